@@ -41,14 +41,14 @@ impl LeaseTable {
         }
         self.wake.notify_one();
         let mut result = Ok(());
-        for release in &pending {
+        for release in pending {
             let released = self.wait_for(release).await;
             result = result.and(released);
         }
         result
     }
 
-    async fn wait_for(&self, release: &PendingRelease) -> Result<(), StoreError> {
+    async fn wait_for(&self, mut release: PendingRelease) -> Result<(), StoreError> {
         loop {
             // Before the check: an answer that comes after it ends the wait.
             let answer = self.answer_of(release.at).notified();
@@ -56,9 +56,14 @@ impl LeaseTable {
                 let inner = self.lock();
                 let manager = &inner.managers[release.at];
                 let (lease_id, sequence) = manager.answered();
-                // A later lease of the key holds nothing of this one, unless it charges the use of this one.
-                if lease_id != release.lease_id && !manager.is_carrying()
-                    || sequence >= release.sequence
+                if lease_id != release.lease_id {
+                    // A later lease of the key holds nothing of this one, but a request of it may charge the use of this one.
+                    match manager.charging() {
+                        Some(request) => (release.lease_id, release.sequence) = request,
+                        None => return Ok(()),
+                    }
+                }
+                if lease_id == release.lease_id && sequence >= release.sequence
                     || manager.is_released(&self.states[release.at])
                 {
                     return Ok(());

@@ -111,9 +111,14 @@ impl LeaseManager {
         self.pending.is_none() && self.carried + balance.used() + balance.budget() == 0
     }
 
-    /// Whether the use of a budget that has ended is uncharged.
-    pub(super) const fn is_carrying(&self) -> bool {
-        self.carried > 0
+    /// The lease and the sequence of the request that charges the permits that have left the state. `None`: no such permit is
+    /// uncharged.
+    pub(super) fn charging(&self) -> Option<(u128, u64)> {
+        match &self.pending {
+            _ if self.carried > 0 => Some((self.lease_id, self.sequence + 1)),
+            Some(pending) if pending.report.charge > 0 => Some((self.lease_id, self.sequence)),
+            _ => None,
+        }
     }
 
     /// The uncharged permits that have left the state: the next request charges them, or the pending one does.

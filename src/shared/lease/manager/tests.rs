@@ -59,7 +59,7 @@ fn the_use_of_an_ended_budget_is_charged() {
     let answer = (&request, LeaseGrant::unknown());
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
     assert!(!manager.is_free(&state, u64::MAX) && !manager.is_released(&state));
-    assert_eq!(manager.reported(), 6);
+    assert_eq!((manager.reported(), manager.charging()), (6, Some((8, 1))));
     let (request, _) = manager
         .request(&state, 5 * PERIOD, true, || 9)
         .expect("it is due");
@@ -68,9 +68,10 @@ fn the_use_of_an_ended_budget_is_charged() {
         (true, 6, 8)
     );
     assert_eq!((request.cap(), manager.reported()), (6, 6));
+    assert_eq!(manager.charging(), Some((8, 1)), "a flush waits for its answer");
     let answer = (&request, LeaseGrant::of(4));
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 9));
-    assert_eq!(manager.reported(), 0);
+    assert_eq!((manager.reported(), manager.charging()), (0, None));
 }
 
 /// A store that answers each request with an error is not asked faster than once in a period, however many callers wait.
