@@ -12,7 +12,7 @@ tool=${CARGO_TARGET_DIR:-target}/release/ringgate
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 log=$directory/access.log
-bash cli/tests/replay/generate.sh "$bytes" >"$log"
+bash cli/tests/replay/support/generate.sh "$bytes" >"$log"
 ls -l "$log"
 
 # Replays an input with at most 100 MiB of memory. The result after the name of the input is the same for all inputs.

@@ -2,11 +2,11 @@
 
 extern crate alloc;
 
-#[path = "replay/brute_force.rs"]
+#[path = "replay/support/brute_force.rs"]
 mod brute_force;
-#[path = "replay/log.rs"]
+#[path = "replay/support/log.rs"]
 mod log;
-#[path = "replay/tool.rs"]
+#[path = "replay/support/tool.rs"]
 mod tool;
 
 #[path = "replay/agreement.rs"]
@@ -19,21 +19,21 @@ mod commands;
 mod details;
 #[path = "replay/errors.rs"]
 mod errors;
-#[path = "replay/formats.rs"]
+#[path = "replay/inputs/formats.rs"]
 mod formats;
-#[path = "replay/input.rs"]
+#[path = "replay/inputs/input.rs"]
 mod input;
-#[path = "replay/compressed.rs"]
+#[path = "replay/inputs/compressed.rs"]
 mod compressed;
 #[path = "replay/page.rs"]
 mod page;
-#[path = "replay/edge_cases.rs"]
+#[path = "replay/inputs/edge_cases.rs"]
 mod edge_cases;
-#[path = "replay/own_formats.rs"]
+#[path = "replay/inputs/own_formats.rs"]
 mod own_formats;
 #[path = "replay/warnings.rs"]
 mod warnings;
-#[path = "replay/format_variants.rs"]
+#[path = "replay/inputs/format_variants.rs"]
 mod format_variants;
 #[path = "replay/rules.rs"]
 mod rules;
