@@ -2,6 +2,9 @@
 
 use core::fmt;
 use core::time::Duration;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use criterion::Criterion;
@@ -99,4 +102,27 @@ fn print_ratios(cases: &mut [Case], rounds: usize) {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// A process that ends with the bench.
+#[derive(Debug)]
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail if the process has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a `redis-server` that listens on a socket in the folder, and on no port. Returns the server and its URL.
+pub fn start_redis(folder: &Path) -> io::Result<(Process, String)> {
+    let socket = folder.join("socket");
+    let server = Command::new("redis-server")
+        .args(["--save", "", "--port", "0", "--unixsocket"])
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .spawn()?;
+    Ok((Process(server), format!("unix://{}", socket.display())))
 }

@@ -9,14 +9,13 @@ extern crate alloc;
 use alloc::sync::Arc;
 use core::error::Error;
 use core::time::Duration;
-use std::process::{Child, Command, Stdio};
-
 use std::time::Instant;
 
 use redis::aio::MultiplexedConnection;
 use ringgate::Quota;
 use ringgate::redis::RedisStore;
 use ringgate::shared::{OnError, SharedLimiter};
+use ringgate_benches::start_redis;
 
 #[path = "redis/node.rs"]
 mod node;
@@ -33,16 +32,6 @@ const SCRIPT: &str = concat!(
     include_str!("../src/redis/script/counters.lua"),
     include_str!("../src/redis/script/decide.lua"),
 );
-
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The kill fails if the server has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// One way to make a decision.
 #[derive(Clone)]
@@ -164,20 +153,13 @@ fn main() -> Fallible<()> {
 
 async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
     let folder = tempfile::tempdir()?;
-    let socket = folder.path().join("socket");
-    let started = Command::new("redis-server")
-        .args(["--save", "", "--port", "0", "--unixsocket"])
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .spawn();
-    let _server = match started {
-        Ok(child) => Server(child),
+    let (_server, url) = match start_redis(folder.path()) {
+        Ok(started) => started,
         Err(error) => {
             println!("not run: redis-server cannot be started: {error}");
             return Ok(());
         }
     };
-    let url = format!("unix://{}", socket.display());
     let store = Arc::new(
         RedisStore::builder(&url)
             .call_timeout(Duration::from_secs(5))

@@ -11,7 +11,7 @@ use core::hash::Hash as _;
 use core::hint::black_box;
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use axum::Router;
@@ -22,6 +22,7 @@ use ringgate::redis::RedisStore;
 use ringgate::rules::Mode;
 use ringgate::shared::{OnError, SharedRules};
 use ringgate::{Key, LiveRules, Quota, Rule, RuleSet};
+use ringgate_benches::{Process, start_redis};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -40,17 +41,6 @@ const MODES: [&str; 4] = [
     "shared rules, lease",
     "shared rules, strict",
 ];
-
-/// A process that ends with the bench.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn main() -> Fallible<()> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -212,20 +202,13 @@ fn at<T: Copy + Ord>(values: &mut [T], percent: usize) -> T {
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 requests")]
 async fn compare(rounds: usize, time: Duration) -> Fallible<()> {
     let folder = tempfile::tempdir()?;
-    let socket = folder.path().join("socket");
-    let started = Command::new("redis-server")
-        .args(["--save", "", "--port", "0", "--unixsocket"])
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .spawn();
-    let _server = match started {
-        Ok(child) => Process(child),
+    let (_server, url) = match start_redis(folder.path()) {
+        Ok(started) => started,
         Err(error) => {
             println!("not run: redis-server cannot be started: {error}");
             return Ok(());
         }
     };
-    let url = format!("unix://{}", socket.display());
     let nodes: Vec<_> = MODES
         .iter()
         .map(|mode| start(mode, UNLIMITED, &url))
