@@ -19,6 +19,8 @@ mod buckets;
 mod equal;
 #[path = "oracle/idle.rs"]
 mod idle;
+#[path = "oracle/long.rs"]
+mod long;
 #[path = "oracle/reclaim.rs"]
 mod reclaim;
 #[path = "oracle/reference.rs"]

@@ -9,6 +9,7 @@ use super::walk::{Kind, Ring};
 #[derive(Clone, Debug)]
 pub(crate) struct CellLog {
     ring: Ring,
+    width: u64,
     /// The cell and the permits of each charge.
     charges: Vec<(u64, u64)>,
     newest: u64,
@@ -21,10 +22,29 @@ impl CellLog {
     pub(crate) fn new(ring: Ring, words: usize) -> Self {
         Self {
             ring,
+            width: ring.width(),
             charges: Vec::new(),
             newest: 0,
             denial_enters: words > 1,
         }
+    }
+
+    /// Sets the width of a cell, which is more than the ring's own if the ring has several windows.
+    pub(crate) const fn with_width(mut self, width: u64) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// Sets the limit of the decisions and queries from now on.
+    pub(crate) const fn set_limit(&mut self, limit: u64) {
+        self.ring.limit = limit;
+    }
+
+    /// Drops the charges that no later decision counts.
+    pub(crate) fn prune(&mut self) {
+        let oldest = (self.newest + 1).saturating_sub(self.summed());
+        self.charges
+            .retain(|&(cell, permits)| cell >= oldest && permits > 0);
     }
 
     fn summed(&self) -> u64 {
@@ -32,7 +52,7 @@ impl CellLog {
     }
 
     pub(crate) fn present(&self, now: u64) -> u64 {
-        (now / self.ring.width()).max(self.newest)
+        (now / self.width).max(self.newest)
     }
 
     fn sum(&self, first: u64, last: u64) -> u64 {
@@ -69,10 +89,19 @@ impl CellLog {
         if admitted {
             self.charges.push((cell, permits));
         }
-        if admitted || self.denial_enters {
+        if admitted {
             self.newest = cell;
+        } else {
+            self.deny(now);
         }
-        admitted.then(|| now.max(cell * self.ring.width()))
+        admitted.then(|| now.max(cell * self.width))
+    }
+
+    /// Enters the cell of a denied request, if the ring does.
+    pub(crate) fn deny(&mut self, now: u64) {
+        if self.denial_enters {
+            self.newest = self.present(now);
+        }
     }
 
     pub(crate) fn charge(&mut self, now: u64, permits: u64) {
@@ -123,21 +152,14 @@ impl CellLog {
         let present = self.present(now);
         (present..=present + self.summed() + self.ring.cells)
             .find(|&cell| wanted(cell))
-            .map(|cell| {
-                if cell == present {
-                    now
-                } else {
-                    cell * self.ring.width()
-                }
-            })
+            .map(|cell| if cell == present { now } else { cell * self.width })
     }
 }
 
 /// "The oldest of L" as an unbounded list of times, in the units of the ring.
 ///
-/// `look` is the time at which the list is read. It differs from the reading only after the clock has stepped back. A
-/// recorded time may be ahead by one unit, because it was rounded up.
-/// recorded time is past, except that it may have been rounded up by one unit.
+/// A charge is recorded at the reading, rounded up, or at the newest recorded time if that is later. A request is decided
+/// at the reading, rounded down, or at one unit before the newest recorded time, which may have been rounded up by one unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     limit: u64,
@@ -157,6 +179,17 @@ impl Queue {
             times: Vec::new(),
             newest: None,
         }
+    }
+
+    /// Sets the limit of the decisions and queries from now on.
+    pub(crate) const fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// Drops the times that no later decision counts.
+    pub(crate) fn prune(&mut self) {
+        let oldest = self.asked(0).saturating_sub(self.window);
+        self.times.retain(|&time| time > oldest);
     }
 
     fn asked(&self, now: u64) -> u64 {
@@ -180,8 +213,12 @@ impl Queue {
         self.limit.saturating_sub(self.spent(now))
     }
 
+    pub(crate) const fn can_admit(&self, permits: u64) -> bool {
+        permits <= self.limit
+    }
+
     pub(crate) fn decide(&mut self, now: u64, permits: u64) -> bool {
-        let admitted = permits <= self.remaining(now);
+        let admitted = permits == 0 || permits <= self.remaining(now);
         if admitted {
             self.charge(now, permits);
         }

@@ -105,6 +105,29 @@ impl Several {
         builder.build()
     }
 
+    /// A ring of one window for each window.
+    pub(crate) fn rings(&self) -> Vec<Ring> {
+        let kind = if self.classic { Kind::Classic } else { Kind::Strict };
+        let ring = |quota: &Quota| Ring {
+            kind,
+            limit: quota.limit(),
+            window: nanos(quota.window()),
+            cells: self.cells,
+            unpacked: false,
+        };
+        self.quotas.iter().map(ring).collect()
+    }
+
+    /// The ring, with the bound of each window.
+    pub(crate) fn subject(&self) -> Subject {
+        let mut subject = Subject::new(format!("{self:?}"), self.build());
+        let loose = if self.classic { 2 } else { 1 };
+        for quota in &self.quotas[1..] {
+            subject = subject.and(quota.window(), loose * quota.limit());
+        }
+        subject
+    }
+
     /// The cell width of each window, a multiple of the tick, which may be a part of the narrowest cell.
     pub(crate) fn widths(&self) -> Vec<u64> {
         let tick = nanos(self.build().cell());
@@ -155,14 +178,7 @@ pub(crate) fn subject() -> impl Strategy<Value = Subject> {
             let ring = CounterRing::fixed_window(quota(limit, window)).expect("a small limit");
             Subject::new(format!("fixed window, {limit} in {window}ns"), ring)
         }),
-        2 => several().prop_map(|several| {
-            let mut subject = Subject::new(format!("{several:?}"), several.build());
-            let loose = if several.classic { 2 } else { 1 };
-            for quota in &several.quotas[1..] {
-                subject = subject.and(quota.window(), loose * quota.limit());
-            }
-            subject
-        }),
+        2 => several().prop_map(|several| several.subject()),
         2 => (limit(), 10_000..10_000_000_000_u64).prop_map(|(limit, window)| {
             let ring = TimestampRing::new(quota(limit, window)).expect("ten units of 100 ns");
             Subject::new(format!("timestamp ring, {limit} in {window}ns"), ring)
