@@ -266,10 +266,9 @@ async fn no_key_is_left_without_an_expiry() {
             error.contains("PEXPIREAT") && error.contains("+pexpireat"),
             "{error}"
         );
-        assert!(
-            error.contains("no permissions") && error.contains("ringgate:*"),
-            "{error}"
-        );
+        // Servers spell their part of the message differently.
+        let has_reason = error.to_lowercase().contains("no permissions");
+        assert!(has_reason && error.contains("ringgate:*"), "{error}");
         let store = login().build().expect("a store");
         let store = alloc::sync::Arc::new(store);
         for algorithm in ["log", "cells", "gcra"] {
