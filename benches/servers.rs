@@ -11,7 +11,8 @@ use core::hash::Hash as _;
 use core::hint::black_box;
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use axum::Router;
@@ -202,7 +203,7 @@ fn at<T: Copy + Ord>(values: &mut [T], percent: usize) -> T {
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 requests")]
 async fn compare(rounds: usize, time: Duration) -> Fallible<()> {
     let folder = tempfile::tempdir()?;
-    let (_server, url) = match start_redis(folder.path()) {
+    let (mut server, url) = match start_redis(folder.path()) {
         Ok(started) => started,
         Err(error) => {
             println!("not run: redis-server cannot be started: {error}");
@@ -261,16 +262,83 @@ async fn compare(rounds: usize, time: Duration) -> Fallible<()> {
     println!();
     println!("the most admitted requests that began and ended within a window, of a limit of {LIMIT}");
     for mode in &MODES[2..] {
-        let nodes = start(mode, LIMIT, &url)?;
-        let calls = load(&nodes, 5 * time).await?;
-        let admitted = calls.iter().filter(|call| call.2 == 200).count();
-        println!(
-            "{mode:<24} {:>5}  ({} requests, {admitted} admitted)",
-            worst_window(&calls),
-            calls.len()
-        );
+        for fault in [Fault::None, Fault::Frozen, Fault::Restarted] {
+            let nodes = start(mode, LIMIT, &url)?;
+            let (calls, ()) = tokio::try_join!(
+                load(&nodes, 10 * time),
+                fault.cause(&mut server, folder.path(), 2 * time)
+            )?;
+            let admitted = calls.iter().filter(|call| call.2 == 200).count();
+            println!(
+                "{mode:<24} {:<28} {:>5} of {:>5}  ({} requests, {admitted} admitted)",
+                fault.name(),
+                worst_window(&calls),
+                fault.bound(LIMIT.parse::<Quota>()?.limit()),
+                calls.len()
+            );
+        }
     }
     Ok(())
+}
+
+/// A failure of the store while the servers are loaded.
+#[derive(Clone, Copy)]
+enum Fault {
+    None,
+    /// The store does not answer for a while, and continues with its data.
+    Frozen,
+    /// The store is killed, and another one without data takes its place.
+    Restarted,
+}
+
+impl Fault {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "Redis answers",
+            Self::Frozen => "Redis is frozen for a while",
+            Self::Restarted => "Redis restarts without data",
+        }
+    }
+
+    /// The most permits of a window that the guide states for rules whose requests are denied while the store fails.
+    const fn bound(self, limit: u64) -> u64 {
+        match self {
+            Self::None | Self::Frozen => limit,
+            Self::Restarted => 2 * limit,
+        }
+    }
+
+    /// Causes the failure after `delay`. It lasts as long.
+    async fn cause(self, server: &mut Process, folder: &Path, delay: Duration) -> Fallible<()> {
+        tokio::time::sleep(delay).await;
+        match self {
+            Self::None => {}
+            Self::Frozen => {
+                signal(&server.0, "-STOP")?;
+                tokio::time::sleep(delay).await;
+                signal(&server.0, "-CONT")?;
+            }
+            Self::Restarted => {
+                server.0.kill()?;
+                server.0.wait()?;
+                tokio::time::sleep(delay).await;
+                *server = start_redis(folder)?.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn signal(process: &Child, signal: &str) -> Fallible<()> {
+    let status = Command::new("kill")
+        .arg(signal)
+        .arg(process.id().to_string())
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("kill {signal} has failed").into())
+    }
 }
 
 fn request() -> Fallible<Parts> {
