@@ -23,6 +23,8 @@ pub use key_hasher::KeyHasher;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use limiter::KeyedRateLimiter;
 pub use on_full::OnFull;
+#[cfg(feature = "rules")]
+pub(crate) use saved::Charger;
 #[cfg(feature = "std")]
 pub use saved::SeededKeys;
 pub use seeded_state::SeededState;

@@ -41,9 +41,15 @@ impl SavedState {
     /// Creates a saved state from its two values: `spent` permits counted when it was saved, and none counts after
     /// `idle_after`.
     pub fn new(spent: u64, idle_after: Duration) -> Self {
+        let nanos = u64::try_from(idle_after.as_nanos()).unwrap_or(u64::MAX);
+        Self::from_nanos(spent, nanos)
+    }
+
+    /// Creates a saved state from its two values, the second in nanoseconds.
+    pub(crate) const fn from_nanos(spent: u64, idle_after_nanos: u64) -> Self {
         Self {
             spent,
-            idle_after_nanos: u64::try_from(idle_after.as_nanos()).unwrap_or(u64::MAX),
+            idle_after_nanos,
         }
     }
 
@@ -66,7 +72,7 @@ impl SavedState {
 
     /// The permits to charge `elapsed` after the state was saved.
     pub(crate) fn spent_after(&self, elapsed: Duration) -> u64 {
-        if elapsed >= self.idle_after() {
+        if elapsed.as_nanos() >= u128::from(self.idle_after_nanos) {
             0
         } else {
             self.spent

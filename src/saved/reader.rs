@@ -1,7 +1,6 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::time::Duration;
 use std::io::{ErrorKind, Read};
 
 use super::error::RestoreError;
@@ -55,10 +54,7 @@ impl<R: Read> Reader<R> {
         for _ in 0..length {
             of.push(self.take::<1>()?[0]);
         }
-        let mut seeds = [0; 4];
-        for seed in &mut seeds {
-            *seed = self.take_u64()?;
-        }
+        let seeds = self.take_numbers()?;
         let sample = self.take_u64()?;
         self.verify()?;
         Ok(Header {
@@ -91,19 +87,28 @@ impl<R: Read> Reader<R> {
         self.take().map(u16::from_le_bytes)
     }
 
-    /// Takes a key and its record; `None` at the end of the keys.
+    /// Takes a key and its record. The record of the catch-all, after the last key, has the key zero.
     #[inline]
-    pub(crate) fn take_key(&mut self) -> Result<Option<(u64, SavedState)>, RestoreError> {
-        match self.take_u64()? {
-            0 => Ok(None),
-            key => Ok(Some((key, self.take_record()?))),
-        }
+    pub(crate) fn take_key(&mut self) -> Result<(u64, SavedState), RestoreError> {
+        let [key, spent, idle_after] = self.take_numbers()?;
+        Ok((key, SavedState::from_nanos(spent, idle_after)))
+    }
+
+    #[cfg(feature = "rules")]
+    pub(crate) fn take_record(&mut self) -> Result<SavedState, RestoreError> {
+        let [spent, idle_after] = self.take_numbers()?;
+        Ok(SavedState::from_nanos(spent, idle_after))
     }
 
     #[inline]
-    pub(crate) fn take_record(&mut self) -> Result<SavedState, RestoreError> {
-        let spent = self.take_u64()?;
-        Ok(SavedState::new(spent, Duration::from_nanos(self.take_u64()?)))
+    fn take_numbers<const N: usize>(&mut self) -> Result<[u64; N], RestoreError> {
+        if self.filled - self.taken < 8 * N {
+            self.fill(8 * N)?;
+        }
+        let bytes = &self.buffer[self.taken..self.taken + 8 * N];
+        self.taken += 8 * N;
+        let numbers = bytes.as_chunks().0;
+        Ok(core::array::from_fn(|index| u64::from_le_bytes(numbers[index])))
     }
 
     #[inline]

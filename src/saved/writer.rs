@@ -29,10 +29,8 @@ impl<W: Write> Writer<W> {
         writer.put(&VERSION.to_le_bytes())?;
         writer.put(&length.to_le_bytes())?;
         writer.put(header.of.as_bytes())?;
-        for seed in header.seeds {
-            writer.put(&seed.to_le_bytes())?;
-        }
-        writer.put(&header.sample.to_le_bytes())?;
+        writer.put_numbers(header.seeds)?;
+        writer.put_numbers([header.sample])?;
         writer.put_checksum()?;
         Ok(writer)
     }
@@ -52,17 +50,20 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a key and its record.
+    /// Writes a key and its record. The record of the catch-all, after the last key, has the key zero.
     #[inline]
     pub(crate) fn put_key(&mut self, key: u64, state: SavedState) -> io::Result<()> {
-        self.put(&key.to_le_bytes())?;
-        self.put_record(state)
+        self.put_numbers([key, state.spent(), state.idle_after_nanos()])
+    }
+
+    #[cfg(feature = "rules")]
+    pub(crate) fn put_record(&mut self, state: SavedState) -> io::Result<()> {
+        self.put_numbers([state.spent(), state.idle_after_nanos()])
     }
 
     #[inline]
-    pub(crate) fn put_record(&mut self, state: SavedState) -> io::Result<()> {
-        self.put(&state.spent().to_le_bytes())?;
-        self.put(&state.idle_after_nanos().to_le_bytes())
+    fn put_numbers<const N: usize>(&mut self, numbers: [u64; N]) -> io::Result<()> {
+        self.put(numbers.map(u64::to_le_bytes).as_flattened())
     }
 
     fn write(&mut self) -> io::Result<()> {

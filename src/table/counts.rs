@@ -71,12 +71,24 @@ impl Counts {
 
     #[inline]
     pub(crate) fn add(&self, key: u64, event: Event) {
+        self.tally(key, event).add_one();
+    }
+
+    /// [`add`](Self::add) in a table that no other thread uses, without a locked instruction.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(super) fn add_alone(&self, key: u64, event: Event) {
+        self.tally(key, event).add_alone(1);
+    }
+
+    #[inline]
+    fn tally(&self, key: u64, event: Event) -> &Tally {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the low bits, whatever the others are"
         )]
         let stripe = &self.0[key as usize % STRIPES];
-        stripe[event as usize].add_one();
+        &stripe[event as usize]
     }
 
     pub(crate) fn sum(&self) -> TableCounts {

@@ -71,6 +71,12 @@ impl<'a> Entry<'a> {
         core::ptr::from_ref(self.owner()).addr()
     }
 
+    /// Whether the entry is in the bucket with this line.
+    #[cfg(feature = "std")]
+    pub(super) fn is_on(self, line: &Line) -> bool {
+        core::ptr::eq(self.line, line)
+    }
+
     /// A word of the state, by its index.
     #[inline(always)]
     pub(super) fn word(self, index: usize) -> &'a AtomicU64 {

@@ -20,6 +20,12 @@ impl Table {
         Probe::new(self, key).primary().entry_of(key)
     }
 
+    /// Whether `entry` is in the primary bucket of `key`.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_in_primary(&self, entry: Entry<'_>, key: u64) -> bool {
+        entry.is_on(Probe::new(self, key).primary().line())
+    }
+
     /// [`find`](Self::find) in the other buckets of a key whose primary one is full.
     #[inline(never)]
     fn find_beyond(&self, key: u64) -> Option<Entry<'_>> {

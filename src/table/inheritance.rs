@@ -2,11 +2,10 @@ use core::ops::Range;
 use core::time::Duration;
 
 use super::bucket::Bucket;
+use super::counts::Event;
 use super::entry::Entry;
 use super::memory::Table;
-#[cfg(feature = "rules")]
-use super::probe::Probe;
-use super::probe::Seen;
+use super::probe::{Probe, Seen};
 use super::region::Region;
 #[cfg(feature = "rules")]
 use crate::sync;
@@ -59,6 +58,21 @@ impl Table {
         for region in self.regions() {
             region.reclaim_at(now);
         }
+    }
+
+    /// The first entry of the front that is the key's, or vacant, into which the key enters. `None` if the front is full of other
+    /// keys. This is for a table that no other thread uses, and for a key of which the catch-all has admitted nothing that counts.
+    #[inline]
+    pub(crate) fn enter_alone(&self, key: u64) -> Option<Entry<'_>> {
+        let probe = Probe::new(self, key);
+        let is_candidate = |entry: &Entry<'_>| [Entry::VACANT, key].contains(&entry.fingerprint());
+        let mut front = probe.front().map(|choice| probe.bucket(choice));
+        let entry = front.find_map(|bucket| bucket.entries().find(is_candidate))?;
+        if entry.fingerprint() == Entry::VACANT {
+            entry.rename(key);
+            self.counts().add_alone(key, Event::Filled);
+        }
+        Some(entry)
     }
 
     /// How many regions there are.

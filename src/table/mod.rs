@@ -22,4 +22,6 @@ pub(crate) use entry::Entry;
 pub(crate) use insert::{InsertOutcome, Insertion};
 pub(crate) use memory::Table;
 pub(crate) use queries::View;
+#[cfg(feature = "std")]
+pub(crate) use words::AloneWords;
 pub(crate) use words::{OccupiedWords, SeenWord};

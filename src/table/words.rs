@@ -95,3 +95,46 @@ impl Words for OccupiedWords<'_> {
             .compare_exchange(current, new, success, failure)
     }
 }
+
+/// The state words of an entry in a table that no other thread uses. Its exchanges are not locked instructions.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AloneWords<'a>(Entry<'a>);
+
+#[cfg(feature = "std")]
+impl<'a> AloneWords<'a> {
+    /// `None` if `key` does not own the entry.
+    #[inline]
+    pub(crate) fn new(entry: Entry<'a>, key: u64) -> Option<Self> {
+        entry.open_word(key).map(|_| Self(entry))
+    }
+}
+
+#[cfg(feature = "std")]
+impl Words for AloneWords<'_> {
+    #[inline]
+    fn load(self, index: usize, _order: Ordering) -> u64 {
+        // Relaxed: no other thread has written the word.
+        self.0.word(index).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        _success: Ordering,
+        _failure: Ordering,
+    ) -> Result<u64, u64> {
+        let word = self.0.word(index);
+        // Relaxed, both: no other thread accesses the word. The caller publishes the whole table later.
+        let seen = word.load(Ordering::Relaxed);
+        if seen == current {
+            word.store(new, Ordering::Relaxed);
+            Ok(seen)
+        } else {
+            Err(seen)
+        }
+    }
+}

@@ -4,6 +4,8 @@ mod seeded_keys;
 mod store;
 
 pub use seeded_keys::SeededKeys;
+#[cfg(feature = "rules")]
+pub(crate) use store::Charger;
 
 use alloc::format;
 use alloc::string::String;

@@ -8,7 +8,7 @@ use crate::limiter::SavedState;
 use crate::own_words::OwnWords;
 use crate::saved::{Reader, RestoreError, Writer};
 use crate::sync::{Shared, Words};
-use crate::table::{Entry, InsertOutcome, Insertion, OccupiedWords, SeenWord};
+use crate::table::{AloneWords, Entry, InsertOutcome, Insertion, OccupiedWords, SeenWord};
 use crate::time::Nanos;
 
 impl SavedState {
@@ -19,17 +19,54 @@ impl SavedState {
         let idle_at = algorithm.idle_at(words, now).unwrap_or(Nanos::MAX);
         Self::new(spent, idle_at.saturating_since(now))
     }
+}
 
-    /// The time at which the permits are charged in another process, whose clock shows `now`.
-    fn charged_at<A: Reclaim>(&self, algorithm: &A, now: Nanos) -> Nanos {
-        if self.idle_after() <= algorithm.span() {
-            return now;
+/// The charges of a restore: of all states to one algorithm, at one reading.
+pub(crate) struct Charger<'a, A> {
+    algorithm: &'a A,
+    now: Nanos,
+    /// The time since the save.
+    elapsed: Duration,
+    /// The span of the algorithm in nanoseconds.
+    span: u128,
+}
+
+impl<'a, A: Reclaim> Charger<'a, A> {
+    pub(crate) fn new(algorithm: &'a A, now: Nanos, elapsed: Duration) -> Self {
+        Self {
+            algorithm,
+            now,
+            elapsed,
+            span: algorithm.span().as_nanos(),
         }
-        let idle_at = now.saturating_add(self.idle_after());
+    }
+
+    /// Charges the permits that still count to words that no other thread uses. Returns the time of the charge, or `None` if
+    /// none counts.
+    #[inline]
+    pub(crate) fn charge(&self, words: impl Words, state: SavedState) -> Option<Nanos> {
+        let spent = state.spent_after(self.elapsed);
+        if spent == 0 {
+            return None;
+        }
+        let at = if u128::from(state.idle_after_nanos()) <= self.span {
+            self.now
+        } else {
+            self.charged_at(state)
+        };
+        self.algorithm.charge(words, at, spent);
+        Some(at)
+    }
+
+    /// The time at which the permits of a state that counts for longer than a span are charged.
+    #[cold]
+    fn charged_at(&self, state: SavedState) -> Nanos {
+        let (algorithm, now) = (self.algorithm, self.now);
+        let idle_at = now.saturating_add(state.idle_after());
         // Debt of a token bucket: the permits count for as long when they are charged now.
         let fresh = OwnWords::new(algorithm.words());
         let words = Shared::new(fresh.get());
-        algorithm.charge(words, now, self.spent());
+        algorithm.charge(words, now, state.spent());
         if algorithm.idle_at(words, now).is_none_or(|idle| idle >= idle_at) {
             return now;
         }
@@ -38,22 +75,13 @@ impl SavedState {
         idle_at
     }
 
-    /// Charges the permits, `elapsed` after they were saved, to words that no other thread uses. Returns the time at
-    /// which they no longer count, or `None` if none counts.
-    pub(crate) fn charge<A: Reclaim>(
-        &self,
-        algorithm: &A,
-        words: impl Words,
-        now: Nanos,
-        elapsed: Duration,
-    ) -> Option<Nanos> {
-        let spent = self.spent_after(elapsed);
-        if spent == 0 {
-            return None;
-        }
-        let at = self.charged_at(algorithm, now);
-        algorithm.charge(words, at, spent);
-        Some(algorithm.idle_at(words, at).unwrap_or(Nanos::MAX))
+    /// Charges the permits that still count to the catch-all. Returns the time from which on none of its permits counts, or
+    /// `now` if none of these counts.
+    fn charge_catch_all(&self, words: impl Words, state: SavedState) -> Nanos {
+        let at = self.charge(words, state);
+        at.map_or(self.now, |at| {
+            self.algorithm.idle_at(words, at).unwrap_or(Nanos::MAX)
+        })
     }
 }
 
@@ -69,22 +97,24 @@ impl Store {
         // Keys outside of their primary bucket come last. In another order they would take entries that other keys have
         // in their primary bucket, and more keys would find no entry in a full table.
         let mut others = Vec::new();
-        for (entry, key) in self.table.owned_entries() {
-            let state = Self::state_of(entry, key, algorithm, now);
-            if let Some(state) = state.filter(|state| state.spent() > 0) {
-                keys += 1;
-                if self.table.find_in_primary(key).is_some() {
-                    to.put_key(key, state)?;
-                } else {
+        self.table.owned_entries().try_for_each(|(entry, key)| {
+            match Self::state_of(entry, key, algorithm, now) {
+                Some(state) if state.spent() > 0 => {
+                    keys += 1;
+                    if self.table.is_in_primary(entry, key) {
+                        return to.put_key(key, state);
+                    }
                     others.push((key, state));
                 }
+                _ => {}
             }
-        }
+            Ok(())
+        })?;
         for (key, state) in others {
             to.put_key(key, state)?;
         }
-        to.put(&0_u64.to_le_bytes())?;
-        to.put_record(SavedState::of(algorithm, Shared::new(self.catch_all.get()), now))?;
+        let catch_all = SavedState::of(algorithm, Shared::new(self.catch_all.get()), now);
+        to.put_key(Entry::VACANT, catch_all)?;
         to.put(&self.table.regions_count().to_le_bytes())?;
         for (marks, ahead) in self.table.saved_regions(now) {
             to.put(&marks.to_le_bytes())?;
@@ -116,21 +146,22 @@ impl Store {
     ) -> Result<(), RestoreError> {
         // The permits of a key that is not charged no longer count now, but they may count at an older reading.
         self.table.begin_alone_after(now);
+        let charger = Charger::new(algorithm, now, elapsed);
         let catch_all = Shared::new(self.catch_all.get());
-        while let Some((key, state)) = from.take_key()? {
-            if state.spent_after(elapsed) > 0 && !self.charge_key(algorithm, key, &state, now, elapsed) {
-                // The table is smaller than it was, or was filled in another order.
-                let end = state.charge(algorithm, catch_all, now, elapsed).unwrap_or(now);
-                self.table
-                    .region(Self::fingerprint(key))
-                    .mark_overflow(Self::fingerprint(key), now, end);
+        let last = loop {
+            let (key, state) = from.take_key()?;
+            if key == Entry::VACANT {
+                break state;
             }
-        }
+            let key = Self::fingerprint(key);
+            if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state) {
+                // The table is smaller than it was, or was filled in another order.
+                let end = charger.charge_catch_all(catch_all, state);
+                self.table.region(key).mark_overflow(key, now, end);
+            }
+        };
         // Once the catch-all is idle, none of its admissions counts.
-        let end = from
-            .take_record()?
-            .charge(algorithm, catch_all, now, elapsed)
-            .unwrap_or(now);
+        let end = charger.charge_catch_all(catch_all, last);
         let regions = from.take_u32()?;
         for index in 0..regions {
             let marks = from.take_u16()?;
@@ -149,26 +180,18 @@ impl Store {
 
     /// Charges a key in an entry of its own. Returns false if it gets none.
     #[inline]
-    fn charge_key<A: Reclaim>(
-        &self,
-        algorithm: &A,
-        key: u64,
-        state: &SavedState,
-        now: Nanos,
-        elapsed: Duration,
-    ) -> bool {
-        let key = Self::fingerprint(key);
-        let insertion = Insertion::new(&self.table, algorithm, key, now);
-        let (entry, first) = match insertion.find_or_insert(false) {
-            InsertOutcome::Entered { entry, first, .. } => (entry, Some(SeenWord::known(first))),
-            InsertOutcome::Occupied(entry, _) => (entry, SeenWord::read(entry, key)),
-            InsertOutcome::Full(_) | InsertOutcome::Barred { .. } => return false,
-        };
-        let Some(first) = first else {
-            return false;
-        };
-        let words = OccupiedWords::new(entry, key, &first);
-        state.charge(algorithm, words, now, elapsed);
-        true
+    fn charge_key<A: Reclaim>(&self, charger: &Charger<'_, A>, key: u64, state: SavedState) -> bool {
+        let entry = self.table.enter_alone(key).or_else(|| {
+            let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
+            match insertion.find_or_insert(false) {
+                InsertOutcome::Entered { entry, .. } | InsertOutcome::Occupied(entry, _) => Some(entry),
+                InsertOutcome::Full(_) | InsertOutcome::Barred { .. } => None,
+            }
+        });
+        let words = entry.and_then(|entry| AloneWords::new(entry, key));
+        if let Some(words) = words {
+            charger.charge(words, state);
+        }
+        words.is_some()
     }
 }

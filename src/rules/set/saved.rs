@@ -11,7 +11,7 @@ use super::builder::RuleSetBuilder;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::keyed::SeededKeys;
+use crate::keyed::{Charger, SeededKeys};
 use crate::limiter::SavedState;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::rule_states::RuleStates;
@@ -188,7 +188,7 @@ impl<R: ?Sized> RuleState<R> {
         match &*self.storage {
             StateStorage::Single(words) => {
                 let state = from.take_record()?;
-                state.charge(algorithm, Shared::new(words.get()), now, elapsed);
+                Charger::new(algorithm, now, elapsed).charge(Shared::new(words.get()), state);
                 Ok(())
             }
             StateStorage::Keyed(store) => store.restore(algorithm, now, elapsed, from),
