@@ -27,11 +27,13 @@ use crate::time::Nanos;
 ///   - *They are reused.* The new values hold from the next decision on. This is so after a change of:
 ///     - the limit of a ring or fixed window, if its words can hold the new limit (a lowered limit can always be raised again);
 ///     - the rate of a token bucket, to a higher rate, or to a lower rate whose burst takes no longer to refill;
+///     - the burst of a token bucket, up to the limit (a longer burst can grow to just below the next of 2, 4, 8, … times the
+///       limit);
 ///     - the tiers of a ring;
 ///     - lists, percentages, condition, cost, or [`OnFull`](crate::keyed::OnFull). (The exception is a token bucket that changes to
 ///       or from [`Forget`](crate::keyed::OnFull::Forget). Its counts are charged to the new rule.)
 ///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of the limit of a log, to a limit
-///     that needs wider words, or of the rules that share a state. The permits that still count are charged as if they were spent at that
+///     that needs wider words, of a token bucket to a much longer burst, or of the rules that share a state. The permits that still count are charged as if they were spent at that
 ///     moment, which is stricter. Until this is done, the old and the new rule are both enforced, and permits that are spent
 ///     meanwhile count twice.
 /// - A new rule begins empty. So does a rule that was removed earlier, or whose key has another name. A removed rule is not

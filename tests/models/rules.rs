@@ -272,3 +272,45 @@ fn rules_carry_over_older_reading() {
         }
     });
 }
+
+/// A caller of the old rules evicts a refunded key that the new rules have charged with a longer burst. A decision about that
+/// key is in progress meanwhile. The other key is charged up to the very word that the decision may have read.
+fn reload_to_a_longer_burst(before: u64) {
+    let longer = before + 2;
+    let of = move |burst| {
+        let key = Key::new("key", |request: &(u64, u64), key| {
+            core::hash::Hash::hash(&request.0, key);
+        });
+        let rule = Rule::new("a", per(1, W)).algorithm(RuleAlgorithm::Gcra);
+        let cost = Cost::new("permits", |request: &(u64, u64)| request.1);
+        RuleSetBuilder::new().rule(rule.burst(burst).cost(&cost).by(&key).capacity(1))
+    };
+    BOUNDED.explore(move || {
+        let clock = ManualClock::new();
+        clock.set(Nanos::new(20 * W));
+        let live = LiveRules::new(of(before).build_with(clock.clone(), [1, 2, 3, 4]).unwrap());
+        let old = live.load();
+        live.store(&of(longer)).unwrap();
+        let new = live.load();
+        // Denied if the new rules do not use the words of the old ones, whose burst then still limits them.
+        let Ok(charge) = new.reserve(&(1, longer)) else {
+            return;
+        };
+        let decider = thread::spawn(move || new.check_at(&(1, 1), Nanos::new(21 * W)).is_ok());
+        let _ = live.load().refund(charge);
+        // At the second reading, the charge has one more permit to refill.
+        let later = Nanos::new((20 + longer - 1) * W);
+        let own = old.check_at(&(2, 1), later).is_ok();
+        decider.join().unwrap();
+        clock.set(later);
+        let spent: Vec<u64> = live.load().peek(&(2, 1)).map(|peek| peek.spent()).collect();
+        assert_eq!(spent, [u64::from(own)], "permits of the second key");
+    });
+}
+
+/// The old rules evict no key before the longest burst that was refunded has passed.
+#[test]
+fn rules_reload_to_a_longer_burst() {
+    reload_to_a_longer_burst(1);
+    reload_to_a_longer_burst(5);
+}

@@ -162,7 +162,7 @@ fn a_limit_is_lowered_within_its_range() {
 /// when every word that a refund may have taken back is below the next one.
 #[test]
 fn a_lowered_bucket_is_not_idle_before_refunded_charges_have_expired() {
-    for (limit, window, burst) in [(1_000, 1_000, 1), (7, 1_000, 7), (60, 1_001, 3)] {
+    for (limit, window, burst) in [(1_000, 1_000, 1), (7, 1_000, 7), (60, 1_001, 3), (7, 7_000, 14)] {
         let bucket = Gcra::token_bucket(quota_of(limit, window), burst).unwrap();
         for lowered in 1..=limit {
             let lower = bucket.with_limit(lowered).unwrap();

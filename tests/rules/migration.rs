@@ -276,3 +276,42 @@ fn permits_of_a_retained_state_are_added() {
     assert_eq!(live.store(&set([log("20/60s")])), Ok(Reloaded::Done));
     assert_eq!(admissions(&live, &user(1), 100), 7);
 }
+
+/// An entry is evicted by callers of the old and of the new rules, so both must know the longest burst of its words.
+#[test]
+fn a_bucket_keeps_its_words_unless_its_burst_becomes_much_longer() {
+    let key = by_user();
+    let bucket = |text, burst| {
+        let rule = rule("a", text).algorithm(RuleAlgorithm::Gcra).burst(burst);
+        rule.by(&key).capacity(100)
+    };
+    for (before, after, pending) in [
+        (("10/s", 1), ("10/s", 10), false),
+        (("10/s", 10), ("11/s", 11), false),
+        (("10/s", 10), ("1000/s", 1_000), false),
+        (("10/s", 10), ("3/s", 3), false),
+        (("10/s", 21), ("10/s", 39), false),
+        (("10/s", 20), ("15/s", 30), false),
+        (("10/s", 39), ("10/s", 21), false),
+        (("10/s", 10), ("10/s", 20), true),
+        (("10/s", 39), ("10/s", 40), true),
+    ] {
+        let (live, _) = live([bucket(before.0, before.1)]);
+        assert_eq!(admissions(&live, &user(1), 1), 1);
+        let held = live.load();
+        let expected = if pending {
+            Reloaded::Pending(1)
+        } else {
+            Reloaded::Done
+        };
+        let stored = live.store(&set([bucket(after.0, after.1)]));
+        assert_eq!(stored, Ok(expected), "{before:?} to {after:?}");
+        drop(held);
+        assert_eq!(live.finish(), Reloaded::Done);
+        // The permit counts in either case. After the reload it may count as several, since they take less time.
+        assert!(
+            admissions(&live, &user(1), 2_000) < after.1,
+            "{before:?} to {after:?}"
+        );
+    }
+}

@@ -50,9 +50,14 @@
 //! 2. No later refund writes a time before that. It would need an older receipt, whose word is lower or differs in `refunded`,
 //!    so the refund is rejected.
 //! 3. So every word of the old key is at most b·T above the current one. The word is idle when its time is before the clock by
-//!    more than this.
+//!    more than `ahead`, which is at least b·T.
 //!
 //! (tests `an_advanced_word_is_above_every_earlier_word`, `a_bucket_refunds_only_its_newest_charge`)
+//!
+//! Several policies may use the same words: lower limits, tiers, and the rules before and after a reload. A caller of one
+//! policy may evict a key that another policy has charged, so b·T above is the maximum over all of them. They have one
+//! `ahead`, which covers this maximum: a lower limit and a tier are known when the words are made, and a policy whose own
+//! `ahead` is longer gets new words at a reload. (model `rules_reload_to_a_longer_burst`)
 //!
 //! If a table may reuse an entry before it is idle ([`OnFull::Forget`](crate::keyed::OnFull::Forget)), it rejects every
 //! refund that would lower the word.
@@ -107,8 +112,9 @@ pub struct Gcra {
     burst: u64,
     /// T, the time per permit, in units.
     permit: u64,
-    /// The longest time by which an admission leaves the word ahead of its stamp, in units. It is the maximum over this
-    /// policy and all others that use the same words with a lower limit.
+    /// The longest time by which an admission leaves the word ahead of its stamp, in units. It covers this policy and all
+    /// others that use the same words. It is two windows, or four, or eight and so on, so that most policies that
+    /// [follow](Self::can_follow) each other have the same.
     ahead: u64,
 }
 
@@ -167,8 +173,10 @@ impl Gcra {
             ));
         }
         // A policy with a lower limit l has a burst of b·l/L permits, or 1, and a time per permit of W/l, rounded up to a
-        // unit. So its burst takes at most as long as this one and one unit per permit more, or one window.
-        let ahead = (burst * permit + burst).max(window * UNITS);
+        // unit. So its burst takes at most as long as this one and one unit per permit more, or one window. All bursts up
+        // to the limit are refilled within two windows.
+        let windows = (burst * permit + burst).div_ceil(window * UNITS).max(2);
+        let ahead = windows.next_power_of_two() * window * UNITS;
         Ok(Self {
             quota,
             burst,
@@ -189,12 +197,14 @@ impl Gcra {
     /// The word holds the time at which the bucket is full again, and not the number of permits. At a lower rate the same time
     /// stands for fewer permits. So the tolerance must not grow (except by rounding) unless this rate is at least the
     /// highest one.
+    ///
+    /// Callers of `before` must not evict an entry too early, so `ahead` must not grow.
     #[cfg(feature = "rules")]
     pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
         let same_window = self.quota.window() == before.quota.window();
         // The time per permit is rounded up to a unit, so the tolerance may grow by one unit per permit.
         let narrower = self.tolerance() <= before.tolerance() + self.burst;
-        same_window && (self.permit <= fastest.permit || narrower)
+        same_window && self.ahead <= before.ahead && (self.permit <= fastest.permit || narrower)
     }
 
     #[cfg(feature = "rules")]
