@@ -28,8 +28,8 @@ pub(crate) enum StateRef<'a> {
 /// From `free` on the catch-all no longer decides. Before `entered` the key cannot get an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextEntry {
-    /// The time at which an entry becomes free.
-    pub(crate) free: Nanos,
+    /// The time at which an entry becomes free. `None` if time ends before, or if it is unknown.
+    pub(crate) free: Option<Nanos>,
     /// The time at which the key's admissions by the catch-all have expired.
     pub(crate) entered: Nanos,
 }
@@ -37,7 +37,7 @@ pub(crate) struct NextEntry {
 impl NextEntry {
     /// The times are unknown, so the retry time is that of the catch-all.
     pub(crate) const UNKNOWN: Self = Self {
-        free: Nanos::MAX,
+        free: None,
         entered: Nanos::ZERO,
     };
 }
@@ -55,8 +55,8 @@ impl StateRef<'_> {
             Self::Own(_) => ready(),
             Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
             Self::Shared(_, NextEntry { free, entered }) => match ready() {
-                Some(ready) if ready < free => Some(ready),
-                _ => ready_at(&StateWords::Fresh, now.max(free).max(entered)),
+                Some(ready) if free.is_none_or(|free| ready < free) => Some(ready),
+                _ => ready_at(&StateWords::Fresh, now.max(free?).max(entered)),
             },
             Self::Denied(until) => ready_at(&StateWords::Fresh, now.max(until?)),
         }

@@ -294,10 +294,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             (StateRef::Shared(words, _), Some(entered)) => {
                 let free = match self.on_full {
                     // The key can take an entry over before it is idle.
-                    OnFull::Forget => Nanos::ZERO,
-                    OnFull::Share | OnFull::Deny | OnFull::Admit => {
-                        insertion.evictable_at().unwrap_or(Nanos::MAX)
-                    }
+                    OnFull::Forget => Some(Nanos::ZERO),
+                    OnFull::Share | OnFull::Deny | OnFull::Admit => insertion.evictable_at(),
                 };
                 StateRef::Shared(words, NextEntry { free, entered })
             }

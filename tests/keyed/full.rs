@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
 use ringgate::keyed::OnFull;
-use ringgate::{Algorithm, Clock, CounterRing, Nanos};
+use ringgate::{Algorithm, Clock, CounterRing, Gcra, Nanos};
 
 use super::{NANO, built, by_hand, drain, filled, keys_of, now, quota, subjects};
 use crate::common::Log;
@@ -318,4 +318,33 @@ fn a_denial_of_an_even_ring_waits_for_a_large_enough_share() {
         }
     }
     assert!(denials > 10);
+}
+
+/// Half a window before the time of a bucket ends, every entry and the catch-all are used up. None is full again before.
+#[test]
+fn a_key_has_no_retry_time_if_time_ends_before() {
+    let bucket = Gcra::new(quota("10/s")).expect("a bucket");
+    let end = Duration::from_secs(15 * 366 * 24 * 3600);
+    for on_full in [OnFull::Share, OnFull::Deny] {
+        let (limiter, clock) = by_hand(bucket.clone(), 1, on_full);
+        let half = Duration::from_millis(500);
+        clock.set(Nanos::from_duration(end - half));
+        for key in 0..limiter.capacity() as u64 {
+            assert_eq!(drain(&limiter, 1_000 + key), 10);
+        }
+        let shared = if on_full == OnFull::Share { 10 } else { 0 };
+        assert_eq!(drain(&limiter, 1), shared);
+        for _ in 0..4 {
+            // The catch-all is half full when time ends.
+            let denied = limiter.check_n(&1, 6).expect_err("time ends before");
+            assert_eq!(denied.retry_after(), None, "{on_full:?} at {:?}", now(&clock));
+            assert_eq!(
+                limiter.peek(&1).retry_after(6),
+                None,
+                "{on_full:?} at {:?}",
+                now(&clock)
+            );
+            clock.advance(half);
+        }
+    }
 }
