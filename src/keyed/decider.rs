@@ -69,32 +69,32 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        self.decide_by_words(entry, key, SeenWord::read(entry, key)?, now, permits)
+        let receipt = self.charge(entry, key, SeenWord::read(entry, key)?, now, permits)?;
+        let state = StateRef::Entry(entry, key);
+        Some(answer(self.algorithm, state, now, permits, receipt))
     }
 
-    /// Decides with an entry whose first word was read as `seen`. `None` if the key has lost the entry, or another thread
-    /// has changed the state first.
+    /// Charges an entry whose first word was read as `seen`. `Some(None)` is a denial. `None` if the key has lost the
+    /// entry, or another thread has changed the state first.
     #[inline(always)]
-    fn decide_by_words(
+    fn charge(
         self,
         entry: Entry<'a>,
         key: u64,
         seen: SeenWord,
         now: Nanos,
         permits: u64,
-    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
+    ) -> Option<Option<Receipt>> {
         let words = OccupiedWords::new(entry, key, &seen);
-        let receipt = match self.algorithm.attempt(words, now, permits) {
+        match self.algorithm.attempt(words, now, permits) {
             Attempt::Admitted(receipt) => {
                 let charged_to = ChargedTo::Entry(entry.number(), self.store.generation);
-                Some(receipt.with_charged_to(charged_to))
+                Some(Some(receipt.with_charged_to(charged_to)))
             }
             // A denial changes nothing, so no exchange has validated it.
-            Attempt::Denied if words.are_valid() => None,
-            Attempt::Denied | Attempt::Retry => return None,
-        };
-        let state = StateRef::Entry(entry, key);
-        Some(answer(self.algorithm, state, now, permits, receipt))
+            Attempt::Denied if words.are_valid() => Some(None),
+            Attempt::Denied | Attempt::Retry => None,
+        }
     }
 
     /// Decides for a key that was not found in its primary bucket, or whose state another thread has changed meanwhile.
@@ -118,16 +118,13 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             return decider.decide_without_state(key, now, permits);
         }
         let insertion = decider.insertion(key, now);
-        match insertion.front_entry() {
-            None => return Self::decide_inserting_beyond(store, algorithm, on_full, key, now, permits),
-            Some(entry) => {
-                if let Some(now) = insertion.enter(entry)
-                    && let Some(decision) =
-                        decider.decide_by_words(entry, key, SeenWord::known(0), now, permits)
-                {
-                    return decision;
-                }
-            }
+        let Some(entry) = insertion.front_entry() else {
+            return Self::decide_inserting_beyond(store, algorithm, on_full, key, now, permits);
+        };
+        if let Some(now) = insertion.enter(entry)
+            && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits)
+        {
+            return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
         }
         Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
     }
@@ -149,7 +146,12 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             on_full,
         };
         let insertion = decider.insertion(key, now);
-        if let Some(outcome) = insertion.insert_beyond(on_full == OnFull::Forget)
+        let outcome = insertion.insert_beyond(on_full == OnFull::Forget);
+        if let Some(InsertOutcome::Entered { entry, first, now }) = outcome {
+            if let Some(receipt) = decider.charge(entry, key, SeenWord::known(first), now, permits) {
+                return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
+            }
+        } else if let Some(outcome) = outcome
             && let Some(decision) = decider.decide_by_outcome(outcome, key, now, permits)
         {
             return decision;
@@ -193,7 +195,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         match outcome {
             InsertOutcome::Occupied(entry, now) => self.decide_by_entry(entry, key, now, permits),
             InsertOutcome::Entered { entry, first, now } => {
-                self.decide_by_words(entry, key, SeenWord::known(first), now, permits)
+                let receipt = self.charge(entry, key, SeenWord::known(first), now, permits)?;
+                let state = StateRef::Entry(entry, key);
+                Some(answer(self.algorithm, state, now, permits, receipt))
             }
             InsertOutcome::Full(_) | InsertOutcome::Barred { .. } => Self::decide_by_full_table(
                 self.store,

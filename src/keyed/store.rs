@@ -144,6 +144,24 @@ mod tests {
     use crate::quota::Quota;
     use crate::time::Nanos;
 
+    /// A thread that missed the key's entry decides with it, although every bucket is full.
+    #[test]
+    fn a_key_that_was_entered_since_its_lookup_is_found() {
+        let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
+        let store = &Store::new(1, algorithm.words()).expect("a table");
+        let decider = Decider {
+            store,
+            algorithm,
+            on_full: OnFull::Deny,
+        };
+        let decide = |key| decider.decide_with(None, key, Nanos::new(1_000), 1).is_ok();
+        let entered = (1..100)
+            .filter(|&key| decide(key))
+            .collect::<alloc::vec::Vec<_>>();
+        assert_eq!(entered.len(), store.table.entries());
+        assert!(entered.into_iter().all(decide));
+    }
+
     /// A key that the catch-all has admitted waits for an idle entry and for the end of that admission. After a change of the
     /// policy, its denial states the later of the two times.
     #[test]

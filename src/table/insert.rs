@@ -72,14 +72,19 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe.region()
     }
 
-    /// The first entry of the front that is the key's, or vacant. `None`: the front is full of other keys.
+    /// The first entry of the front that is the key's, or vacant. `None`: the front is full.
     #[inline(always)]
     pub(crate) fn front_entry(&self) -> Option<Entry<'a>> {
+        let is_candidate = |owner| owner == Entry::VACANT || owner == self.probe.key;
         self.probe.front().find_map(|choice| {
             let bucket = self.probe.bucket(choice);
-            let is_candidate = |owner| owner == Entry::VACANT || owner == self.probe.key;
-            let way = (0..WAYS).find(|&way| is_candidate(bucket.fingerprint(way)))?;
-            Some(bucket.entry(way))
+            if !bucket.has_vacancy() {
+                return None;
+            }
+            // The buckets before this one are full, so the key cannot be entered there any more.
+            let earlier = (0..choice).find_map(|choice| self.probe.bucket(choice).entry_of(self.probe.key));
+            let candidate = || (0..WAYS).find(|&way| is_candidate(bucket.fingerprint(way)));
+            earlier.or_else(|| candidate().map(|way| bucket.entry(way)))
         })
     }
 
@@ -136,12 +141,12 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.insert_full(lines, forget)
     }
 
-    /// [`find_or_insert`](Self::find_or_insert) in the common cases of a front that is full of other keys: the key has
-    /// an entry in the backyard, or takes over an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
+    /// [`find_or_insert`](Self::find_or_insert) in the common cases of a full front: the key has an entry, or takes over
+    /// an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
     pub(crate) fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
         let lines = &self.probe.lines();
-        for choice in self.probe.backyard() {
+        for choice in self.probe.all() {
             let bucket = self.probe.bucket_at(lines[choice]);
             if bucket.has_key(self.probe.key) {
                 // The decision validates the entry.
@@ -149,7 +154,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                     .entry_of(self.probe.key)
                     .map(|entry| InsertOutcome::Occupied(entry, self.now));
             }
-            if bucket.has_vacancy() {
+            if self.probe.backyard().contains(&choice) && bucket.has_vacancy() {
                 return None;
             }
         }
@@ -258,7 +263,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         // Of two threads that have each published an entry for the key, the one with the later rendezvous sees the
         // other's entry.
         let overflow = self.region().rendezvous(self.probe.key);
-        let has_other = self.probe.has_other(lines, seen.entry.number());
+        let has_other = Probe::has_other(lines, self.probe.key, seen.entry.number());
         let entered = InsertOutcome::Entered {
             entry: seen.entry,
             first: word,

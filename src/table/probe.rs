@@ -1,4 +1,5 @@
 use core::ops::Range;
+use core::sync::atomic::Ordering;
 
 use super::bucket::Bucket;
 use super::entry::{Entry, Line};
@@ -6,6 +7,7 @@ use super::entry_word::{EntryState, EntryWord};
 use super::layout::{CHOICES, KeyBits, WAYS};
 use super::memory::Table;
 use super::region::Region;
+use crate::sync::AtomicU64;
 
 /// The buckets in which one key may have its entry.
 #[derive(Clone, Copy)]
@@ -114,18 +116,17 @@ impl<'a> Probe<'a> {
         self.table.region_at(self.bits.region(self.table.regions_len()))
     }
 
-    /// Whether an entry other than the one with the number `except` has the key's fingerprint.
-    #[inline(always)]
-    pub(super) fn has_other(&self, lines: &Lines<'a>, except: usize) -> bool {
-        for choice in self.all() {
-            let bucket = self.bucket_at(lines[choice]);
-            for way in 0..WAYS {
-                if bucket.fingerprint(way) == self.key && is_other(bucket.entry(way).number(), except) {
-                    return true;
-                }
-            }
-        }
-        false
+    /// Whether an entry other than the one with the number `except` has the fingerprint `key`. The lines are the key's. It is
+    /// not inlined, because the addresses of all entries would then be kept in memory during the insertion.
+    #[inline(never)]
+    pub(super) fn has_other(lines: &Lines<'a>, key: u64, except: usize) -> bool {
+        let is_key = |owner: &&AtomicU64| owner.load(Ordering::Acquire) == key;
+        let is_other = |owner: &AtomicU64| core::ptr::from_ref(owner).addr() != except;
+        lines.iter().any(|line| {
+            let owners = &line[..WAYS];
+            // Acquire: as in `Bucket::fingerprint`. The numbers are compared only in the bucket of the entry `except`.
+            owners.iter().any(|owner| is_key(&owner)) && owners.iter().filter(is_key).any(is_other)
+        })
     }
 
     /// The open entry that the key owns.
@@ -133,13 +134,6 @@ impl<'a> Probe<'a> {
         self.entries()
             .find(|seen| seen.owner == self.key && seen.word.state() == EntryState::Open)
     }
-}
-
-/// Compares two numbers of entries. It is not inlined, because the compiler would then compare the numbers of every
-/// entry before the fingerprints.
-#[inline(never)]
-fn is_other(number: usize, except: usize) -> bool {
-    number != except
 }
 
 impl<'a> Seen<'a> {
