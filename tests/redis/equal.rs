@@ -8,8 +8,11 @@ use crate::equal_histories::{CASES, Step, follow};
 use crate::scripts::{ScriptRequest, decide_script, far_ahead, refund_script};
 use crate::server::Server;
 
+/// 1,500 steps of each counter, or as many as `RINGGATE_STEPS` says: a million takes minutes.
 #[test]
 fn scripts_decide_as_one_process_does() {
+    let steps = std::env::var("RINGGATE_STEPS").ok();
+    let steps = steps.map_or(1_500, |steps| steps.parse().expect("RINGGATE_STEPS is a number"));
     let Some(server) = Server::start() else { return };
     let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
     let origin = far_ahead(&mut client);
@@ -22,7 +25,7 @@ fn scripts_decide_as_one_process_does() {
             _ => ScriptRequest::log(&key, limit, window),
         };
         let mut receipt = (0, 0);
-        follow(case, seed, 1_500, |now, step| {
+        follow(case, seed, steps, |now, step| {
             let now = origin + now;
             match step {
                 Step::Take(permits) => {
