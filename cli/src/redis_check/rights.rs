@@ -65,7 +65,7 @@ fn conclude(
     let (mut forbidden, mut unknown, mut no_keys) = (Vec::new(), Vec::new(), false);
     for (command, answer) in commands.iter().zip(answers) {
         match answer {
-            // The command is allowed, the key is not. The spaces tell the verb from the name of a user, which has none.
+            // The command is allowed, the key is not. With the spaces, a user named "access" is no match.
             Err(error) if error.starts_with("NOPERM") && error.contains(" to access ") => no_keys = true,
             Err(error) if error.starts_with("NOPERM") => forbidden.push(name(command)),
             Err(error) if error.contains("unknown command") || error.contains("unknown subcommand") => {

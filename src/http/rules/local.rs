@@ -212,7 +212,9 @@ fn reserve<'a, C: Clock>(
         .map(|charge| LocalCharge::Reserved(Box::new(charge)))
 }
 
-/// It is not inlined, so that a request without headers needs no memory for the policies.
+/// Returns the quota headers of an admitted request.
+///
+/// Not inlined, so that a request without headers needs no memory for the policies.
 #[inline(never)]
 fn admitted_headers<C: Clock>(
     headers: QuotaHeaders,
