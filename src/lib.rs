@@ -5,7 +5,7 @@
 //!
 //! # #[cfg(feature = "quanta")]
 //! # fn main() -> Result<(), ringgate::ConfigError> {
-//! // At most 100 requests in any minute, whichever minute is looked at.
+//! // At most 100 requests in any 60 seconds.
 //! let limiter = RateLimiter::new(CounterRing::new(Quota::per_minute(100)?)?);
 //! if limiter.check().is_ok() {
 //!     // Serve the request.
@@ -55,12 +55,12 @@
 //! | algorithm | state in bytes | most admitted in any interval of length W | a paced client gets (one that asks evenly at the limit) | `Retry-After` after a burst |
 //! |---|---|---|---|---|
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about N/(N + 1): 98 % with 60 cells, the default, 83 % with 5 | up to W + W/N |
+//! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about N/(N + 1): 98 % with 60 cells, the default, 83 % with 5; for L below N about L/(L + 1) | up to W + W/N |
 //! | [`CounterRing`], classic | 8, or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |
 //! | [`Gcra`] | 8 | b + L − 1 | all | W/L |
-//! | [`StripedLimiter`], batches of B | a strict ring's, and 128·S | **L** | at least (L − S·B)/L · N/(N + 1) | up to W + W/N |
+//! | [`StripedLimiter`], batches of B | a strict ring's, and 128·S | **L** | about (L − S·B)/L · N/(N + 1) | up to W + W/N |
 //!
 //! The bounds hold for limiters and for rules. Waiting, throttling, metrics and shared limits document their additional
 //! bounds.

@@ -5,11 +5,12 @@
 //! | choose an algorithm, read the remaining permits, test with a manual clock | [`choosing`] |
 //! | make millions of decisions per second | [`hot_path`] |
 //! | limit the messages or bytes of a connection | [`per_connection`] |
-//! | limit each client, also during a flood of made-up clients | [`keys`] |
-//! | apply several limits to one request, from a file that is reloaded | [`rules`] |
+//! | limit each client, also during a flood of made-up clients; keep the counts over a restart | [`keys`] |
+//! | apply several limits to one request; change limits at run time, also from a file | [`rules`] |
 //! | wait for a permit instead of being denied | [`waiting`] |
 //! | limit the tokens of a language model | [`token_budgets`] |
-//! | limit a server of axum, tonic or hyper | [`servers`] |
+//! | refund or settle an estimated cost | [`token_budgets`] |
+//! | limit a server of axum, tonic or hyper, also behind a proxy | [`servers`] |
 //! | share a limit between machines | [`redis`] |
 //! | implement a clock, an algorithm or a store | [`extending`] |
 //! | move from governor, or from a sorted set in Redis | [`migrating`] |

@@ -31,7 +31,7 @@
 //! - A rejected request does not reach the inner service. It is charged to no rule, within the limits that
 //!   [`RuleSet`](crate::RuleSet) documents.
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
-//!   is charged in between.
+//!   is charged in between. A rejection that no wait can change has no `Retry-After`.
 //! - The inner service is called only after it was ready.
 //! - With [`QuotaHeaders::Off`] and without the [`Decision`], an admitted request allocates nothing. This includes shared rules that
 //!   decide by a lease. [`charge_if`](RateLimitLayer::charge_if), [`settle_body`](RateLimitLayer::settle_body), waiting, and a call

@@ -41,12 +41,12 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
+/// use ringgate::{KeyedRateLimiter, Quota, TimestampRing};
 ///
 /// # #[cfg(feature = "quanta")]
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // Five a minute for each user, of up to 100,000 users at once.
-/// let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::per_minute(5)?)?, 100_000)?;
+/// // Five in any minute for each user, of up to 100,000 users at once.
+/// let limiter = KeyedRateLimiter::new(TimestampRing::new(Quota::per_minute(5)?)?, 100_000)?;
 /// for _ in 0..5 {
 ///     assert!(limiter.check("alice").is_ok());
 /// }

@@ -12,7 +12,7 @@ use crate::rules::{CheckPlan, Mode, PlannedQuota, QuotaStatus, RuleCounts, Share
 use crate::time::Nanos;
 
 /// Several rules, evaluated as one, over counts that many machines share: a request is admitted if every rule that
-/// applies to it has room, and charged to none of them otherwise.
+/// applies to it has enough capacity left, and charged to none of them otherwise.
 ///
 /// # Guarantee
 ///
@@ -24,8 +24,9 @@ use crate::time::Nanos;
 /// - Every call ends within the time that the store states. Before that, a request may wait for a lease, for as long as
 ///   the [module's documentation](crate::shared) says.
 ///
-/// A rule counts as [`Counter`](crate::rules::RuleAlgorithm::Counter), in constant memory and up to a cell too strict, or as
-/// [`Log`](crate::rules::RuleAlgorithm::Log), exactly. Keys, costs, conditions, tiers, lists, shadow mode and gradual
+/// A rule counts as [`Counter`](crate::rules::RuleAlgorithm::Counter) (constant memory; a denial may last up to one cell longer
+/// than by a log), as [`Log`](crate::rules::RuleAlgorithm::Log) (exact), or as
+/// [`Gcra`](crate::rules::RuleAlgorithm::Gcra) (b + L − 1 permits in a window). Keys, costs, conditions, tiers, lists, shadow mode and gradual
 /// enforcement work as in a [`RuleSet`](crate::RuleSet). Each node also keeps limiters of its own. They are charged with
 /// what the store admits for this node, and decide by [`Rule::on_error`](crate::Rule::on_error) when the store does not
 /// answer.

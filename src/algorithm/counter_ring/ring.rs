@@ -17,7 +17,7 @@ use crate::time::Nanos;
 
 /// The sliding window counter: it divides the window into N cells, and keeps a count for each.
 ///
-/// | cells of a strict ring | bytes of state | bytes per key in a table | a client paced at the limit gets | `Retry-After` after a burst, limit per minute |
+/// | cells of a strict ring | bytes of state | bytes per entry of a table | a client paced at the limit gets | `Retry-After` after a burst, limit per minute |
 /// |--:|--:|--:|--:|--:|
 /// | 5 | 8 or 56 | 16 or 64 | 83.3 % | up to 72 s |
 /// | 13 | 8 or 120 | 16 or 128 | 92.8 % | up to 65 s |
@@ -25,7 +25,8 @@ use crate::time::Nanos;
 /// | 60, the default | 496 | 512 | 98.3 % | up to 61 s |
 /// | 61 | 504 | 512 | 98.3 % | up to 61 s |
 ///
-/// The smaller size of a row applies to a quota that fits into one word.
+/// The smaller size of a row applies to a quota that fits into one word. A table has five entries for every four keys of its
+/// capacity.
 ///
 /// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
 /// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.

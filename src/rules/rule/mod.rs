@@ -223,13 +223,13 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Sets the decision of a shared rule if the store does not answer (feature `redis`). A local rule set ignores it.
+    /// Sets the decision of a shared rule if the store does not answer (feature `shared`). A local rule set ignores it.
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.on_error = on_error;
         self
     }
 
-    /// Sets which decisions about a shared rule a node makes without the store (feature `redis`). A local rule set ignores it.
+    /// Sets which decisions about a shared rule a node makes without the store (feature `shared`). A local rule set ignores it.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self

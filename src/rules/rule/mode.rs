@@ -5,7 +5,7 @@ use crate::error::ConfigError;
 
 /// Which decisions about a shared rule a node makes without the store that keeps its counts.
 ///
-/// The module `redis` documents the bound and the cost of each mode. A local rule set ignores it. A rule in the shadow is always
+/// The module `shared` documents the bound and the cost of each mode. A local rule set ignores it. A rule in the shadow is always
 /// strict, even if it is in the shadow for some keys only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

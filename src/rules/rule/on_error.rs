@@ -1,6 +1,6 @@
 /// The decision of a shared rule if its store does not answer: it is unreachable, slow, full, or read-only.
 ///
-/// The module `redis` documents the bounds that hold then. If the rules of one request differ, [`Deny`](Self::Deny) has
+/// The module `shared` documents the bounds that hold then. If the rules of one request differ, [`Deny`](Self::Deny) has
 /// precedence, then the limiters of this node, then [`Admit`](Self::Admit).
 ///
 /// `Deny` is for limits that must never be exceeded (payments, one-time codes). `Share` suits a known number of nodes with

@@ -48,7 +48,7 @@ pub struct PeerAddress(pub IpAddr);
 /// With `x_forwarded_for` and `forwarded`, a client cannot choose its address, unless a trusted proxy forwards what the
 /// client sent:
 ///
-/// - The header is read only if the peer is a trusted proxy.
+/// - The header is read only if the peer is a trusted proxy. If a trusted proxy sends none, the proxy is the client.
 /// - The client is the rightmost address of the header that is not a trusted proxy. Addresses to its left were sent by
 ///   the client, and are ignored. If all addresses are trusted, the client is the leftmost.
 /// - Several lines of the header are one list. Empty elements are skipped.
