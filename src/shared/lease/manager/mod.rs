@@ -114,11 +114,12 @@ impl LeaseManager {
     /// The lease and the sequence of the request that charges the permits that have left the state. `None`: no such permit is
     /// uncharged.
     pub(super) fn charging(&self) -> Option<(u128, u64)> {
-        match &self.pending {
-            _ if self.carried > 0 => Some((self.lease_id, self.sequence + 1)),
-            Some(pending) if pending.report.charge > 0 => Some((self.lease_id, self.sequence)),
-            _ => None,
+        if self.carried > 0 {
+            return Some((self.lease_id, self.sequence + 1));
         }
+        let charges = |pending: &PendingRequest| pending.report.charge > 0;
+        let is_charging = self.pending.as_ref().is_some_and(charges);
+        is_charging.then_some((self.lease_id, self.sequence))
     }
 
     /// The uncharged permits that have left the state: the next request charges them, or the pending one does.
@@ -194,55 +195,10 @@ impl LeaseManager {
         if self.sent || self.failing && dirty && now < self.sent_at.saturating_add(lease.period) {
             return None;
         }
-        let mut fallback = 0;
-        if self.pending.is_none() {
-            let (most, is_registered, period) = (lease.most, lease.is_registered, lease.period);
-            let ends = self.answered_at.saturating_add(lease.term);
-            self.count_demand(state, period, now);
-            let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
-            let wanted = if releases {
-                0
-            } else if is_registered {
-                self.demand.min(most)
-            } else {
-                most
-            };
-            if !releases && !self.is_due(state, is_registered, period, now, dirty) {
-                if is_registered && self.demand == 0 {
-                    // The store has decided about these permits, because so few are not worth a lease.
-                    self.unmet = 0;
-                }
-                return None;
-            }
-            let balance = state.balance();
-            let has_nothing = balance.used() == 0 && (balance.budget() == 0 || !is_registered);
-            if self.known && has_nothing && now >= ends {
-                // The store has ended the lease.
-                self.carried += state.lose();
-                self.begin(new_id());
-            }
-            fallback = self.charge_fallback(state);
-            if wanted < state.balance().budget() {
-                // The notice counts the whole budget as taken, and this request returns a part of it.
-                state.reopen();
-            }
-            let mut report = state.report(wanted);
-            // Permits that were spent since are reported, too.
-            fallback += report.charge.saturating_sub(self.charged_fallback);
-            (self.charged_fallback, self.counted) = (0, 0);
-            let carried = core::mem::take(&mut self.carried);
-            report.charge += carried;
-            report.cap += carried;
-            self.sequence += 1;
-            self.requested_at = now;
-            self.unmet = 0;
-            self.pending = Some(PendingRequest {
-                report,
-                wanted,
-                is_new: !self.known,
-                releases,
-            });
-        }
+        let fallback = match self.pending {
+            Some(_) => 0,
+            None => self.begin_request(state, now, dirty, new_id)?,
+        };
         let (lease, pending) = (self.lease.as_ref()?, self.pending.as_ref()?);
         self.sent = true;
         self.sent_at = now;
@@ -258,6 +214,65 @@ impl LeaseManager {
             term: Duration::from_nanos(lease.term),
         };
         Some((request, fallback))
+    }
+
+    /// Makes the next request the pending one, and returns the permits that the fallback limiter is to be charged. `None`: no
+    /// request is due.
+    fn begin_request(
+        &mut self,
+        state: &LeaseState,
+        now: u64,
+        dirty: bool,
+        new_id: impl FnOnce() -> u128,
+    ) -> Option<u64> {
+        let lease = self.lease.as_ref()?;
+        let (most, is_registered, period) = (lease.most, lease.is_registered, lease.period);
+        let ends = self.answered_at.saturating_add(lease.term);
+        self.count_demand(state, period, now);
+        let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
+        let wanted = if releases {
+            0
+        } else if is_registered {
+            self.demand.min(most)
+        } else {
+            most
+        };
+        if !releases && !self.is_due(state, is_registered, period, now, dirty) {
+            if is_registered && self.demand == 0 {
+                // The store has decided about these permits, because so few are not worth a lease.
+                self.unmet = 0;
+            }
+            return None;
+        }
+        let balance = state.balance();
+        let has_nothing = balance.used() == 0 && (balance.budget() == 0 || !is_registered);
+        if self.known && has_nothing && now >= ends {
+            // The store has ended the lease.
+            self.carried += state.lose();
+            self.begin(new_id());
+        }
+        let mut fallback = self.charge_fallback(state);
+        if wanted < state.balance().budget() {
+            // The notice counts the whole budget as taken, and this request returns a part of it.
+            state.reopen();
+        }
+        let mut report = state.report(wanted);
+        // Permits that were spent since are reported, too.
+        fallback += report.charge.saturating_sub(self.charged_fallback);
+        (self.charged_fallback, self.counted) = (0, 0);
+        let carried = core::mem::take(&mut self.carried);
+        report.charge += carried;
+        report.cap += carried;
+        self.sequence += 1;
+        self.requested_at = now;
+        self.unmet = 0;
+        self.pending = Some(PendingRequest {
+            report,
+            wanted,
+            is_new: !self.known,
+            releases,
+        });
+        Some(fallback)
     }
 
     /// Counts the demand since the last time.
