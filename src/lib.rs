@@ -147,6 +147,7 @@ pub mod sync;
 mod time;
 mod error;
 mod quota;
+mod pause;
 mod own_words;
 mod receipt;
 pub mod clock;

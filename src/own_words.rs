@@ -1,12 +1,16 @@
 use alloc::boxed::Box;
 
+use crate::pause::Pause;
 use crate::sync::{AtomicU64, Tally};
+use crate::time::Nanos;
 
 /// The words of one limiter, on cache lines that hold no other data.
 #[derive(Debug)]
 pub(crate) struct OwnWords {
     /// The number of the limiter. It is unique in the process, unlike an address.
     number: u64,
+    /// The pause of the limiter. Decisions by other owners of words, such as rules, do not read it.
+    pause: Pause,
     memory: Box<[AtomicU64]>,
     /// The index of the first word, which is aligned to [`LINES`].
     first: usize,
@@ -30,6 +34,7 @@ impl OwnWords {
         let first = memory.as_ptr().align_offset(LINES).min(line);
         Self {
             number: MADE.next(),
+            pause: Pause::new(),
             memory,
             first,
             words,
@@ -39,6 +44,18 @@ impl OwnWords {
     /// The number by which a receipt identifies the limiter of these words.
     pub(crate) const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The pause of the limiter.
+    #[inline(always)]
+    pub(crate) const fn pause(&self) -> &Pause {
+        &self.pause
+    }
+
+    /// Whether the pause denies a request for `permits` at the time `now`.
+    #[inline(always)]
+    pub(crate) fn is_paused(&self, now: Nanos, permits: u64) -> bool {
+        self.pause.is_set() && self.pause.denies(now, permits)
     }
 
     /// The words, followed by the padding of their last line. Excluding the padding would cost another bounds check.

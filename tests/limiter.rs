@@ -8,6 +8,8 @@ mod common;
 mod custom;
 #[path = "limiter/partial.rs"]
 mod partial;
+#[path = "limiter/pause.rs"]
+mod pause;
 #[path = "limiter/receipts.rs"]
 mod receipts;
 #[path = "limiter/refunds.rs"]

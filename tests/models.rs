@@ -30,6 +30,8 @@ mod gcra;
 mod keyed;
 #[path = "models/lease.rs"]
 mod lease;
+#[path = "models/pause.rs"]
+mod pause;
 #[cfg(feature = "rules")]
 #[path = "models/rules.rs"]
 mod rules;

@@ -24,6 +24,8 @@ mod limits;
 mod many;
 #[path = "wait/order.rs"]
 mod order;
+#[path = "wait/pause.rs"]
+mod pause;
 #[path = "wait/rules.rs"]
 mod rules;
 #[path = "wait/states.rs"]

@@ -100,7 +100,7 @@ impl<A: Algorithm> Peek<'_, A> {
     /// Returns the most permits that one request would get.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        if self.state.is_denied() {
+        if self.state.is_denied(self.now) {
             return 0;
         }
         self.algorithm.remaining(&self.words(), self.now)
@@ -125,7 +125,8 @@ impl<A: Algorithm> Peek<'_, A> {
     /// before.
     #[cfg(feature = "tokio")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
-        let ready = self.algorithm.earliest(&self.words(), self.now, permits)?;
+        let from = self.state.decides_from(self.now);
+        let ready = self.algorithm.earliest(&self.words(), from, permits)?;
         Some(ready.saturating_since(self.now))
     }
 
@@ -141,7 +142,7 @@ impl<A: Algorithm> Peek<'_, A> {
 impl Peek<'_, AnyAlgorithm> {
     /// The most permits that one request would get, by the window with the index `window` alone.
     pub(crate) fn remaining_in(&self, window: usize) -> u64 {
-        if self.state.is_denied() {
+        if self.state.is_denied(self.now) {
             return 0;
         }
         self.algorithm.remaining_in(window, &self.words(), self.now)

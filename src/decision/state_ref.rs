@@ -52,13 +52,21 @@ impl StateRef<'_> {
     ) -> Option<Nanos> {
         let ready = || ready_at(&StateWords::new(self), now);
         match self {
-            Self::Own(_) => ready(),
+            Self::Own(_) => ready_at(&StateWords::new(self), self.decides_from(now)),
             Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
             Self::Shared(_, NextEntry { free, entered }) => match ready() {
                 Some(ready) if free.is_none_or(|free| ready < free) => Some(ready),
                 _ => ready_at(&StateWords::Fresh, now.max(free?).max(entered)),
             },
             Self::Denied(until) => ready_at(&StateWords::Fresh, now.max(until?)),
+        }
+    }
+
+    /// The earliest time, `now` or later, at which no pause denies every request.
+    pub(super) fn decides_from(self, now: Nanos) -> Nanos {
+        match self {
+            Self::Own(words) => now.max(words.pause().until()),
+            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited | Self::Denied(_) => now,
         }
     }
 
@@ -75,10 +83,10 @@ impl StateRef<'_> {
         matches!(self, Self::Shared(..) | Self::Unlimited | Self::Denied(_))
     }
 
-    /// Whether every request for permits is denied because the table is full.
-    pub(super) const fn is_denied(self) -> bool {
+    /// Whether every request for permits is denied at the time `now`, by a pause or because the table is full.
+    pub(super) fn is_denied(self, now: Nanos) -> bool {
         match self {
-            Self::Own(_) => false,
+            Self::Own(words) => words.pause().ends_after(now),
             Self::Denied(_) => true,
             Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited => false,
         }

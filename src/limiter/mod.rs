@@ -1,4 +1,6 @@
 //! One limiter: an algorithm, its words and a clock.
+//!
+#![doc = include_str!("protocol.md")]
 
 use core::fmt;
 use core::time::Duration;
@@ -17,6 +19,7 @@ use crate::time::Nanos;
 
 mod lowered;
 mod partial;
+mod pause;
 mod saved;
 mod settle;
 mod with_limit;
@@ -172,6 +175,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// its decision is stricter.
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        if self.words.is_paused(now, permits) {
+            return answer(&self.algorithm, StateRef::Own(&self.words), now, permits, None);
+        }
         let words = self.words.get();
         let receipt = self.algorithm.decide(Shared::new(words), now, permits);
         answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
@@ -207,6 +213,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// [`Denied`] if there is not enough capacity at that time, with the limits of [`check_n`](Self::check_n).
     #[inline(always)]
     pub fn check_at_mut(&mut self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        if self.words.is_paused(now, permits) {
+            return answer(&self.algorithm, StateRef::Own(&self.words), now, permits, None);
+        }
         let words = self.words.get_mut();
         let receipt = self.algorithm.decide(Exclusive::new(words), now, permits);
         answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
@@ -282,7 +291,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         settle(&self.algorithm, &self.words, &self.clock, &taken.into(), actual)
     }
 
-    /// Returns the spent permits in a form that outlives the process.
+    /// Returns the spent permits in a form that outlives the process. A [pause](Self::pause_until) is not saved.
     ///
     /// # Examples
     ///

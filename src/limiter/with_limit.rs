@@ -45,6 +45,9 @@ impl<A: Reclaim, C: Clock> WithLimit<'_, A, C> {
     /// [`Denied`] if there is not enough capacity at that time. Nothing is charged then.
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        if self.words.is_paused(now, permits) {
+            return answer(&self.algorithm, self.state(), now, permits, None);
+        }
         let words = Shared::new(self.words.get());
         let receipt = self.algorithm.decide(words, now, permits);
         answer(&self.algorithm, self.state(), now, permits, receipt)

@@ -102,6 +102,12 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         }
         settled
     }
+
+    /// Ends a pause by [`RateLimiter::resume`], and wakes the first waiter to check for capacity.
+    pub fn resume(&self) {
+        self.limiter.resume();
+        self.queues.wake_leaders_of(&PermitRequest::<_>::new(self, 1));
+    }
 }
 
 /// A request for permits of a [`RateLimiter`], as part of the type of an [`Acquire`].
