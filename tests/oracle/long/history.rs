@@ -66,6 +66,7 @@ struct Counts {
     refunded: u64,
     forfeited: u64,
     reset: u64,
+    paused: u64,
 }
 
 pub(crate) struct History<'a, T> {
@@ -79,6 +80,7 @@ pub(crate) struct History<'a, T> {
     pub(crate) late: bool,
     keys: Vec<Key>,
     now: u64,
+    paused_until: u64,
     next_id: u64,
     counts: Counts,
 }
@@ -95,6 +97,7 @@ impl<'a, T: Target> History<'a, T> {
             late: true,
             keys: (0..keys).map(|_| Key::fresh(&case.model)).collect(),
             now: 3_000_000_000,
+            paused_until: 0,
             next_id: 0,
             counts: Counts::default(),
         }
@@ -116,6 +119,7 @@ impl<'a, T: Target> History<'a, T> {
             match self.random.below(200) {
                 0 => self.reset(key),
                 1..20 => self.refund(key),
+                20..22 => self.pause(),
                 _ => self.request(key),
             }
             if step % 16 == 0 {
@@ -132,6 +136,7 @@ impl<'a, T: Target> History<'a, T> {
             refunded,
             forfeited,
             reset,
+            paused,
         } = self.counts;
         println!(
             "{}: {:?} in {:.1?}",
@@ -142,7 +147,11 @@ impl<'a, T: Target> History<'a, T> {
         let is_log = matches!(self.keys[0].model, Model::Times(..));
         assert!(admitted.min(denied) > steps / 25 && retried > steps / 1_000);
         assert!(refunded.max(forfeited) > steps / 100 && (is_log || refunded > 0));
-        assert!(self.keys.len() == 1 || reset > 0);
+        assert!(if self.keys.len() == 1 {
+            paused > 0
+        } else {
+            reset > 0
+        });
     }
 
     fn move_clock(&mut self) {
@@ -208,14 +217,23 @@ impl<'a, T: Target> History<'a, T> {
         let name = &self.case.subject.name;
         let answer = self.target.decide(key, limit, Nanos::new(now), permits);
         it.model.set_limit(limit);
-        let expected = it.model.decide(now, permits);
-        let (Answer::Admitted(_, remaining) | Answer::Denied(_, remaining)) = answer;
+        let is_paused = now < self.paused_until && permits > 0;
+        let expected = if is_paused {
+            None
+        } else {
+            it.model.decide(now, permits)
+        };
+        let (at, remaining) = match &answer {
+            Answer::Admitted(receipt, remaining) => (receipt.at().get(), *remaining),
+            Answer::Denied(_, remaining) => (now, *remaining),
+        };
         if self.exact {
-            assert_eq!(
-                remaining,
-                it.model.remaining(now),
-                "{name}: {limit:?}, {now}, {permits}"
-            );
+            let expected = if at < self.paused_until {
+                0
+            } else {
+                it.model.remaining(now)
+            };
+            assert_eq!(remaining, expected, "{name}: {limit:?}, {now}, {permits}");
         }
         match answer {
             Answer::Admitted(receipt, _) => {
@@ -261,13 +279,11 @@ impl<'a, T: Target> History<'a, T> {
                     "{name}: {limit:?}, {now}, {permits}"
                 );
                 self.counts.denied += 1;
+                self.counts.paused += u64::from(is_paused);
                 let retry = retry.map(Nanos::get);
                 if self.exact {
-                    assert_eq!(
-                        retry,
-                        it.model.ready_at(now, permits),
-                        "{name}: {limit:?}, {now}, {permits}"
-                    );
+                    let ready = it.model.ready_at(now.max(self.paused_until), permits);
+                    assert_eq!(retry, ready, "{name}: {limit:?}, {now}, {permits}");
                     if let Some(retry) = retry {
                         self.clock.set(Nanos::new(retry - 1));
                         assert!(
@@ -310,6 +326,19 @@ impl<'a, T: Target> History<'a, T> {
         } else {
             assert_eq!(settled, Settled::Forfeited(back));
             self.counts.forfeited += back;
+        }
+    }
+
+    /// Pauses the limiter for a part of a window, or ends its pause. An earlier end than the present one changes nothing.
+    fn pause(&mut self) {
+        if self.random.one_in(8) {
+            self.target.resume();
+            self.paused_until = 0;
+            return;
+        }
+        let end = self.now + self.random.below(WINDOW);
+        if self.target.pause_until(Nanos::new(end)) {
+            self.paused_until = self.paused_until.max(end);
         }
     }
 

@@ -45,6 +45,9 @@ pub(crate) trait Target {
     fn settle(&self, key: u64, limit: Option<u64>, receipt: Receipt, actual: u64) -> Settled;
     /// Resets the key, if the limiter has keys.
     fn reset(&self, key: u64) -> bool;
+    /// Pauses the limiter, if it can be paused.
+    fn pause_until(&self, time: Nanos) -> bool;
+    fn resume(&self);
 }
 
 const RANGE: &str = "a limit that is not above the limiter's";
@@ -73,6 +76,15 @@ impl Target for RateLimiter<Any, ManualClock> {
 
     fn reset(&self, _: u64) -> bool {
         false
+    }
+
+    fn pause_until(&self, time: Nanos) -> bool {
+        Self::pause_until(self, time);
+        true
+    }
+
+    fn resume(&self) {
+        Self::resume(self);
     }
 }
 
@@ -104,4 +116,10 @@ impl Target for KeyedRateLimiter<Any, ManualClock, Plain> {
     fn reset(&self, key: u64) -> bool {
         Self::reset(self, &key)
     }
+
+    fn pause_until(&self, _: Nanos) -> bool {
+        false
+    }
+
+    fn resume(&self) {}
 }
