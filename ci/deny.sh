@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows that deny.toml allows the licence of every dependency, that all dependencies come from the registry, and that users
-# get no crate in two versions. Without cargo-deny, the script checks only licences and sources, with cargo.
+# get no crate in two versions. The lock files of packages outside of the workspace are current. Without cargo-deny, the script checks only licences and sources, with cargo.
 # Advisories need a network. Check them by hand: cargo deny check advisories
 source "$(dirname "$0")/common.sh"
 
@@ -53,4 +53,9 @@ if ((count != packages)); then
     echo "Cargo.lock has $packages crates"
     status=1
 fi
+
+# The packages outside of the workspace build with their own lock files.
+for package in benches/comparison fuzz; do
+    cargo metadata --locked --format-version 1 --manifest-path "$package/Cargo.toml" >/dev/null || status=1
+done
 exit $status
