@@ -28,7 +28,7 @@
 //! # Guarantees
 //!
 //! - All clones of a layer, and all their services, share one set of rules. So a limit holds over all connections.
-//! - A rejected request does not reach the inner service. It is charged to no rule, within the limits that
+//! - A rejected request does not reach the inner service. It is charged to no rule, with the exceptions that
 //!   [`RuleSet`](crate::RuleSet) documents.
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
 //!   is charged in between. A rejection that no wait can change has no `Retry-After`.

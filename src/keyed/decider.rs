@@ -37,8 +37,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: impl FnOnce() -> Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        // The lookup starts before the clock is read, which holds back later instructions. So a cache miss overlaps with
-        // the reading.
+        // The lookup starts before the clock is read, because reading the clock holds back later instructions. A cache miss
+        // then overlaps with the reading.
         let found = self.store.table.find_in_primary(key);
         self.decide_with(found, key, now(), permits)
     }
@@ -129,8 +129,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
     }
 
-    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets hold only other keys. They are not
-    /// scanned again.
+    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full. The key may be
+    /// in one of them, so all its buckets are scanned.
     #[inline(never)]
     fn decide_inserting_beyond(
         store: &'a Store,
@@ -290,9 +290,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// The state that denies the key. For a barred key, it includes the time at which the key can get an entry. Any other
-    /// key could get one as soon as one is evictable. A fresh entry admits whatever the catch-all admits, so the state
-    /// needs no such time.
+    /// Adds to a denial the time at which a barred key can get an entry. The denial of any other key stays as it is: that key
+    /// may get an entry as soon as one is evictable, and a fresh entry admits whatever the catch-all admits.
     fn with_next_entry(self, state: StateRef<'a>, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match (state, insertion.barred_until()) {
             (StateRef::Shared(words, _), Some(entered)) => {

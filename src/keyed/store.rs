@@ -64,6 +64,8 @@ impl Store {
 
     /// Charges the catch-all the permits that count in the catch-all of `from`. The keys that may have spent them get
     /// no entry of their own until the permits no longer count here.
+    ///
+    /// `old` reads the permits of `from`, `charger` charges them here, and `usage` reads whether all of them were charged.
     #[cfg(feature = "rules")]
     pub(crate) fn inherit_overflow(
         &self,
@@ -127,7 +129,7 @@ impl fmt::Debug for Store {
 #[cfg(feature = "rules")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
-    /// The permits that were spent there, and the time at which they were charged here.
+    /// The permits that were spent in the old catch-all, and the time at which they were charged to the new one.
     pub(crate) spent: Option<(u64, Nanos)>,
     /// Whether all of them were charged.
     pub(crate) is_remembered: bool,

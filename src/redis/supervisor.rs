@@ -1,4 +1,4 @@
-//! Keeps a connection, and no caller waits for it.
+//! The connection to the server: a background task keeps it, and no call waits for it.
 //!
 //! The client library waits through an outage, and keeps a connection on which no reply arrives. So every call here has
 //! a timeout, and several failures in a row end the connection. Without a connection calls fail at once, and a task
@@ -370,8 +370,8 @@ impl Call<'_> {
     }
 }
 
-/// The caller has dropped the future. After half of the response timeout that counts as a call without an answer: otherwise
-/// callers with shorter timeouts would never end a broken connection.
+/// Counts a call whose future was dropped after half of the response timeout as a call without an answer. Otherwise callers with
+/// shorter timeouts would never end a broken connection.
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if !self.over && 2 * self.began.elapsed() >= self.supervisor.settings.response_timeout {

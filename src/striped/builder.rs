@@ -200,7 +200,7 @@ fn default_stripes() -> u64 {
     cores.next_power_of_two().min(StripedBuilder::MAX_STRIPES)
 }
 
-/// The periods in which stripes are claimed and expire: eighths of the window. For a short window they are longer, so that a
+/// The periods in which stripes are charged and expire: eighths of the window. For a short window they are longer, so that a
 /// stripe word can number the periods of 20 years.
 fn periods(window: Duration) -> Cells {
     const MIN_WIDTH: Duration = Duration::from_nanos(2_048);

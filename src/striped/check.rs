@@ -13,9 +13,9 @@ impl<C: Clock> StripedLimiter<C> {
     ///
     /// # Concurrency
     ///
-    /// The permit is charged by one atomic instruction, and no other caller gets it. At the moment when the ring denied the
-    /// request, the denial was right for all stripes, except for those that another thread was charging, or had charged
-    /// without having reopened the limiter.
+    /// One atomic instruction takes the permit from a stripe or from the ring, and no other caller gets it. A denial is right for
+    /// one moment of the call: neither the ring nor a stripe has capacity then. This does not include stripes that another thread
+    /// is charging, nor those that it has charged before it reopens the limiter.
     #[inline(always)]
     pub fn check(&self) -> Result<(), StripedDenied<'_, C>> {
         self.check_n(1)
@@ -33,7 +33,7 @@ impl<C: Clock> StripedLimiter<C> {
     ///
     /// # Concurrency
     ///
-    /// The permits are charged by one atomic instruction. Denials are as exact as those of [`check`](Self::check).
+    /// One atomic instruction takes the permits. Denials are as exact as those of [`check`](Self::check).
     #[inline(always)]
     pub fn check_n(&self, permits: u64) -> Result<(), StripedDenied<'_, C>> {
         self.decide(thread_index::get(), permits, None)
@@ -52,7 +52,7 @@ impl<C: Clock> StripedLimiter<C> {
     ///
     /// # Concurrency
     ///
-    /// The permits are charged by one atomic instruction. If another thread has published a newer time, the limiter
+    /// One atomic instruction takes the permits. If another thread has published a newer time, the limiter
     /// decides at that time.
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'_, C>> {

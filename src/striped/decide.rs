@@ -143,7 +143,7 @@ impl<C: Clock> StripedLimiter<C> {
         (0..self.stripes.len()).any(|step| {
             let index = self.index(worker.wrapping_add(step));
             let stripe = &self.stripes[index];
-            // An expired count is never charged.
+            // An expired count is forgotten, and never charged. If the exchange fails, the stripe is left to the other thread.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
             if self.take_and_charge(index, permits, given) {
                 return true;
@@ -218,7 +218,7 @@ impl<C: Clock> StripedLimiter<C> {
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
     }
 
-    /// Charges a claimed stripe. Once in a period, it also charges the stripes that were not charged for a whole period.
+    /// Charges a claimed stripe. Once in a period of the stripe, it also charges the stripes that were not charged for a whole period.
     #[cold]
     #[inline(never)]
     fn flush(&self, index: usize, word: StripeWord) {
@@ -265,7 +265,7 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Charges stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes expired
     /// counts. `since` is the period in which the caller's stripe was charged before. If `at` is in that period, this does
-    /// nothing, so it runs once in a period.
+    /// nothing, so it runs once in a period for each stripe.
     pub(super) fn empty_old(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {

@@ -48,10 +48,11 @@ use crate::time::Cells;
 /// # Cost
 ///
 /// An admission is one load and one compare-exchange on the stripe of the thread. The admission that fills the batch
-/// also reads the clock and charges the ring. Once in an eighth of a window it reads the other stripes.
+/// also reads the clock and charges the ring. The first such admission of a stripe in each eighth of a window also reads the
+/// other stripes.
 ///
-/// A request that does not fit into the stripe of its thread reads the clock, every stripe and the ring. If it is
-/// denied, the caller publishes the denial in a shared word. Until permits become free, further requests for as many
+/// A request that does not fit into the stripe of its thread reads the clock, and searches the stripes and then the ring for
+/// capacity. If it is denied, the caller publishes the denial in a shared word. Until permits become free, further requests for as many
 /// permits are denied by that word and one clock reading. A denial changes no count.
 ///
 /// Nothing is allocated, and no thread waits for another. A thread that is suspended while it charges blocks only its
@@ -90,7 +91,7 @@ pub struct StripedLimiter<C = DefaultClock> {
     pub(super) batch: u64,
     pub(super) ring: Ring,
     pub(super) closed: CachePadded<Closed>,
-    /// The periods in which stripes are claimed and expire.
+    /// The periods in which stripes are charged and expire.
     pub(super) periods: Cells,
     /// The window in nanoseconds.
     pub(super) window: u64,

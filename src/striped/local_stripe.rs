@@ -11,9 +11,9 @@ use crate::time::Nanos;
 /// A stripe of a [`StripedLimiter`] that one thread owns. An admission is a subtraction, without a locked instruction
 /// and without a clock reading.
 ///
-/// It is for runtimes with one thread per core. The thread keeps it as long as it runs.
-/// [`StripedLimiter::local_stripe`] claims the stripe of the current thread. It can be sent to another thread, but only
-/// one thread at a time can use it.
+/// This is for runtimes with one thread per core, whose threads keep their stripes as long as they run.
+/// [`StripedLimiter::local_stripe`] claims the stripe of the current thread. The value can be sent to another thread, and one
+/// thread at a time can use it.
 ///
 /// # Guarantee
 ///
@@ -143,8 +143,8 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             return Err(StripedDenied::new(self.limiter, now, permits));
         }
         if permits > 0 && permits <= self.limiter.batch {
-            // An owner frees capacity by charging its count to the ring. Without the claim, it claims the stripe only if the
-            // batch has capacity in addition to its current count.
+            // A value with a claim frees capacity by charging its count. A value without one claims the stripe, if the batch
+            // has capacity beyond the current count.
             let has_capacity = self.take(permits, given) || {
                 let ready = if self.is_own() {
                     self.charge()

@@ -7,7 +7,7 @@ use core::fmt;
 /// | 13 | count | permits that the stripe admitted and has not charged to the ring |
 /// | 1 | expiring | no permit of the count was admitted after the period in `tick` |
 /// | 1 | claimed | one thread charges the count, and no other thread changes the word |
-/// | 49 | tick | the period in which the stripe was last claimed, or 0 before the first claim |
+/// | 49 | tick | the period that the last charge, or the last denied charge, has stored; 0 before the first |
 ///
 /// A zeroed word is a fresh stripe.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -55,7 +55,8 @@ impl<'a> Bucket<'a> {
         self.line[way % WAYS].load(Ordering::Acquire)
     }
 
-    /// Whether some entry was vacant. Entries are filled in index order, so only the last one is read.
+    /// Whether the last entry was vacant. In the front this means that some entry is, since entries are filled in index order.
+    /// In the backyard a vacancy before the last entry may be missed.
     #[inline(always)]
     pub(super) fn has_vacancy(self) -> bool {
         self.fingerprint(WAYS - 1) == Entry::VACANT

@@ -40,7 +40,7 @@ pub(crate) enum InsertOutcome<'a> {
     Barred { now: Nanos, until: Nanos },
 }
 
-/// An entry that can be given to another key, and the event to count for the key that owns it.
+/// An entry that the key may take over, and the event that is counted if a key loses it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evictable<'a> {
     pub(super) seen: Seen<'a>,
@@ -72,7 +72,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe.region()
     }
 
-    /// The first entry of the front that is the key's, or vacant. `None`: the front is full.
+    /// The key's entry in the front, or else the first vacant one, as long as the front has a vacancy. `None`: the front is
+    /// full, and may have the key.
     #[inline(always)]
     pub(crate) fn front_entry(&self) -> Option<Entry<'a>> {
         let is_candidate = |owner| owner == Entry::VACANT || owner == self.probe.key;
@@ -208,7 +209,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 )
                 .then_some(InsertOutcome::Occupied(own.entry, self.now))
             }
-            // The key is about to lose the entry.
+            // The callers pass no such entry, because they test `Seen::is_of`.
             EntryState::Claimed => None,
         }
     }
@@ -334,7 +335,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // The other entry is not published yet. Its thread has its rendezvous later, and then sees this entry.
+                // `own_in` returns no such entry. A thread that has claimed one sees this entry after its own rendezvous.
                 EntryState::Claimed => {}
             }
             overflow = this.region().rendezvous(key);

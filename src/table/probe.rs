@@ -44,7 +44,7 @@ impl<'a> Probe<'a> {
         self.table.bucket(self.table.layout.primary(self.bits))
     }
 
-    /// A bucket of the key, by its number in the order of the probe.
+    /// The bucket `choice` of the key, in the order of the probe.
     #[inline(always)]
     pub(super) fn bucket(&self, choice: usize) -> Bucket<'a> {
         self.table.bucket(self.table.layout.choice(self.bits, choice))
@@ -60,19 +60,19 @@ impl<'a> Probe<'a> {
         lines
     }
 
-    /// The numbers of the buckets of the front among the key's.
+    /// The choices of the key that are in the front.
     #[inline(always)]
     pub(super) const fn front(&self) -> Range<usize> {
         0..self.table.layout.front_choices()
     }
 
-    /// The numbers of the other buckets among the key's.
+    /// The choices of the key that are in the backyard.
     #[inline(always)]
     pub(super) const fn backyard(&self) -> Range<usize> {
         self.table.layout.front_choices()..self.table.layout.choices()
     }
 
-    /// The numbers of all buckets of the key.
+    /// All choices of the key.
     #[inline(always)]
     pub(super) const fn all(&self) -> Range<usize> {
         0..self.table.layout.choices()
@@ -124,7 +124,8 @@ impl<'a> Probe<'a> {
         let is_other = |owner: &AtomicU64| core::ptr::from_ref(owner).addr() != except;
         lines.iter().any(|line| {
             let owners = &line[..WAYS];
-            // Acquire: as in `Bucket::fingerprint`. The numbers are compared only in the bucket of the entry `except`.
+            // Acquire: as in `Bucket::fingerprint`. The numbers are compared only in a bucket that has the
+            // key: normally in that of the entry `except`.
             owners.iter().any(|owner| is_key(&owner)) && owners.iter().filter(is_key).any(is_other)
         })
     }

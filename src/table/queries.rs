@@ -11,7 +11,8 @@ use crate::time::Nanos;
 /// The state that would decide a request of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'a> {
-    /// The state of an entry, the key that owns it, and the time of [`Fresh`](Self::Fresh).
+    /// An entry, the key that owns it, and the time to read it at: the reading for the key's own entry, and the time of
+    /// [`Fresh`](Self::Fresh) for an entry that the key would take over.
     Entry(Entry<'a>, u64, Nanos),
     /// A fresh state at the reading, or at a newer time at which the key may have lost an entry.
     Fresh(Nanos),
@@ -129,7 +130,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         None
     }
 
-    /// Whether a thread may have been suspended in the middle of a step in the entry. Its key may never be requested again.
+    /// Whether a step of several exchanges may be unfinished in the entry. Another thread then finishes it, because the entry's
+    /// key may never be requested again.
     #[inline(always)]
     fn is_unfinished(&self, seen: Seen<'a>) -> bool {
         seen.word.state() == EntryState::Open && self.algorithm.advance(seen.word.word(), self.now).is_none()
@@ -172,14 +174,15 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     pub(crate) fn evictable_at(&self) -> Option<Nanos> {
         let from = |seen: Seen<'a>| match seen.word.state() {
             EntryState::Open => self.algorithm.idle_from(seen.word.word()),
-            // The entry is about to change, so its time is not known.
+            // The entry is about to change, so the key may try again at once.
             EntryState::Claimed | EntryState::Tentative => Some(self.now),
         };
         let all = self.probe.entries().map(from);
         all.min_by_key(|time| time.unwrap_or(Nanos::MAX)).flatten()
     }
 
-    /// Whether the key has an entry or is about to get one, or has lost one at a reading later than `now`.
+    /// Whether the key has an entry or is about to get one, or may have lost one at a reading later than `now`. The time is
+    /// that of the region, so the loss may be that of another key.
     pub(crate) fn is_entered_since(&self, now: Nanos) -> bool {
         self.probe
             .own_in(&self.probe.lines(), self.probe.all(), NO_ENTRY)

@@ -3,7 +3,7 @@ use core::sync::atomic::Ordering;
 use crate::sync::AtomicU64;
 use crate::time::Nanos;
 
-/// The record that the keys of 64 entries share. It holds the newest time at which one of them lost its entry, and the
+/// The record that the keys of 64 entries share. It holds the newest time at which one of them was evicted, and the
 /// keys that the catch-all may have admitted.
 ///
 /// Both words hold times that only grow. The time of one key can bar another key for longer, or make its state begin
@@ -11,7 +11,7 @@ use crate::time::Nanos;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region<'a> {
     overflow: &'a AtomicU64,
-    /// The newest time at which a key of the region has lost its entry.
+    /// The newest time at which a key of the region was evicted or lost its mark, or a time that a reload has set.
     reclaimed: &'a AtomicU64,
 }
 
@@ -30,7 +30,7 @@ impl OverflowFilter {
     const UNIT: u32 = 12;
 
     const fn mark(key: u64) -> u64 {
-        // The upper bits choose the region.
+        // A product of the key chooses the region (`KeyBits::of`), so the keys of one region have all marks.
         1 << (key % Self::MARKS as u64)
     }
 
@@ -139,7 +139,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The newest time at which a key of this region has lost its entry.
+    /// The newest time at which a key of this region was evicted or lost its mark, or a time that a reload has set.
     #[inline]
     pub(super) fn reclaimed(self) -> Nanos {
         // Relaxed: a thread that has seen its key lose an entry (the Acquire in `Entry::fingerprint`) reads the time

@@ -281,7 +281,7 @@ struct Collector<'l> {
     unreadable: UnreadableLines,
     formats: Vec<String>,
     findings: Findings,
-    /// The failure of the first input that was cut, if no input has a request.
+    /// The failure of the first truncated input. `finish` returns it if no input has a request.
     truncated: Option<Failure>,
 }
 

@@ -84,7 +84,7 @@ impl Survey {
         }
     }
 
-    /// The keys with the most denials, in descending order.
+    /// The highest-ranking keys, in descending order: by denials, then by peak usage, then by requests.
     pub(crate) fn top(&self) -> Vec<KeySummary> {
         let mut top: Vec<KeySummary> = self.top.iter().map(|ranked| ranked.0.0).collect();
         top.sort_unstable_by_key(|found| Reverse(found.rank()));

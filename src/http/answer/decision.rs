@@ -28,7 +28,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Returns the clock reading at which the rules decided.
+    /// Returns the clock reading at which the rules decided. With shared rules, it is a reading after the decision.
     #[must_use]
     pub const fn at(self) -> Nanos {
         self.at

@@ -43,7 +43,7 @@ impl<'a> QuotaPolicy<'a> {
             limit: peek.limit(),
             permits: peek.permits(),
             remaining,
-            // This is read only for rejected requests.
+            // Only `denied` sets it.
             retry_after: None,
             reset_after,
             violated: false,
@@ -149,7 +149,7 @@ impl<'a> QuotaPolicy<'a> {
     }
 }
 
-/// The number of policies that need no allocation. Most rule sets have no more.
+/// The policies of one request. Up to four need no allocation, and most rule sets have no more.
 pub(in crate::http) type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
 
 /// Returns the enforced policies that apply to a request, in evaluation order, as of `at`.

@@ -127,8 +127,8 @@ impl<'a> Rejection<'a> {
     }
 }
 
-/// The advice to the operator if requests have no address.
-const HELP: &str = "requests have no address of their peer: start axum with `into_make_service_with_connect_info::<SocketAddr>` \
+/// The advice to the operator if requests lack a key that the server has to provide.
+const HELP: &str = "requests lack a key that the server has to provide. If it is the address of the client: start axum with `into_make_service_with_connect_info::<SocketAddr>` \
     (feature `axum` of ringgate), serve tonic over TCP (feature `tonic`), or insert the extension `ringgate::http::PeerAddress`";
 
 impl Denial for Rejection<'_> {

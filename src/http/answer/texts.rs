@@ -32,7 +32,8 @@ thread_local! {
 }
 
 impl PolicyTexts {
-    /// Passes the texts of these policies to `write`. Each thread caches the texts that it has used recently.
+    /// Passes the texts of these policies to `write`. Each thread caches the texts of the last lists of
+    /// policies that it has built.
     ///
     /// Returns `None` if there is no policy.
     pub(super) fn with<T>(policies: &[QuotaPolicy<'_>], write: impl FnOnce(&mut Self) -> T) -> Option<T> {

@@ -80,6 +80,8 @@ impl<S: HttpRules> RateLimitLayer<S> {
                     reserves: false,
                     #[cfg(feature = "tokio")]
                     wait: None,
+                    #[cfg(feature = "tokio")]
+                    max_waiting: None,
                     rules: PhantomData,
                 },
                 rejection_response: Problem,
@@ -149,7 +151,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|config| config.statuses.missing_key = status)
     }
 
-    /// Sets the status of rejections because a store of shared rules does not answer. The default is 503.
+    /// Sets the status of rejections that are due to a store that does not answer. The default is 503.
     ///
     /// Rules reject such requests only with [`OnError::Deny`](crate::rules::OnError::Deny).
     pub fn unavailable_status(self, status: StatusCode) -> Self {

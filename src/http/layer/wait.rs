@@ -63,7 +63,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// ```
     pub fn wait(self, max_wait: Duration) -> Self {
         self.with(|config| {
-            let queue = config.rules.queue(None);
+            let queue = config.rules.queue(config.terms.max_waiting);
             config.terms.wait = Some(Wait {
                 queue,
                 most: max_wait,
@@ -73,9 +73,10 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Sets how many requests may [wait](Self::wait) at once, over all connections. The default is a million.
     ///
-    /// This creates a new queue, so call it before the layer is used. Without `wait` it has no effect.
+    /// This creates a new queue, so call it before the layer is used.
     pub fn max_waiting(self, max: usize) -> Self {
         self.with(|config| {
+            config.terms.max_waiting = Some(max);
             let queue = config.rules.queue(Some(max));
             if let Some(wait) = &mut config.terms.wait {
                 wait.queue = queue;

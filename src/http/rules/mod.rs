@@ -67,7 +67,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     /// Refunds a charge.
     fn refund(self: &Arc<Self>, charge: Self::Charge);
 
-    /// Replaces the charge of rules with this cost by the actual amount.
+    /// Settles the rules that have this cost: replaces their charge by the actual amount.
     fn settle(self: &Arc<Self>, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);
 
     /// Creates a queue for at most this many requests, or for the default number.
@@ -86,6 +86,9 @@ pub(super) struct Terms<S: Decide> {
     pub(super) reserves: bool,
     #[cfg(feature = "tokio")]
     pub(super) wait: Option<Wait<S::Queue>>,
+    /// The most requests that wait at once. `None`: the default.
+    #[cfg(feature = "tokio")]
+    pub(super) max_waiting: Option<usize>,
     pub(super) rules: core::marker::PhantomData<fn() -> S>,
 }
 
@@ -127,6 +130,8 @@ impl<S: Decide> Clone for Terms<S> {
             reserves: self.reserves,
             #[cfg(feature = "tokio")]
             wait: self.wait.clone(),
+            #[cfg(feature = "tokio")]
+            max_waiting: self.max_waiting,
             rules: self.rules,
         }
     }

@@ -21,7 +21,8 @@ use crate::shared::{Admitted, Denied, Reason, SharedRules};
 pub(in crate::http) struct SharedCharge {
     admitted: Admitted,
     plan: CheckPlan,
-    /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Its charge then stays.
+    /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
+    /// the store stay.
     runtime: Option<Handle>,
 }
 

@@ -11,7 +11,7 @@ use crate::http::answer::{AdmittedHeaders, Decision, HeaderValues};
 use crate::http::config::{ChargeIf, Config};
 use crate::http::rules::{Grant, HttpRules};
 
-/// The work that is left until there is a response to an admitted request.
+/// The work that remains when the inner service has responded to an admitted request.
 pub(super) enum OnResponse<S: HttpRules> {
     Nothing,
     AddHeaders(Box<HeaderValues>),

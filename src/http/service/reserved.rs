@@ -8,7 +8,7 @@ use crate::rules::Cost;
 
 /// A charge that is refunded, or settled by the bytes of a body.
 ///
-/// Dropping it settles the rules with the cost by the bytes that were counted so far. Without a cost, the permits stay charged.
+/// Dropping it settles the rules that have the cost, by the bytes that were counted so far. Without a cost, the permits stay charged.
 #[expect(unnameable_types, reason = "an argument of a sealed trait")]
 pub struct Reserved<S: HttpRules> {
     pub(super) rules: Arc<S>,

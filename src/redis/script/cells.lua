@@ -87,7 +87,8 @@ function cells.charge(counter)
     counter.first, counter.second = counter.tick, counter.era
 end
 
--- Refunds while the cell exists and was not added to another. Refunded permits were never used, so no window held them.
+-- Refunds unless the cell is gone, or a repair has changed the era. A refunded request was not served, so every window still
+-- holds at most the limit of served permits.
 function cells.refund(counter)
     local cell = text(counter.first)
     local spent = tonumber(redis.call('HGET', counter.key, cell) or 0)

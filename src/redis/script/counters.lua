@@ -1,6 +1,6 @@
 -- Reads the counters. KEYS: two for each counter, its name and the name of its leases (equal if it has none). ARGV: a verb,
 -- and then for each counter: its counting ('log', 'cells' or 'gcra'), the limit (or the burst), the window of a log or
--- the width of a cell in microseconds, the number of cells, the permits, 0 if it is enforced or a number that the
+-- of gcra, or the width of a cell, in microseconds, the number of cells, the permits, 0 if it is enforced or a number that the
 -- counters of its rule share, the two numbers of a receipt, the permits that must stay free, and the two parts of the
 -- time per permit of gcra.
 local fields_each = 11

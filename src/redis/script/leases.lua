@@ -36,14 +36,15 @@ function leases.read(counter)
         end
     end
     if latest > now + span(counter) / 16 then
-        -- TIME has gone back. At the last change, no permit was to end later than this.
+        -- TIME has gone back. The last permits end as long after now as they did after the last change.
         counter.is_behind = true
         counter.until_last = now + math.max(counter.until_last - latest, 0)
     end
 end
 
--- Removes permits that have ended, since others may be granted them and TIME may go back. If TIME has gone back, all permits
--- end together, and all leases end now: the fields that their keys name are gone, or belong to others.
+-- Removes permits that have ended, because others may be granted them, and TIME may go back. After TIME has gone back, one field
+-- has all remaining permits, and no lease with registered permits is valid any more: the field that its key names is gone, or
+-- belongs to others.
 function leases.repair(counter)
     if counter.is_behind then
         redis.call('HINCRBY', counter.leases, 'era', '1')

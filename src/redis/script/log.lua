@@ -57,7 +57,7 @@ function log.peek(counter)
         -- There is room once this number of permits has left the window.
         local leaving = spent + counter.permits - counter.limit
         if leaving > counted then
-            -- Only leases are in the way, which may be given back at any time, and end by themselves.
+            -- Only leased permits are missing. They may be returned at any time, and they expire.
             counter.wait = math.max(counter.until_last - now, counter.window)
         else
             local last = redis.call('ZRANGEBYSCORE', counter.key, since, '+inf', 'WITHSCORES', 'LIMIT', leaving - 1, 1)
@@ -66,6 +66,7 @@ function log.peek(counter)
     end
 end
 
+-- Needs the sequence that log.repair has set.
 function log.charge(counter)
     add(counter.key, now, counter.sequence, counter.permits)
     redis.call('ZREMRANGEBYSCORE', counter.key, '-inf', text(now - counter.window))

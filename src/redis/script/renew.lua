@@ -8,8 +8,8 @@ local base = 1 + fields_each * #counters
 local era_key = KEYS[#KEYS]
 
 -- The time since which the server has forgotten nothing: the time noted by this run of the server, or its start if none is
--- noted. After a failover, the note is of another run. The note outlives every lease: by a day, or in a cluster, which has a
--- note for each key, by no more than the lease is kept.
+-- noted. After a failover, the note is of another run. The note outlives the permits of every lease by at least the time
+-- for which a lease is kept, and by a day more without a cluster. In a cluster each key has a note of its own.
 local started, run, noted_until
 local longer = string.find(era_key, '{', 1, true) and 0 or 86400000000
 local function era_start(keep)

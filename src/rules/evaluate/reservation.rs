@@ -107,7 +107,7 @@ impl<R: ?Sized> StateCharge<R> {
             .iter()
             .any(|other| other.shares_storage_with(&state));
         if let Some(excess) = permits.checked_sub(actual) {
-            // The successors of a replaced state have been charged the reserved amount.
+            // A charge to a replaced state is not refunded: its successors were charged the amount without a receipt.
             if excess == 0 || (is_in_force && state.refund(&extracted, &receipt, excess)) {
                 return Settled::Exact;
             }

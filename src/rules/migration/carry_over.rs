@@ -26,8 +26,8 @@ impl<R: ?Sized> CarryOver<R> {
         self.old.iter().chain(&self.earlier)
     }
 
-    /// Charges the new state before it is in force, from old states that apply to other requests or have another cost. Until the
-    /// carry-over is complete, these states do not limit the same requests as the new one.
+    /// Charges the new state, before it is in force, the permits of old states whose condition or cost differs from its own. Until
+    /// the carry-over is complete, these states do not limit the same requests as the new one.
     pub(crate) fn carry_over_early(&self, now: Nanos) {
         let differs = |old: &&Arc<RuleState<R>>| !self.new.extractor.has_scope_of(&old.extractor);
         let early: Vec<_> = self.enforced().filter(differs).cloned().collect();
@@ -71,8 +71,8 @@ impl<R: ?Sized> RuleState<R> {
         all
     }
 
-    /// Adds the permits of each key that still count in `old`. Returns false if this table cannot remember which keys the
-    /// catch-all of the old table has admitted.
+    /// Adds the permits of each key that still count in `old`. Returns false if the catch-all of this table cannot hold
+    /// the permits of the old one.
     fn add_spent(&self, old: &Self, now: Nanos, spent: &mut SpentByKey) -> bool {
         let mut add = |key: u64, permits: u64, at: Nanos| {
             let spent = spent.entry(key).or_insert((0, at));

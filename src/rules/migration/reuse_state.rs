@@ -55,7 +55,7 @@ impl<R: ?Sized> RuleState<R> {
         self.on_full != OnFull::Forget && matches!(self.algorithms.usage, AnyAlgorithm::Gcra(_))
     }
 
-    /// Whether a rule of this state has kept its words, and also continues the old state under another name.
+    /// Whether a rule of `old` was renamed to a rule of this state, which reuses the words of another old state.
     pub(crate) fn is_renamed_onto(&self, old: &Self) -> bool {
         let has_name = |old: &StateQuota| self.quotas.iter().any(|new| new.name == old.name);
         !self.shares_storage_with(old) && !old.quotas.iter().any(has_name)

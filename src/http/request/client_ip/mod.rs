@@ -56,7 +56,7 @@ pub struct PeerAddress(pub IpAddr);
 ///   reported it, and elements to its left are ignored.
 /// - A `Forwarded` line that violates the grammar of RFC 7239 is treated as one such element.
 ///
-/// The others read a header of every peer. A client that reaches the server without the proxy chooses its address, unless
+/// The other sources read their header from any peer. A client that reaches the server without the proxy chooses its address, unless
 /// [`only_from`](Self::only_from) names the proxy's networks.
 ///
 /// A request without an address has no key. By default it is rejected with status 500

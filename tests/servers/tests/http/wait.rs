@@ -78,19 +78,23 @@ async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn max_waiting_bounds_the_queue() {
-    let layer = layer_of([rule("all", "1/s").cells(5)])
-        .await
-        .wait(secs(60))
-        .max_waiting(2);
-    assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
-    let waiting = [0, 1].map(|_| tokio::spawn(response(hello(&layer), Request::new(()))));
-    sleep(Duration::from_millis(1)).await;
-    assert_eq!(layer.queue().expect("a queue").waiting(), 2);
-    let Ok(rejected) = hello(&layer).oneshot(Request::new(())).await;
-    assert_eq!(rejected.status(), 429);
-    assert_eq!(header(&rejected, "retry-after"), Some("4"));
-    for waiting in waiting {
-        assert_eq!(waiting.await.expect("no panic").1, 200);
+    for max_first in [false, true] {
+        let layer = layer_of([rule("all", "1/s").cells(5)]).await;
+        let layer = if max_first {
+            layer.max_waiting(2).wait(secs(60))
+        } else {
+            layer.wait(secs(60)).max_waiting(2)
+        };
+        assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
+        let waiting = [0, 1].map(|_| tokio::spawn(response(hello(&layer), Request::new(()))));
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(layer.queue().expect("a queue").waiting(), 2);
+        let Ok(rejected) = hello(&layer).oneshot(Request::new(())).await;
+        assert_eq!(rejected.status(), 429);
+        assert_eq!(header(&rejected, "retry-after"), Some("4"));
+        for waiting in waiting {
+            assert_eq!(waiting.await.expect("no panic").1, 200);
+        }
     }
 }
 
