@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Shows that deny.toml allows the licence of every dependency, that all dependencies come from the registry, and that users
-# get no crate in two versions. The lock files of packages outside of the workspace are current. Without cargo-deny, the script checks only licences and sources, with cargo.
+# get no crate in two versions. The lock files of packages outside of the workspace are current. Without cargo-deny, the
+# script checks only licences, sources and lock files, with cargo.
 # Advisories need a network. Check them by hand: cargo deny check advisories
 source "$(dirname "$0")/common.sh"
 
