@@ -263,14 +263,14 @@ fn one_local_stripe_at_a_time_claims_a_stripe() {
     let first = limiter.as_worker(0).local_stripe();
     let mut second = limiter.as_worker(2).local_stripe();
     assert!(second.check().is_ok());
-    assert_eq!((first.is_own(), second.is_own()), (true, false));
+    assert_eq!((first.has_claim(), second.has_claim()), (true, false));
     drop(first);
     thread::scope(|scope| {
         scope.spawn(|| assert!(second.check().is_ok()));
     });
-    assert!(second.is_own());
+    assert!(second.has_claim());
     assert_eq!(passed(|| second.check().is_ok()), 98);
-    assert!(!second.is_own(), "it was given back when the ring was full");
+    assert!(!second.has_claim(), "it was given back when the ring was full");
 }
 
 /// A leaked local stripe loses its own permits permanently, and no others.

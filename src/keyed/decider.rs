@@ -119,7 +119,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
         let insertion = decider.insertion(key, now);
         let Some(entry) = insertion.front_entry() else {
-            return Self::decide_inserting_beyond(store, algorithm, on_full, key, now, permits);
+            return Self::decide_with_full_front(store, algorithm, on_full, key, now, permits);
         };
         if let Some(now) = insertion.enter(entry)
             && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits)
@@ -132,7 +132,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full. The key may be
     /// in one of them, so all its buckets are scanned.
     #[inline(never)]
-    fn decide_inserting_beyond(
+    fn decide_with_full_front(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -146,7 +146,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             on_full,
         };
         let insertion = decider.insertion(key, now);
-        let outcome = insertion.insert_beyond(on_full == OnFull::Forget);
+        let outcome = insertion.insert_with_full_front(on_full == OnFull::Forget);
         if let Some(InsertOutcome::Entered { entry, first, now }) = outcome {
             if let Some(receipt) = decider.charge(entry, key, SeenWord::known(first), now, permits) {
                 return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
@@ -349,7 +349,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             let end = algorithm.counts_until(words, receipt.at(), 0);
             self.store.table.region(key).mark_overflow(key, now, end);
         }
-        if !insertion.is_entered_since(now) {
+        if !insertion.may_have_entry_since(now) {
             return match receipt {
                 Some(receipt) => {
                     Attempt::Admitted(receipt.with_charged_to(ChargedTo::Shared(self.store.generation)))

@@ -26,7 +26,7 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
 
 /// Classifies an error of the client library.
 pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
-    let (kind, symptom) = if error.is_timeout() {
+    let (kind, class) = if error.is_timeout() {
         (StoreErrorKind::TimedOut, ErrorClass::Ailing)
     } else if error.kind() == ErrorKind::AuthenticationFailed {
         (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing)
@@ -56,7 +56,7 @@ pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
     if let Some(at) = detail.find(", with args") {
         detail.truncate(at);
     }
-    (StoreError::new(kind, detail), symptom)
+    (StoreError::new(kind, detail), class)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(super) struct Supervisor {
     target: Target,
     /// The lock of the channel is held for a copy, and never across an await.
     link: watch::Sender<Option<Arc<Link>>>,
-    places: Semaphore,
+    call_slots: Semaphore,
     breaker: Breaker,
     counts: Counts,
     last: Mutex<Last>,
@@ -83,7 +83,7 @@ impl Supervisor {
     pub(super) fn new(target: Target, settings: Settings) -> Self {
         Self {
             link: watch::Sender::new(None),
-            places: Semaphore::new(settings.max_in_flight),
+            call_slots: Semaphore::new(settings.max_in_flight),
             breaker: Breaker::new(settings.trip, Instant::now()),
             counts: Counts::default(),
             last: Mutex::default(),
@@ -136,11 +136,11 @@ impl Supervisor {
         }
         let ping = ::redis::cmd("PING");
         let answer = timeout(self.settings.response_timeout, link.connection.send(&ping)).await;
-        let (error, symptom) = match answer {
+        let (error, class) = match answer {
             Ok(Ok(_)) => (None, ErrorClass::None),
             Ok(Err(error)) => {
-                let (error, symptom) = diagnose(&error);
-                (Some(error), symptom)
+                let (error, class) = diagnose(&error);
+                (Some(error), class)
             }
             Err(_) => {
                 let error = StoreError::new(StoreErrorKind::TimedOut, "no answer to a heartbeat");
@@ -148,7 +148,7 @@ impl Supervisor {
             }
         };
         self.note(error);
-        self.judge(&link, symptom);
+        self.count_failure(&link, class);
     }
 
     async fn connect(&self) -> Result<(), StoreError> {
@@ -228,8 +228,8 @@ impl Supervisor {
                 Ok(value)
             }
             Ok(Err(error)) => {
-                let (error, symptom) = diagnose(&error);
-                call.end(Some(error.clone()), symptom);
+                let (error, class) = diagnose(&error);
+                call.end(Some(error.clone()), class);
                 Err(error)
             }
             Err(_) => {
@@ -245,18 +245,18 @@ impl Supervisor {
         let error = |kind| StoreError::new(kind, "");
         let link = self.link.borrow().clone();
         let link = link.ok_or_else(|| error(StoreErrorKind::Down))?;
-        let place = self.places.try_acquire();
-        let place = place.map_err(|_| error(StoreErrorKind::Overloaded))?;
+        let slot = self.call_slots.try_acquire();
+        let slot = slot.map_err(|_| error(StoreErrorKind::Overloaded))?;
         // The breaker comes last, so that every call that it admits is recorded.
         if !self.breaker.lets_through(Instant::now()) {
             return Err(error(StoreErrorKind::BreakerOpen));
         }
-        Ok((link, place))
+        Ok((link, slot))
     }
 
     /// Ends a connection that has failed too often.
-    fn judge(&self, link: &Arc<Link>, symptom: ErrorClass) {
-        let in_a_row = match symptom {
+    fn count_failure(&self, link: &Arc<Link>, class: ErrorClass) {
+        let in_a_row = match class {
             ErrorClass::None | ErrorClass::Unwell => {
                 // Relaxed: the count is a heuristic; one failure more or less makes no difference.
                 link.failures.store(0, Ordering::Relaxed);
@@ -323,7 +323,7 @@ impl Supervisor {
         Health {
             connected: self.link.borrow().is_some(),
             breaker: self.breaker.state(now),
-            in_flight: self.settings.max_in_flight - self.places.available_permits(),
+            in_flight: self.settings.max_in_flight - self.call_slots.available_permits(),
             calls: self.counts.calls.get(),
             answered: self.counts.answered.get(),
             timed_out: self.counts.timed_out.get(),
@@ -350,7 +350,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// Records the outcome.
-    fn end(mut self, error: Option<StoreError>, symptom: ErrorClass) {
+    fn end(mut self, error: Option<StoreError>, class: ErrorClass) {
         self.over = true;
         let Self { supervisor, link, .. } = &self;
         let counts = &supervisor.counts;
@@ -365,8 +365,8 @@ impl Call<'_> {
         supervisor.note(error);
         supervisor
             .breaker
-            .record(Instant::now(), symptom != ErrorClass::None);
-        supervisor.judge(link, symptom);
+            .record(Instant::now(), class != ErrorClass::None);
+        supervisor.count_failure(link, class);
     }
 }
 

@@ -231,7 +231,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// time of the charge, or `None` if the ring is full.
     fn charge(&self, index: usize, word: StripeWord, now: Nanos) -> Option<Nanos> {
         let stripe = &self.stripes[index];
-        match self.charge_claimed(index, word, now) {
+        match self.charge_keeping_claim(index, word, now) {
             Ok((at, charged)) => {
                 self.end_claim(stripe, charged);
                 Some(at)
@@ -245,7 +245,7 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Charges a claimed stripe at a time after all of its admissions, `now` or later, without ending the claim. Returns
     /// the time of the charge and the stripe word after it, or the word to store if the ring is full.
-    pub(super) fn charge_claimed(
+    pub(super) fn charge_keeping_claim(
         &self,
         index: usize,
         word: StripeWord,

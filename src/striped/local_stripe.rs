@@ -128,7 +128,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
 
     /// Returns whether this value has claimed its stripe.
     #[must_use]
-    pub const fn is_own(&self) -> bool {
+    pub const fn has_claim(&self) -> bool {
         self.claimed.is_some()
     }
 
@@ -137,7 +137,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
     #[inline(never)]
     fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {
         // Only the owner can charge the count of its stripe, so the closed word cannot deny an owner.
-        if !self.is_own()
+        if !self.has_claim()
             && let Some(now) = self.limiter.denied_at(permits, given)
         {
             return Err(StripedDenied::new(self.limiter, now, permits));
@@ -146,7 +146,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             // A value with a claim frees capacity by charging its count. A value without one claims the stripe, if the batch
             // has capacity beyond the current count.
             let has_capacity = self.take(permits, given) || {
-                let ready = if self.is_own() {
+                let ready = if self.has_claim() {
                     self.charge()
                 } else {
                     self.claim(permits, given)
@@ -183,7 +183,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             return true;
         }
         let (index, since) = (self.limiter.index(self.worker), word.tick());
-        match self.limiter.charge_claimed(index, word, self.latest_given) {
+        match self.limiter.charge_keeping_claim(index, word, self.latest_given) {
             Ok((at, charged)) => {
                 self.set_claimed(charged.claimed());
                 self.limiter.empty_old(since, at);
@@ -251,7 +251,7 @@ impl<C: Clock> StripedLimiter<C> {
     ///
     /// If another thread has claimed the stripe, a later request claims it once it is free. Threads are assigned to
     /// stripes in turn, so two threads can have one stripe, which only one of them can claim at a time: see
-    /// [`LocalStripe::is_own`]. A runtime that numbers its threads prevents that by
+    /// [`LocalStripe::has_claim`]. A runtime that numbers its threads prevents that by
     /// [`set_thread_index`](super::set_thread_index). Leave some stripes
     /// ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) unclaimed for other callers. If all are claimed, the
     /// ring decides the requests of those callers.

@@ -14,7 +14,7 @@ pub(super) type Line = [AtomicU64; 2 * WAYS];
 pub(super) struct EntryMemory {
     pub(super) words: Box<[AtomicU64]>,
     /// Words of a state.
-    pub(super) state: usize,
+    pub(super) state_words: usize,
 }
 
 /// An entry of the table: the fingerprint of the key that owns it, and the words of that key's state.
@@ -159,7 +159,7 @@ impl<'a> Entry<'a> {
 
     /// *publish*: `{ claimed, w }` → `{ tentative, w }`. Only for the thread that has claimed the entry.
     pub(super) fn publish(self, claimed: EntryWord) -> EntryWord {
-        let tentative = claimed.at(EntryState::Tentative);
+        let tentative = claimed.with_state(EntryState::Tentative);
         // Release: pairs with the Acquire in `first_word`; publishes the fingerprint.
         self.first().store(tentative.raw(), Ordering::Release);
         tentative
@@ -167,12 +167,12 @@ impl<'a> Entry<'a> {
 
     /// *withdraw*: `{ tentative, w }` → `{ claimed, w }`.
     pub(super) fn withdraw(self, tentative: EntryWord) -> Option<EntryWord> {
-        self.exchange(tentative, tentative.at(EntryState::Claimed))
+        self.exchange(tentative, tentative.with_state(EntryState::Claimed))
     }
 
     /// *open*: `{ tentative, w }` or `{ claimed, w }` → `{ open, w }`.
     pub(super) fn open(self, seen: EntryWord) -> bool {
-        self.exchange(seen, seen.at(EntryState::Open)).is_some()
+        self.exchange(seen, seen.with_state(EntryState::Open)).is_some()
     }
 
     #[inline]
@@ -195,7 +195,7 @@ impl EntryMemory {
         // The position follows from the address of the line. An `Entry` does not store the number of its bucket,
         // because most states have no further words.
         let start = (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>();
-        &self.words[start + line.len() + way * (self.state - 1) + index - 1]
+        &self.words[start + line.len() + way * (self.state_words - 1) + index - 1]
     }
 }
 
@@ -203,7 +203,7 @@ impl fmt::Debug for EntryMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EntryMemory")
             .field("words", &self.words.len())
-            .field("state", &self.state)
+            .field("state_words", &self.state_words)
             .finish()
     }
 }

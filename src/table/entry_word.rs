@@ -68,7 +68,7 @@ impl EntryWord {
 
     /// This word with another state of the entry.
     #[inline]
-    pub(super) const fn at(self, state: EntryState) -> Self {
+    pub(super) const fn with_state(self, state: EntryState) -> Self {
         Self::new(state, self.word())
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             for state in [EntryState::Open, EntryState::Claimed, EntryState::Tentative] {
                 let entry_word = EntryWord::new(state, word);
                 assert_eq!((entry_word.state(), entry_word.word()), (state, word));
-                assert_eq!(entry_word.at(EntryState::Open).raw(), word);
+                assert_eq!(entry_word.with_state(EntryState::Open).raw(), word);
                 let is_decidable = state == EntryState::Open && word > 0;
                 assert_eq!(entry_word.is_decidable(), is_decidable, "{entry_word:?}");
             }

@@ -16,7 +16,7 @@ impl Table {
     #[cfg(feature = "rules")]
     fn publish_inheritance(&self) {
         debug_assert!(self.inherits, "a table that nothing is inherited by");
-        // SeqCst: pairs with the one in `meet_inheritance`.
+        // SeqCst: pairs with the one in `observe_inheritance`.
         sync::fence(sync::Ordering::SeqCst);
     }
 

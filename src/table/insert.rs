@@ -125,7 +125,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 }
                 let entry = bucket.entry(way);
                 if owner == Entry::VACANT {
-                    if let Some(barred) = self.barred_from_vacancy() {
+                    if let Some(barred) = self.barred_when_fresh() {
                         return Some(barred);
                     }
                     owner = self.enter_vacant(entry);
@@ -145,7 +145,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// [`find_or_insert`](Self::find_or_insert) in the common cases of a full front: the key has an entry, or takes over
     /// an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
-    pub(crate) fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+    pub(crate) fn insert_with_full_front(&self, forget: bool) -> Option<InsertOutcome<'a>> {
         let lines = &self.probe.lines();
         for choice in self.probe.all() {
             let bucket = self.probe.bucket_at(lines[choice]);
@@ -217,10 +217,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// Returns `Entered` for a key in a fresh entry, or `Barred` if the catch-all may have admitted the key.
     #[inline(always)]
     fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
-        self.table.meet_inheritance();
+        self.table.observe_inheritance();
         let now = self.begin_time();
         let barred = if self.table.inherits {
-            self.barred_from(now)
+            self.barred_at(now)
         } else {
             None
         };
@@ -347,7 +347,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     #[inline(always)]
     fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow: Nanos) -> bool {
         let latest = overflow.max(self.region().reclaimed());
-        latest <= begun || self.algorithm.latest_time(tentative.word()) >= self.begin_of(latest)
+        latest <= begun || self.algorithm.latest_time(tentative.word()) >= self.latest_time_of_fresh(latest)
     }
 
     /// *withdraw*: takes a tentative entry from the key. Returns false if another thread has opened or withdrawn it.

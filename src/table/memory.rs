@@ -16,10 +16,10 @@ use crate::sync::{self, AtomicU64};
 pub(crate) struct Table {
     memory: EntryMemory,
     /// Where the first line begins.
-    first: usize,
+    first_line: usize,
     pub(super) layout: TableLayout,
     /// The size of a bucket in words.
-    bucket: usize,
+    bucket_len: usize,
     /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
     pub(super) inherits: bool,
     regions: Box<[AtomicU64]>,
@@ -33,10 +33,10 @@ impl Table {
     /// The largest capacity in keys.
     pub(crate) const MAX_KEYS: u64 = 1 << 32;
 
-    /// Makes a table for `keys` keys of `state` words each. It has a quarter more entries than keys. So in
+    /// Makes a table for `keys` keys of `state_words` words each. It has a quarter more entries than keys. So in
     /// tables of 100,000 and 1,000,000 keys, every key finds a vacant entry (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it can inherit the
     /// times and marks of another table.
-    pub(crate) fn new(keys: u64, state: usize, inherits: bool) -> Result<Self, ConfigError> {
+    pub(crate) fn new(keys: u64, state_words: usize, inherits: bool) -> Result<Self, ConfigError> {
         if keys == 0 || keys > Self::MAX_KEYS {
             return Err(ConfigError::new(
                 "capacity",
@@ -44,33 +44,33 @@ impl Table {
                 format!("1 to {} keys", Self::MAX_KEYS),
             ));
         }
-        let table = TableLayout::of(keys).and_then(|layout| Self::allocate(layout, state, inherits));
+        let table = TableLayout::of(keys).and_then(|layout| Self::allocate(layout, state_words, inherits));
         table.ok_or_else(|| {
             ConfigError::new(
                 "capacity",
                 format!(
                     "{keys} keys of {} bytes each",
-                    Bucket::size(state) / WAYS * size_of::<u64>()
+                    Bucket::size(state_words) / WAYS * size_of::<u64>()
                 ),
                 "what memory can be had for",
             )
         })
     }
 
-    fn allocate(layout: TableLayout, state: usize, inherits: bool) -> Option<Self> {
-        let bucket = Bucket::size(state);
-        let size = layout.buckets().checked_mul(bucket)?;
+    fn allocate(layout: TableLayout, state_words: usize, inherits: bool) -> Option<Self> {
+        let bucket_len = Bucket::size(state_words);
+        let size = layout.buckets().checked_mul(bucket_len)?;
         // One line more, so that the first bucket can begin where a cache line does.
         let words: Box<[AtomicU64]> = sync::zeroed(size.checked_add(LINE)?)?;
         // An interpreter may return no offset. Then the first bucket can begin anywhere.
-        let first = words.as_ptr().align_offset(64).min(LINE);
+        let first_line = words.as_ptr().align_offset(64).min(LINE);
         let entries = layout.buckets().checked_mul(WAYS)?;
         let regions = sync::zeroed(Region::WORDS * entries.div_ceil(ENTRIES_PER_REGION))?;
         Some(Self {
-            memory: EntryMemory { words, state },
-            first,
+            memory: EntryMemory { words, state_words },
+            first_line,
             layout,
-            bucket,
+            bucket_len,
             inherits,
             regions,
             counts: Counts::new(),
@@ -93,7 +93,7 @@ impl Table {
 
     /// Makes every entry vacant, and gives the memory back.
     pub(crate) fn clear(&mut self) {
-        match Self::allocate(self.layout, self.memory.state, self.inherits) {
+        match Self::allocate(self.layout, self.memory.state_words, self.inherits) {
             Some(fresh) => *self = fresh,
             // There is no memory for a second table, so this one is set to zero in place.
             None => {
@@ -107,7 +107,7 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn bucket(&self, number: usize) -> Bucket<'_> {
-        let start = self.first + number * self.bucket;
+        let start = self.first_line + number * self.bucket_len;
         let line = self.memory.words[start..].first_chunk();
         Bucket::new(&self.memory, line.expect("a bucket has a line"))
     }
@@ -135,7 +135,7 @@ impl Table {
 
     /// Orders the entry that this thread has made before its next reads of the region.
     #[inline(always)]
-    pub(super) fn meet_inheritance(&self) {
+    pub(super) fn observe_inheritance(&self) {
         if self.inherits {
             // SeqCst: pairs with the one in `publish_inheritance`. If that comes first, this thread sees the times and marks
             // that were inherited. If this fence comes first, the inheriting thread sees the key that was entered.

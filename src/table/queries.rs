@@ -42,7 +42,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 None => return View::Full(now),
             }
         };
-        match (self.barred_from_vacancy(), evictable) {
+        match (self.barred_when_fresh(), evictable) {
             (Some(InsertOutcome::Barred { now, until }), _) => View::Barred(now, until),
             (_, Some(evictable)) if matches!(evictable.event, Event::Forgotten) => {
                 View::Entry(evictable.seen.entry, evictable.seen.owner, now)
@@ -157,12 +157,12 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// The entry with the fewest spent permits, of those that can advance at this time.
     fn least_spent(&self) -> Option<Seen<'a>> {
-        let can_be_had = |seen: &Seen<'a>| {
+        let is_evictable = |seen: &Seen<'a>| {
             seen.word.state() == EntryState::Open
                 && seen.owner != self.probe.key
                 && self.algorithm.advance(seen.word.word(), self.now).is_some()
         };
-        self.probe.entries().filter(can_be_had).min_by_key(|seen| {
+        self.probe.entries().filter(is_evictable).min_by_key(|seen| {
             SeenWord::read(seen.entry, seen.owner).map_or(0, |first| {
                 let words = OccupiedWords::new(seen.entry, seen.owner, &first);
                 self.algorithm.spent(words, self.now)
@@ -183,7 +183,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// Whether the key has an entry or is about to get one, or may have lost one at a reading later than `now`. The time is
     /// that of the region, so the loss may be that of another key.
-    pub(crate) fn is_entered_since(&self, now: Nanos) -> bool {
+    pub(crate) fn may_have_entry_since(&self, now: Nanos) -> bool {
         self.probe
             .own_in(&self.probe.lines(), self.probe.all(), NO_ENTRY)
             .is_some()
@@ -195,7 +195,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     #[inline(always)]
     pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<InsertOutcome<'a>> {
         let until = self.region().overflow_until(self.probe.key);
-        let barred = until > Nanos::ZERO && self.algorithm.latest_time(word) < self.begin_of(until);
+        let barred =
+            until > Nanos::ZERO && self.algorithm.latest_time(word) < self.latest_time_of_fresh(until);
         barred.then(|| InsertOutcome::Barred {
             now,
             until: self.entered_from(until),
@@ -204,15 +205,15 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all bars a state that begins in a vacant entry.
     #[inline(always)]
-    pub(super) fn barred_from_vacancy(&self) -> Option<InsertOutcome<'a>> {
+    pub(super) fn barred_when_fresh(&self) -> Option<InsertOutcome<'a>> {
         if self.region().overflow_until(self.probe.key) == Nanos::ZERO {
             return None;
         }
-        self.barred_from(self.begin_time())
+        self.barred_at(self.begin_time())
     }
 
     /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all bars a state that begins at `now`.
-    pub(super) fn barred_from(&self, now: Nanos) -> Option<InsertOutcome<'a>> {
+    pub(super) fn barred_at(&self, now: Nanos) -> Option<InsertOutcome<'a>> {
         self.barred(self.algorithm.advance(0, now)?, now)
     }
 
@@ -220,11 +221,11 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     pub(crate) fn barred_until(&self) -> Option<Nanos> {
         let until = self.region().overflow_until(self.probe.key);
         let now = self.begin_time();
-        (self.begin_of(now) < self.begin_of(until)).then(|| self.entered_from(until))
+        (self.latest_time_of_fresh(now) < self.latest_time_of_fresh(until)).then(|| self.entered_from(until))
     }
 
     /// The latest time of a fresh state that begins at `time`.
-    pub(super) fn begin_of(&self, time: Nanos) -> Nanos {
+    pub(super) fn latest_time_of_fresh(&self, time: Nanos) -> Nanos {
         let fresh = self.algorithm.advance(0, time);
         fresh.map_or(Nanos::MAX, |first| self.algorithm.latest_time(first))
     }
@@ -232,8 +233,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// The time at which a key that is barred until `until` can have an entry: in a counter ring, when the cell of that
     /// time begins.
     fn entered_from(&self, until: Nanos) -> Nanos {
-        let begin = self.begin_of(until);
-        if self.begin_of(begin) == begin {
+        let begin = self.latest_time_of_fresh(until);
+        if self.latest_time_of_fresh(begin) == begin {
             begin
         } else {
             until

@@ -56,7 +56,7 @@ fn a_local_stripe_is_denied_as_others_are_when_its_batch_is_spent() {
     assert!(closed(&limiter));
     assert_eq!(passed(|| own.check().is_ok()), 7);
     // The end of its claim has opened the limiter, and its own denial has closed it.
-    assert!(!own.is_own() && closed(&limiter));
+    assert!(!own.has_claim() && closed(&limiter));
     drop(own);
     assert!(closed(&limiter));
 }

@@ -115,7 +115,7 @@ proptest! {
         given: bool,
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
-        prop_assert_eq!(limiter.as_worker(worker).local_stripe().is_own(), stripes > 0);
+        prop_assert_eq!(limiter.as_worker(worker).local_stripe().has_claim(), stripes > 0);
         for _ in 0..3 {
             let mut own = limiter.as_worker(worker).local_stripe();
             let mut ask = || {

@@ -71,7 +71,7 @@ proptest! {
                 (_, None) => limiter.as_worker(worker).check_n(permits).is_ok(),
             };
             had += if admitted { permits } else { 0 };
-            let own = workers.iter().flatten().filter(|worker| worker.is_own()).count() as u64;
+            let own = workers.iter().flatten().filter(|worker| worker.has_claim()).count() as u64;
             let idle = had + limiter.remaining();
             prop_assert!(idle <= limit && idle + own * batch >= limit, "{} of {}", idle, limit);
         }

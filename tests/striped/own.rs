@@ -49,7 +49,7 @@ fn a_local_stripe_that_is_not_used_leaves_no_trace() {
     let mut own = limiter.as_worker(0).local_stripe();
     assert!(own.check_n(7).is_ok());
     // The remaining permits do not suffice, and the ring has no room, so the seven used permits are kept.
-    assert!(own.check_n(5).is_err() && !own.is_own());
+    assert!(own.check_n(5).is_err() && !own.has_claim());
     drop(own);
     let before = counts(&limiter);
     assert!(
@@ -57,7 +57,7 @@ fn a_local_stripe_that_is_not_used_leaves_no_trace() {
         "{before}"
     );
     let own = limiter.as_worker(0).local_stripe();
-    assert!(own.is_own());
+    assert!(own.has_claim());
     drop(own);
     assert_eq!(counts(&limiter), before);
     // The seven permits have expired, so they are not charged with the later ones.
@@ -74,10 +74,10 @@ fn a_local_stripe_takes_its_stripe_again() {
     let mut own = limiter.as_worker(0).local_stripe();
     for _ in 0..3 {
         assert_eq!(passed(|| own.check().is_ok()), 100);
-        assert!(!own.is_own());
+        assert!(!own.has_claim());
         clock.advance(2 * WINDOW);
         assert!(own.check().is_ok());
-        assert!(own.check().is_ok() && own.is_own());
+        assert!(own.check().is_ok() && own.has_claim());
         drop(own);
         assert_eq!(passed(|| limiter.as_worker(1).check().is_ok()), 98);
         clock.advance(2 * WINDOW);
@@ -95,7 +95,7 @@ fn nothing_stays_uncharged_while_a_local_stripe_goes_on() {
     let mut own = limiter.as_worker(0).local_stripe();
     for _ in 0..40 {
         clock.advance(WINDOW / 16);
-        assert!(own.check_n(10).is_ok() && own.is_own());
+        assert!(own.check_n(10).is_ok() && own.has_claim());
     }
     let debug = format!("{limiter:?}");
     assert!(debug.matches("count: 0").count() >= 3, "{debug}");
