@@ -18,14 +18,14 @@ pub(crate) struct Sorter {
     most: usize,
     chunk: Vec<u64>,
     in_order: bool,
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     file: Option<BufWriter<File>>,
     records: u64,
 }
 
 /// Sorted records in a row in the file.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct SortedRun {
     /// The position of the first record, in records.
     start: u64,
     records: u64,
@@ -117,7 +117,7 @@ impl Sorter {
                 run.records += records;
                 run.last = last;
             }
-            _ => self.runs.push(Run {
+            _ => self.runs.push(SortedRun {
                 start: self.records - records,
                 records,
                 last,
@@ -182,7 +182,7 @@ pub(crate) struct Sorted {
     words: usize,
     ignored: u32,
     in_memory: Vec<u64>,
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     file: Option<File>,
     records: u64,
 }
@@ -230,7 +230,7 @@ impl Sorted {
 #[derive(Debug)]
 struct Head {
     /// The part of the run that was not read yet.
-    run: Run,
+    run: SortedRun,
     buffer: Vec<u64>,
     at: usize,
 }

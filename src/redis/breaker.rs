@@ -41,14 +41,14 @@ pub(super) struct Breaker {
 
 #[derive(Debug)]
 struct Inside {
-    state: State,
+    state: Phase,
     span: Span,
     before: Span,
     began: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum Phase {
     Closed,
     Open {
         until: Instant,
@@ -74,7 +74,7 @@ impl Breaker {
         Self {
             trip,
             inside: Mutex::new(Inside {
-                state: State::Closed,
+                state: Phase::Closed,
                 span: Span::default(),
                 before: Span::default(),
                 began: now,
@@ -90,18 +90,18 @@ impl Breaker {
     /// Whether a call may be made now. If so, [`record`](Self::record) must be called with its outcome.
     pub(super) fn lets_through(&self, now: Instant) -> bool {
         self.inside(|inside| {
-            if let State::Open { until } = inside.state
+            if let Phase::Open { until } = inside.state
                 && now >= until
             {
-                inside.state = State::Probing {
+                inside.state = Phase::Probing {
                     out: None,
                     answered: 0,
                 };
             }
             match &mut inside.state {
-                State::Closed => true,
-                State::Open { .. } => false,
-                State::Probing { out, .. } => {
+                Phase::Closed => true,
+                Phase::Open { .. } => false,
+                Phase::Probing { out, .. } => {
                     let free = out.is_none_or(|since| now.saturating_duration_since(since) >= self.trip.rest);
                     if free {
                         *out = Some(now);
@@ -115,7 +115,7 @@ impl Breaker {
     /// Counts a call that was made.
     pub(super) fn record(&self, now: Instant, failed: bool) {
         self.inside(|inside| match &mut inside.state {
-            State::Closed => {
+            Phase::Closed => {
                 inside.turn(now, self.trip.over);
                 inside.span.calls = inside.span.calls.saturating_add(1);
                 inside.span.failed = inside.span.failed.saturating_add(u32::from(failed));
@@ -129,9 +129,9 @@ impl Breaker {
                 }
             }
             // The call was made before the breaker opened.
-            State::Open { .. } => {}
-            State::Probing { .. } if failed => inside.open(now, self.trip.rest),
-            State::Probing { out, answered } => {
+            Phase::Open { .. } => {}
+            Phase::Probing { .. } if failed => inside.open(now, self.trip.rest),
+            Phase::Probing { out, answered } => {
                 (*out, *answered) = (None, *answered + 1);
                 if *answered >= PROBES {
                     inside.close(now);
@@ -143,8 +143,8 @@ impl Breaker {
     /// Ends the rest, because the server may answer again.
     pub(super) fn probe(&self) {
         self.inside(|inside| {
-            if let State::Open { .. } = inside.state {
-                inside.state = State::Probing {
+            if let Phase::Open { .. } = inside.state {
+                inside.state = Phase::Probing {
                     out: None,
                     answered: 0,
                 };
@@ -154,8 +154,8 @@ impl Breaker {
 
     pub(super) fn state(&self, now: Instant) -> BreakerState {
         self.inside(|inside| match inside.state {
-            State::Closed => BreakerState::Closed,
-            State::Open { until } if now < until => BreakerState::Open,
+            Phase::Closed => BreakerState::Closed,
+            Phase::Open { until } if now < until => BreakerState::Open,
             _ => BreakerState::Probing,
         })
     }
@@ -174,12 +174,12 @@ impl Inside {
     }
 
     fn open(&mut self, now: Instant, rest: Duration) {
-        self.state = State::Open { until: now + rest };
+        self.state = Phase::Open { until: now + rest };
     }
 
     fn close(&mut self, now: Instant) {
         (self.span, self.before, self.began) = (Span::default(), Span::default(), now);
-        self.state = State::Closed;
+        self.state = Phase::Closed;
     }
 }
 

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use ::redis::ConnectionInfo;
 
-use super::connection::Target;
+use super::connection::ServerTarget;
 use super::endpoint::{Endpoint, Login, parse};
 use super::sentinel::Sentinels;
 use super::settings::Settings;
@@ -232,11 +232,11 @@ impl RedisStoreBuilder {
         Ok(RedisStore::new(supervisor, task.abort_handle()))
     }
 
-    fn target(&self) -> Result<Target, ConfigError> {
+    fn target(&self) -> Result<ServerTarget, ConfigError> {
         match &self.addresses {
             Addresses::Server(url) => {
                 let info = self.login.apply(parse(url)?);
-                Ok(Target::Server(self.endpoint(info)?))
+                Ok(ServerTarget::Server(self.endpoint(info)?))
             }
             Addresses::Sentinels(urls, service) => {
                 if service.is_empty() {
@@ -251,7 +251,7 @@ impl RedisStoreBuilder {
                 let first = urls.first().ok_or_else(no_address)?;
                 // The users and databases of Sentinels are not those of servers.
                 let server = parse(first)?.set_redis_settings(::redis::RedisConnectionInfo::default());
-                Ok(Target::Sentinels(Sentinels {
+                Ok(ServerTarget::Sentinels(Sentinels {
                     service: service.clone(),
                     sentinels,
                     server: self.endpoint(self.login.apply(server))?,
@@ -266,7 +266,7 @@ impl RedisStoreBuilder {
                     super::tls::needs_installed_provider()?;
                 }
                 let info = self.login.apply((**info).clone());
-                Ok(Target::Server(Endpoint::new(info, &self.settings)))
+                Ok(ServerTarget::Server(Endpoint::new(info, &self.settings)))
             }
         }
     }
@@ -293,7 +293,7 @@ impl RedisStoreBuilder {
     }
 
     #[cfg(feature = "redis-cluster")]
-    fn cluster_of(&self, urls: &[String]) -> Result<Target, ConfigError> {
+    fn cluster_of(&self, urls: &[String]) -> Result<ServerTarget, ConfigError> {
         let nodes = urls.iter().map(|url| Ok(self.login.apply(parse(url)?)));
         let nodes: Vec<ConnectionInfo> = nodes.collect::<Result<_, ConfigError>>()?;
         #[cfg(feature = "redis-tls")]
@@ -332,7 +332,7 @@ impl RedisStoreBuilder {
             None => client,
         };
         let client = client.build().map_err(|error| super::endpoint::invalid(&error))?;
-        Ok(Target::Cluster(Box::new(client)))
+        Ok(ServerTarget::Cluster(Box::new(client)))
     }
 }
 

@@ -184,11 +184,11 @@ impl RedisStore {
 }
 
 /// A call, and its result once there is one.
-type Call<'a, T> = (StoreFuture<'a, T>, Option<Result<T, StoreError>>);
+type SlotCall<'a, T> = (StoreFuture<'a, T>, Option<Result<T, StoreError>>);
 
 /// The results of these calls, made concurrently.
 async fn all<'a, T: Unpin>(calls: impl Iterator<Item = StoreFuture<'a, T>>) -> Vec<Result<T, StoreError>> {
-    let mut calls: Vec<Call<'a, T>> = calls.map(|call| (call, None)).collect();
+    let mut calls: Vec<SlotCall<'a, T>> = calls.map(|call| (call, None)).collect();
     poll_fn(|context| {
         let mut is_pending = false;
         for (call, result) in &mut calls {

@@ -13,7 +13,7 @@ use super::sentinel::Sentinels;
 use crate::shared::{StoreError, StoreErrorKind};
 
 /// The server, or the servers, of a store.
-pub(super) enum Target {
+pub(super) enum ServerTarget {
     Server(Endpoint),
     Sentinels(Sentinels),
     #[cfg(feature = "redis-cluster")]
@@ -28,7 +28,7 @@ pub(super) enum Connection {
     Cluster(::redis::cluster_async::ClusterConnection),
 }
 
-impl Target {
+impl ServerTarget {
     pub(super) const fn is_cluster(&self) -> bool {
         match self {
             Self::Server(_) | Self::Sentinels(_) => false,

@@ -23,7 +23,7 @@ pub(super) struct Sentinels {
 type Address = (String, u16);
 
 /// The result of one task of [`Sentinels::connect`].
-enum Step {
+enum SentinelStep {
     /// A Sentinel has named this server.
     Named(Address),
     /// A server that was named is the primary, or it is not usable.
@@ -51,12 +51,14 @@ impl Sentinels {
                 ))
             });
             match step {
-                Ok(Step::Tried(Ok(connected))) => return Ok(connected),
-                Ok(Step::Tried(Err(error))) => last = error,
-                Ok(Step::Named(address)) if named.contains(&address) => {}
-                Ok(Step::Named(address)) => {
+                Ok(SentinelStep::Tried(Ok(connected))) => return Ok(connected),
+                Ok(SentinelStep::Tried(Err(error))) => last = error,
+                Ok(SentinelStep::Named(address)) if named.contains(&address) => {}
+                Ok(SentinelStep::Named(address)) => {
                     let (server, (host, port)) = (self.server.clone(), address.clone());
-                    steps.spawn(async move { Ok(Step::Tried(connect_to_primary(server, host, port).await)) });
+                    steps.spawn(async move {
+                        Ok(SentinelStep::Tried(connect_to_primary(server, host, port).await))
+                    });
                     named.push(address);
                 }
                 // The error of a server says more than that of a Sentinel.
@@ -84,7 +86,7 @@ async fn connect_to_primary(
     }
 }
 
-async fn look_up(sentinel: Endpoint, service: String) -> Result<Step, StoreError> {
+async fn look_up(sentinel: Endpoint, service: String) -> Result<SentinelStep, StoreError> {
     let failed = |error| diagnose(&error).0;
     let mut connection = sentinel.connect().await.map_err(failed)?;
     let mut command = ::redis::cmd("SENTINEL");
@@ -100,5 +102,5 @@ async fn look_up(sentinel: Endpoint, service: String) -> Result<Step, StoreError
     let port = port
         .parse()
         .map_err(|_| StoreError::new(StoreErrorKind::UnexpectedReply, format!("port {port:?}")))?;
-    Ok(Step::Named((host, port)))
+    Ok(SentinelStep::Named((host, port)))
 }

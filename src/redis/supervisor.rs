@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::breaker::Breaker;
-use super::connection::{Connection, Target};
+use super::connection::{Connection, ServerTarget};
 use super::endpoint::Role;
 use super::error_class::{ErrorClass, diagnose, is_unknown_script};
 use super::health::Health;
@@ -29,12 +29,12 @@ use crate::sync::{AtomicU64, Ordering, Tally};
 /// Makes calls, and keeps the connection that they need.
 pub(super) struct Supervisor {
     settings: Settings,
-    target: Target,
+    target: ServerTarget,
     /// The lock of the channel is held for a copy, and never across an await.
     link: watch::Sender<Option<Arc<Link>>>,
     call_slots: Semaphore,
     breaker: Breaker,
-    counts: Counts,
+    counts: CallCounts,
     last: Mutex<Last>,
 }
 
@@ -46,7 +46,7 @@ struct Link {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct CallCounts {
     calls: Tally,
     answered: Tally,
     timed_out: Tally,
@@ -80,19 +80,19 @@ const NO_ROLE: &str = "a replica is recognized only when it denies a write: this
                        replication (ACL SETUSER <user> +role)";
 
 impl Supervisor {
-    pub(super) fn new(target: Target, settings: Settings) -> Self {
+    pub(super) fn new(target: ServerTarget, settings: Settings) -> Self {
         Self {
             link: watch::Sender::new(None),
             call_slots: Semaphore::new(settings.max_in_flight),
             breaker: Breaker::new(settings.trip, Instant::now()),
-            counts: Counts::default(),
+            counts: CallCounts::default(),
             last: Mutex::default(),
             target,
             settings,
         }
     }
 
-    pub(super) const fn target(&self) -> &Target {
+    pub(super) const fn target(&self) -> &ServerTarget {
         &self.target
     }
 
@@ -214,7 +214,7 @@ impl Supervisor {
             self.counts.unsent.add_one();
             self.note(Some(error.clone()));
         })?;
-        let call = Call {
+        let call = TimedCall {
             supervisor: self,
             link: &link,
             began: Instant::now(),
@@ -341,14 +341,14 @@ impl Supervisor {
 }
 
 /// A call in progress.
-struct Call<'a> {
+struct TimedCall<'a> {
     supervisor: &'a Supervisor,
     link: &'a Arc<Link>,
     began: Instant,
     over: bool,
 }
 
-impl Call<'_> {
+impl TimedCall<'_> {
     /// Records the outcome.
     fn end(mut self, error: Option<StoreError>, class: ErrorClass) {
         self.over = true;
@@ -372,10 +372,10 @@ impl Call<'_> {
 
 /// Counts a call whose future was dropped after half of the response timeout as a call without an answer. Otherwise callers with
 /// shorter timeouts would never end a broken connection.
-impl Drop for Call<'_> {
+impl Drop for TimedCall<'_> {
     fn drop(&mut self) {
         if !self.over && 2 * self.began.elapsed() >= self.supervisor.settings.response_timeout {
-            let call = Call { ..*self };
+            let call = TimedCall { ..*self };
             let waited = self.began.elapsed();
             let error = StoreError::new(
                 StoreErrorKind::TimedOut,

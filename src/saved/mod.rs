@@ -21,4 +21,4 @@ mod writer;
 pub use error::RestoreError;
 pub(crate) use header::Header;
 pub(crate) use reader::Reader;
-pub(crate) use writer::Writer;
+pub(crate) use writer::SavedWriter;

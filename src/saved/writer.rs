@@ -6,14 +6,14 @@ use super::header::{BUFFER, Header, MAGIC, MAX_DESCRIPTION, VERSION};
 use crate::limiter::SavedState;
 
 /// Writes a saved state, and its checksums.
-pub(crate) struct Writer<W> {
+pub(crate) struct SavedWriter<W> {
     to: W,
     /// The bytes that are not written yet.
     buffer: Vec<u8>,
     checksum: crc32fast::Hasher,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> SavedWriter<W> {
     /// Writes the header of a saved state.
     pub(crate) fn new(to: W, header: &Header) -> io::Result<Self> {
         let mut writer = Self {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use super::store::{CheckResult, CounterRequest, StoreError};
-use crate::rules::{Denial, LocalCharge, QuotaStatus};
+use crate::rules::{Denial, NodeCharge, QuotaStatus};
 use crate::time::Nanos;
 
 /// Where a decision was made.
@@ -65,7 +65,7 @@ pub(super) struct Details {
     pub(super) error: Option<StoreError>,
     pub(super) requests: Vec<CounterRequest>,
     pub(super) result: Option<CheckResult>,
-    pub(super) charges: Vec<LocalCharge>,
+    pub(super) charges: Vec<NodeCharge>,
 }
 
 impl Admitted {

@@ -14,7 +14,7 @@ pub(super) struct Closed {
 /// The word that a caller stored in [`Closed::begin`].
 #[derive(Clone, Copy)]
 #[must_use = "without `publish` the limiter stays open"]
-pub(super) struct Closing(Word);
+pub(super) struct Closing(ClosedWord);
 
 /// The word, as a value. From the lowest bit:
 ///
@@ -31,9 +31,9 @@ pub(super) struct Closing(Word);
 /// The version wraps. If 16,384 callers begin while an earlier caller reads the stripes, and the last of them has not
 /// published, the earlier caller can close the limiter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Word(u64);
+struct ClosedWord(u64);
 
-impl Word {
+impl ClosedWord {
     const VERSION: u64 = (1 << 14) - 1;
     const PROVISIONAL: u64 = 1 << 14;
     const FIRM: u64 = 1 << 15;
@@ -81,7 +81,7 @@ impl Closed {
     pub(super) fn new(cell: u64) -> Self {
         // `until` must be able to represent every time up to the horizon, so the unit is longer than a short cell. Permits
         // can then become free within a unit.
-        let min_unit = HORIZON / Word::LAST_UNTIL + 1;
+        let min_unit = HORIZON / ClosedWord::LAST_UNTIL + 1;
         Self {
             word: AtomicU64::new(0),
             unit: cell.max(min_unit),
@@ -93,18 +93,18 @@ impl Closed {
     pub(super) fn until(&self, permits: u64) -> Option<Nanos> {
         // Relaxed: the word is the whole state. Permits are freed before `reopen`, and a call after `reopen` loads the word
         // that `reopen` stored, or a later one.
-        let word = Word(self.word.load(Ordering::Relaxed));
+        let word = ClosedWord(self.word.load(Ordering::Relaxed));
         (word.is_firm() && permits >= word.permits()).then(|| Nanos::new(word.until() * self.unit))
     }
 
     /// Begins to close the limiter for requests of `permits`. Every load that [`publish`](Self::publish) relies on comes
     /// after this. Returns `None` if the word cannot represent `permits`.
     pub(super) fn begin(&self, permits: u64) -> Option<Closing> {
-        if permits > Word::MAX_PERMITS {
+        if permits > ClosedWord::MAX_PERMITS {
             return None;
         }
         // Relaxed: the compare-exchange below validates it.
-        let mut seen = Word(self.word.load(Ordering::Relaxed));
+        let mut seen = ClosedWord(self.word.load(Ordering::Relaxed));
         loop {
             let provisional = seen.provisional();
             // Acquire: pairs with the Release in `reopen`. If `reopen` came first, the loads after this observe the
@@ -115,7 +115,7 @@ impl Closed {
                 .compare_exchange(seen.0, provisional.0, Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) => return Some(Closing(provisional)),
-                Err(newer) => seen = Word(newer),
+                Err(newer) => seen = ClosedWord(newer),
             }
         }
     }
@@ -123,7 +123,7 @@ impl Closed {
     /// Closes the limiter until the time `until`, unless another caller has begun since, or permits were freed.
     pub(super) fn publish(&self, Closing(provisional): Closing, permits: u64, until: Nanos) {
         let until = until.get() / self.unit;
-        if until > Word::LAST_UNTIL {
+        if until > ClosedWord::LAST_UNTIL {
             return;
         }
         // Relaxed, both: the word publishes no other memory, and a failure leaves the limiter open.
@@ -139,14 +139,14 @@ impl Closed {
     /// observed the free permits may be about to close it.
     pub(super) fn reopen(&self) {
         // Release: pairs with the Acquire in `begin`. A caller that begins after this observes the free permits.
-        self.word.fetch_and(Word::VERSION, Ordering::Release);
+        self.word.fetch_and(ClosedWord::VERSION, Ordering::Release);
     }
 }
 
 impl fmt::Debug for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Relaxed: a snapshot for debugging.
-        let word = Word(self.word.load(Ordering::Relaxed));
+        let word = ClosedWord(self.word.load(Ordering::Relaxed));
         f.debug_struct("Closed")
             .field("provisional", &word.is_provisional())
             .field("firm", &word.is_firm())
@@ -158,17 +158,17 @@ impl fmt::Debug for Closed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Closed, Word};
+    use super::{Closed, ClosedWord};
     use crate::time::{HORIZON, Nanos};
 
     #[test]
     fn fields_do_not_overlap() {
-        for version in [0, 1, Word::VERSION] {
-            for permits in [1, Word::MAX_PERMITS] {
-                for until in [0, 1, Word::LAST_UNTIL] {
-                    let provisional = Word(version).provisional();
+        for version in [0, 1, ClosedWord::VERSION] {
+            for permits in [1, ClosedWord::MAX_PERMITS] {
+                for until in [0, 1, ClosedWord::LAST_UNTIL] {
+                    let provisional = ClosedWord(version).provisional();
                     assert!(provisional.is_provisional() && !provisional.is_firm());
-                    assert_eq!(provisional.version(), (version + 1) % (Word::VERSION + 1));
+                    assert_eq!(provisional.version(), (version + 1) % (ClosedWord::VERSION + 1));
                     let firm = provisional.firm(permits, until);
                     assert!(firm.is_firm() && !firm.is_provisional());
                     assert_eq!((firm.permits(), firm.until()), (permits, until));
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(Closed::new(200_000).unit, 200_000);
         for cell in [1, 1_000] {
             let closed = Closed::new(cell);
-            assert!(HORIZON / closed.unit <= Word::LAST_UNTIL);
+            assert!(HORIZON / closed.unit <= ClosedWord::LAST_UNTIL);
             let closing = closed.begin(1).expect("one permit");
             closed.publish(closing, 1, Nanos::MAX);
             assert_eq!(closed.until(1), None);
@@ -210,6 +210,6 @@ mod tests {
         closed.reopen();
         closed.publish(third, 1, until);
         assert_eq!(closed.until(9), None);
-        assert!(closed.begin(Word::MAX_PERMITS + 1).is_none());
+        assert!(closed.begin(ClosedWord::MAX_PERMITS + 1).is_none());
     }
 }

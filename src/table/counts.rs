@@ -42,10 +42,10 @@ pub struct TableCounts {
 
 /// Counts, spread over several cache lines so that two threads seldom write the same line.
 #[derive(Debug)]
-pub(crate) struct Counts(Box<[CachePadded<Stripe>; STRIPES]>);
+pub(crate) struct Counts(Box<[CachePadded<CountShard>; STRIPES]>);
 
 /// A tally for each [`Event`].
-type Stripe = [Tally; 5];
+type CountShard = [Tally; 5];
 
 /// An event of an entry, or of a key without one.
 #[derive(Clone, Copy, Debug)]

@@ -5,14 +5,14 @@ use crate::input::choice::FormatArg;
 use crate::input::client;
 use crate::input::format::alb::{ALB, ELB};
 use crate::input::format::common::field::CommonField;
-use crate::input::format::common::{self, Layout};
+use crate::input::format::common::{self, CommonLayout};
 use crate::input::format::envoy::ENVOY;
 use crate::input::format::haproxy::Haproxy;
 use crate::input::format::named::csv::Header;
 use crate::input::format::named::servers::{CADDY, TRAEFIK, has_all};
 use crate::input::format::named::{fields, json, logfmt};
 use crate::input::format::s3::S3;
-use crate::input::format::words::{self, Words};
+use crate::input::format::words::{self, WordFormat};
 use crate::input::format::wrapper::container::{Cri, Docker, Timed};
 use crate::input::format::wrapper::journald::Journald;
 use crate::input::format::wrapper::rfc5424::Rfc5424;
@@ -24,7 +24,7 @@ use crate::input::time::infer_year::YearInference;
 use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
 
 /// The first lines of an input with their numbers.
-pub(crate) type Lines = [(usize, Vec<u8>)];
+pub(crate) type FirstLines = [(usize, Vec<u8>)];
 
 /// A parser of timestamps whose results are not kept.
 pub(crate) fn parser() -> TimestampParser {
@@ -32,9 +32,9 @@ pub(crate) fn parser() -> TimestampParser {
 }
 
 /// Refuses a log in which most users are addresses: another format, with the client in that place.
-pub(crate) fn reject_address_as_user(lines: &Lines) -> Result<(), Failure> {
+pub(crate) fn reject_address_as_user(lines: &FirstLines) -> Result<(), Failure> {
     let mut timestamps = parser();
-    let layout = Layout {
+    let layout = CommonLayout {
         names: true,
         vhost: false,
     };
@@ -63,7 +63,7 @@ pub(crate) fn reject_address_as_user(lines: &Lines) -> Result<(), Failure> {
 }
 
 /// The format of the first line that is one of a known format, and the number of that line; never `Auto`.
-pub(crate) fn detect(lines: &Lines, wanted: &WantedFields) -> Option<(FormatArg, usize)> {
+pub(crate) fn detect(lines: &FirstLines, wanted: &WantedFields) -> Option<(FormatArg, usize)> {
     let mut timestamps = parser();
     let has_directives = lines.iter().any(|(_, line)| line.starts_with(b"#Fields:"));
     for (number, line) in lines {
@@ -115,14 +115,16 @@ fn detect_line(line: &[u8], timestamps: &mut TimestampParser, wanted: &WantedFie
         } else {
             &with_client
         };
-        if Words::new(layout, wanted).is_ok_and(|mut words| words.parse(line, timestamps, &mut row).is_ok()) {
+        if WordFormat::new(layout, wanted)
+            .is_ok_and(|mut words| words.parse(line, timestamps, &mut row).is_ok())
+        {
             return Some(kind);
         }
     }
     if Haproxy::new(&nothing).is_ok_and(|mut format| format.parse(line, timestamps, &mut row).is_ok()) {
         return Some(FormatArg::Haproxy);
     }
-    let names = Layout {
+    let names = CommonLayout {
         names: true,
         vhost: false,
     };
@@ -140,7 +142,7 @@ fn envelope_of(line: &[u8], timestamps: &mut TimestampParser, full_time: bool) -
     let mut parts = Parts::default();
     if full_time {
         if Timed.split(line, &mut parts).is_ok() && timestamps.detected(&parts.time).is_some() {
-            let names = Layout {
+            let names = CommonLayout {
                 names: false,
                 vhost: false,
             };
@@ -166,7 +168,7 @@ fn envelope_of(line: &[u8], timestamps: &mut TimestampParser, full_time: bool) -
 }
 
 /// The envelope of the first line that has one.
-pub(crate) fn detect_envelope(lines: &Lines) -> Option<(FormatArg, usize)> {
+pub(crate) fn detect_envelope(lines: &FirstLines) -> Option<(FormatArg, usize)> {
     let mut timestamps = parser();
     lines.iter().find_map(|(number, line)| {
         let names = json::names(line);

@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::input::choice::{Choice, FormatArg, Own};
-use crate::input::detect::{Lines, detect, detect_envelope, parser, reject_address_as_user};
+use crate::input::detect::{FirstLines, detect, detect_envelope, parser, reject_address_as_user};
 use crate::input::format::alb::{ALB, ELB};
-use crate::input::format::common::{self, Common, Layout};
+use crate::input::format::common::{self, Common, CommonLayout};
 use crate::input::format::envoy::ENVOY;
 use crate::input::format::haproxy::Haproxy;
 use crate::input::format::named::csv::Csv;
@@ -13,7 +13,7 @@ use crate::input::format::named::logfmt::Logfmt;
 use crate::input::format::pattern::Pattern;
 use crate::input::format::s3::S3;
 use crate::input::format::w3c::W3c;
-use crate::input::format::words::Words;
+use crate::input::format::words::WordFormat;
 use crate::input::format::wrapper::container::{Cri, Docker, Timed};
 use crate::input::format::wrapper::journald::Journald;
 use crate::input::format::wrapper::rfc5424::Rfc5424;
@@ -42,7 +42,7 @@ pub(crate) fn open(choice: &Choice, start: &[u8], wanted: &WantedFields) -> Resu
 
 fn open_lines(
     choice: &Choice,
-    lines: &Lines,
+    lines: &FirstLines,
     wanted: &WantedFields,
     outermost: bool,
 ) -> Result<Opened, Failure> {
@@ -98,7 +98,7 @@ fn open_lines(
         kind => given(kind),
     };
     let mut notes = Vec::new();
-    let words = |layout| Words::new(layout, wanted);
+    let words = |layout| WordFormat::new(layout, wanted);
     let format: Box<dyn LogFormat> = match kind {
         FormatArg::Auto | FormatArg::Common | FormatArg::Combined => {
             if choice.format == FormatArg::Auto {
@@ -117,7 +117,7 @@ fn open_lines(
             }
             Box::new(Common::new(
                 wanted,
-                Layout {
+                CommonLayout {
                     names: name.is_some(),
                     vhost: false,
                 },
@@ -125,7 +125,7 @@ fn open_lines(
         }
         FormatArg::Vhost => Box::new(Common::new(
             wanted,
-            Layout {
+            CommonLayout {
                 names: false,
                 vhost: true,
             },
@@ -174,7 +174,7 @@ fn wrap(
     kind: FormatArg,
     why: String,
     choice: &Choice,
-    lines: &Lines,
+    lines: &FirstLines,
     wanted: &WantedFields,
 ) -> Result<Opened, Failure> {
     let Some(mut envelope) = envelope(kind, lines) else {
@@ -244,7 +244,7 @@ fn wrap(
 }
 
 /// The envelope of a format; `None` if its lines hold no messages.
-fn envelope(kind: FormatArg, lines: &Lines) -> Option<Box<dyn Envelope>> {
+fn envelope(kind: FormatArg, lines: &FirstLines) -> Option<Box<dyn Envelope>> {
     match kind {
         FormatArg::Syslog => {
             let mut syslog = Syslog { without_year: true };

@@ -16,7 +16,7 @@ pub(crate) use args::{CheckArgs, RedisCommand, without_secrets};
 use connection::{Address, CallError, Connection};
 use facts::Facts;
 use finding::{Finding, Level, merge};
-use report::Report;
+use report::CheckReport;
 use scripts::Scripts;
 
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
         Scripts::new(slice::from_ref(url), &args.prefix, timeout, false)?;
     }
     drop(context);
-    let run = Run {
+    let run = CheckRun {
         prefix: &args.prefix,
         timeout,
         urls: &urls,
@@ -83,16 +83,16 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
 }
 
 /// The arguments of a check.
-struct Run<'a> {
+struct CheckRun<'a> {
     prefix: &'a str,
     timeout: Duration,
     urls: &'a [String],
     addresses: &'a [Address],
 }
 
-impl Run<'_> {
+impl CheckRun<'_> {
     /// Checks the first server that answers.
-    async fn first(&self) -> Result<Report, CallError> {
+    async fn first(&self) -> Result<CheckReport, CallError> {
         let mut silent = Vec::new();
         for (number, (url, address)) in self.urls.iter().zip(self.addresses).enumerate() {
             let findings = match Server::connect(address.clone(), self.timeout).await {
@@ -115,7 +115,7 @@ impl Run<'_> {
                     vec![finding.ok_or(CallError::Server(error))?]
                 }
             };
-            return Ok(Report {
+            return Ok(CheckReport {
                 server: address.to_string(),
                 findings,
             });

@@ -9,13 +9,13 @@ use crate::failure::Failure;
 
 /// The findings about a server or a cluster; the fields are those of the JSON object.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct CheckReport {
     /// The address, without a password.
     pub(super) server: String,
     pub(super) findings: Vec<Finding>,
 }
 
-impl Report {
+impl CheckReport {
     /// The number of findings of a level.
     pub(super) fn count(&self, level: Level) -> usize {
         let of_level = self.findings.iter().filter(|finding| finding.level == level);

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::replay::evaluator::Evaluated;
-use crate::replay::key_request::KeyRequest;
+use crate::replay::key_request::RequestOfKey;
 use crate::replay::survey::Survey;
 use crate::rules::PlanEntry;
 use crate::rules::record_layout::time_of_word;
@@ -15,7 +15,7 @@ pub(crate) trait Visitor {
     fn begin(&mut self, _most: u64) {}
 
     /// Visits a request of the present key, in order of time.
-    fn request(&mut self, request: KeyRequest);
+    fn request(&mut self, request: RequestOfKey);
 
     /// Ends the present key.
     fn end(&mut self, key: u64);
@@ -154,7 +154,7 @@ fn visit(
                 visitor.begin(most.next()?.map_or(u64::MAX, |record| record[1]));
             }
         }
-        visitor.request(KeyRequest {
+        visitor.request(RequestOfKey {
             time: time_of_word(time),
             permits,
             admitted: verdict & ADMITTED != 0,
@@ -180,7 +180,7 @@ struct Surveying {
 
 impl Visitor for Surveying {
     #[inline]
-    fn request(&mut self, request: KeyRequest) {
+    fn request(&mut self, request: RequestOfKey) {
         self.survey.request(request);
     }
 

@@ -2,7 +2,7 @@
 
 /// The time, the permits and the verdict of a request, for one quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyRequest {
+pub(crate) struct RequestOfKey {
     /// Nanoseconds since 1970.
     pub(crate) time: i64,
     pub(crate) permits: u64,

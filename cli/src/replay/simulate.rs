@@ -12,7 +12,7 @@ use ringgate::{Algorithm, AnyAlgorithm, ConfigError, Quota};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::replay::by_key::{ByKey, Visitor};
-use crate::replay::key_request::KeyRequest;
+use crate::replay::key_request::RequestOfKey;
 use crate::replay::lazy_words::LazyWords;
 use crate::replay::span::Span;
 use crate::replay::window::Window;
@@ -106,7 +106,7 @@ impl Simulation {
     }
 
     #[inline]
-    fn admits(&mut self, request: KeyRequest) -> bool {
+    fn admits(&mut self, request: RequestOfKey) -> bool {
         let now = self.span.reading(request.time);
         match &mut self.words {
             State::Few(words) => self.policy.decide(Exclusive::new(words), now, request.permits),
@@ -132,13 +132,13 @@ impl Simulation {
 /// Requests of several keys in a row. The first key may continue from the batch before.
 #[derive(Debug, Default)]
 struct Batch {
-    requests: Vec<KeyRequest>,
-    parts: Vec<Part>,
+    requests: Vec<RequestOfKey>,
+    parts: Vec<PartTally>,
 }
 
 /// Requests of one key.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct PartTally {
     /// The end of the requests in the batch.
     end: usize,
     /// The most permits that the key requests in two windows.
@@ -165,7 +165,7 @@ struct Batcher {
 
 impl Batcher {
     fn part(&mut self, ends: bool) {
-        self.batch.parts.push(Part {
+        self.batch.parts.push(PartTally {
             end: self.batch.requests.len(),
             most: self.most,
             ends,
@@ -190,7 +190,7 @@ impl Visitor for Batcher {
     }
 
     #[inline]
-    fn request(&mut self, request: KeyRequest) {
+    fn request(&mut self, request: RequestOfKey) {
         self.batch.requests.push(request);
         if self.batch.requests.len() >= BATCH {
             self.part(false);

@@ -3,7 +3,7 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
-use crate::replay::key_request::KeyRequest;
+use crate::replay::key_request::RequestOfKey;
 use crate::replay::window::Window;
 
 /// Statistics about one key.
@@ -93,7 +93,7 @@ impl Survey {
 
     /// Adds a request of the present key, in order of time.
     #[inline]
-    pub(crate) fn request(&mut self, request: KeyRequest) {
+    pub(crate) fn request(&mut self, request: RequestOfKey) {
         self.present.requests += 1;
         self.largest = self.largest.max(request.permits);
         self.above += u64::from(request.permits > self.cap);

@@ -14,12 +14,12 @@ pub(crate) enum Holds {
     /// The value is present, and not a form of "no".
     Truthy,
     /// The value matches, or does not match.
-    Is { not: bool, pattern: Pattern },
+    Is { not: bool, pattern: TextPattern },
 }
 
 /// A value or a prefix to compare with. Every spelling of an address is equal.
 #[derive(Clone, Debug)]
-pub(crate) enum Pattern {
+pub(crate) enum TextPattern {
     Whole(Box<str>),
     Prefix {
         text: Box<str>,
@@ -38,14 +38,14 @@ impl Test {
         let not = field.ends_with('!');
         let field = field.strip_suffix('!').unwrap_or(field);
         let pattern = match value.trim().strip_suffix('*') {
-            Some(prefix) => Pattern::Prefix {
+            Some(prefix) => TextPattern::Prefix {
                 text: prefix.into(),
                 groups: client::first_groups(prefix).into(),
             },
             None => {
                 let value = value.trim();
                 let canonical = client::canonical(value.as_bytes());
-                Pattern::Whole(canonical.as_deref().unwrap_or(value).into())
+                TextPattern::Whole(canonical.as_deref().unwrap_or(value).into())
             }
         };
         (field.trim(), Holds::Is { not, pattern })
@@ -60,7 +60,7 @@ impl Test {
     }
 }
 
-impl Pattern {
+impl TextPattern {
     fn matches(&self, value: &[u8]) -> bool {
         let canonical = client::canonical(value);
         match self {

@@ -4,7 +4,7 @@ use alloc::format;
 use core::time::Duration;
 
 use self::state::State;
-use self::word::{HeadWord, LogLayout, Position, SlotWord};
+use self::word::{HeadWord, LogLayout, SlotPosition, SlotWord};
 use super::attempt::{Attempt, until_decided};
 use super::traits::Algorithm;
 use crate::error::ConfigError;
@@ -150,7 +150,7 @@ impl TimestampRing {
 
     /// Stores the time of a claim in its slots, except in those that another thread has filled.
     #[inline]
-    fn record<W: Words>(&self, state: State<W>, first: Position, permits: u64, time: u64) {
+    fn record<W: Words>(&self, state: State<W>, first: SlotPosition, permits: u64, time: u64) {
         for offset in 0..permits {
             let position = self.layout.after(first, offset);
             let slot = state.slot(position);

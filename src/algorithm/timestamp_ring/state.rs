@@ -1,6 +1,6 @@
 use core::sync::atomic::Ordering;
 
-use super::word::{HeadWord, LogLayout, Position, SlotWord};
+use super::word::{HeadWord, LogLayout, SlotPosition, SlotWord};
 use crate::sync::Words;
 
 /// The words of one key, and their transitions.
@@ -42,14 +42,14 @@ impl<W: Words> State<W> {
     }
 
     #[inline]
-    pub(super) fn slot(self, position: Position) -> SlotWord {
+    pub(super) fn slot(self, position: SlotPosition) -> SlotWord {
         // Acquire: pairs with the Release in `store`. A thread that observes a slot of a later lap observes the head that
         // claimed it. So its exchange of the head fails, or its second read of the head differs.
         SlotWord::decode(self.words.load(Self::index(position), Ordering::Acquire))
     }
 
     #[inline]
-    pub(super) fn store(self, position: Position, seen: SlotWord, new: SlotWord) -> bool {
+    pub(super) fn store(self, position: SlotPosition, seen: SlotWord, new: SlotWord) -> bool {
         // Release: pairs with the Acquire in `slot`; publishes the head by which the position was claimed.
         // Relaxed on failure: another thread has stored a time that is not earlier.
         self.words
@@ -64,7 +64,7 @@ impl<W: Words> State<W> {
     }
 
     #[inline]
-    pub(super) fn index(position: Position) -> usize {
+    pub(super) fn index(position: SlotPosition) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "below the number of slots, which are in memory"
@@ -78,7 +78,7 @@ impl<W: Words> State<W> {
     /// Otherwise the claimer was suspended between claim and store. This thread does not wait for it: it fills the slot with
     /// the newest time, which is not earlier than that of the claim, and returns `None`. The caller starts over.
     #[inline]
-    pub(super) fn filled(self, head: HeadWord, position: Position) -> Option<SlotWord> {
+    pub(super) fn filled(self, head: HeadWord, position: SlotPosition) -> Option<SlotWord> {
         let slot = self.slot(position);
         if slot.is_due(position.lap) {
             return Some(slot);
@@ -88,7 +88,7 @@ impl<W: Words> State<W> {
     }
 
     #[cold]
-    pub(super) fn fill(self, head: HeadWord, position: Position, slot: SlotWord) {
+    pub(super) fn fill(self, head: HeadWord, position: SlotPosition, slot: SlotWord) {
         // If the head has changed, the slot may be of a later lap. Then it must not be filled.
         if self.head() == head {
             self.store(position, slot, SlotWord::stored(head.newest(), position.lap ^ 1));

@@ -6,7 +6,7 @@ use crate::algorithm::traits::FIRST_WORD_BITS;
 
 /// A position in the ring: a slot and a lap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::algorithm) struct Position {
+pub(in crate::algorithm) struct SlotPosition {
     /// The slot's number, 0 to L − 1.
     pub(in crate::algorithm) index: u64,
     /// The number of the lap, modulo 2.
@@ -60,15 +60,15 @@ impl LogLayout {
 
     /// The position that is `offset` positions after `position`. `offset` is at most L.
     #[inline]
-    pub(in crate::algorithm) const fn after(self, position: Position, offset: u64) -> Position {
+    pub(in crate::algorithm) const fn after(self, position: SlotPosition, offset: u64) -> SlotPosition {
         let index = position.index + offset;
         if index < self.slots {
-            Position {
+            SlotPosition {
                 index,
                 lap: position.lap,
             }
         } else {
-            Position {
+            SlotPosition {
                 index: index - self.slots,
                 lap: position.lap ^ 1,
             }
@@ -89,9 +89,9 @@ impl HeadWord {
 
     /// The next position to be claimed.
     #[inline]
-    pub(in crate::algorithm) const fn position(self) -> Position {
+    pub(in crate::algorithm) const fn position(self) -> SlotPosition {
         let index = self.raw & ((1 << self.layout.index_bits) - 1);
-        Position {
+        SlotPosition {
             // The index is always below the number of slots, except in words that no timestamp ring has written.
             index: if index < self.layout.slots { index } else { 0 },
             lap: (self.raw >> self.layout.index_bits) & 1,
@@ -100,7 +100,7 @@ impl HeadWord {
 
     /// `{ newest: time, position }`.
     #[inline]
-    pub(in crate::algorithm) const fn at(self, time: u64, position: Position) -> Self {
+    pub(in crate::algorithm) const fn at(self, time: u64, position: SlotPosition) -> Self {
         let bits = self.layout.index_bits;
         self.layout
             .decode((time << (bits + 1)) | (position.lap << bits) | position.index)
@@ -169,13 +169,13 @@ impl fmt::Debug for SlotWord {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogLayout, Position, SlotWord};
+    use super::{LogLayout, SlotPosition, SlotWord};
 
     #[test]
     fn positions_wrap_around_into_the_next_lap() {
         for slots in [1, 2, 3, 7, 8] {
             let layout = LogLayout::new(slots);
-            let at = |number: u64| Position {
+            let at = |number: u64| SlotPosition {
                 index: number % slots,
                 lap: (number / slots) % 2,
             };

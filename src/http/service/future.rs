@@ -90,14 +90,14 @@ pin_project! {
         S: HttpRules,
     {
         #[pin]
-        state: State<T, F, Q, B, S, R>,
+        state: FutureState<T, F, Q, B, S, R>,
         metering: PhantomData<fn() -> M>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
-    enum State<T, F, Q, B, S, R>
+    enum FutureState<T, F, Q, B, S, R>
     where
         S: HttpRules,
     {
@@ -117,7 +117,7 @@ pin_project! {
 }
 
 impl<T, F, Q, B, S: HttpRules, R, M> RateLimitFuture<T, F, Q, B, S, R, M> {
-    const fn new(state: State<T, F, Q, B, S, R>) -> Self {
+    const fn new(state: FutureState<T, F, Q, B, S, R>) -> Self {
         Self {
             state,
             metering: PhantomData,
@@ -126,17 +126,17 @@ impl<T, F, Q, B, S: HttpRules, R, M> RateLimitFuture<T, F, Q, B, S, R, M> {
 
     #[inline]
     pub(super) const fn admitted(inner: F, on_response: OnResponse<S>) -> Self {
-        Self::new(State::Admitted { inner, on_response })
+        Self::new(FutureState::Admitted { inner, on_response })
     }
 
     pub(super) const fn rejected(response: RejectedResponse<B>) -> Self {
-        Self::new(State::Rejected {
+        Self::new(FutureState::Rejected {
             response: Some(response),
         })
     }
 
     pub(super) fn undecided(deciding: Deciding<T, Q, S, R>) -> Self {
-        Self::new(State::Deciding {
+        Self::new(FutureState::Deciding {
             deciding: Some(Box::new(deciding)),
         })
     }
@@ -180,8 +180,8 @@ where
                             return Poll::Pending;
                         }
                         Poll::Ready(decided) => match request.finish(decided) {
-                            Ok((inner, on_response)) => State::Admitted { inner, on_response },
-                            Err(response) => State::Rejected {
+                            Ok((inner, on_response)) => FutureState::Admitted { inner, on_response },
+                            Err(response) => FutureState::Rejected {
                                 response: Some(response),
                             },
                         },
@@ -196,8 +196,8 @@ where
 impl<T, F, Q, B, S: HttpRules, R, M> fmt::Debug for RateLimitFuture<T, F, Q, B, S, R, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitFuture")
-            .field("decided", &!matches!(self.state, State::Deciding { .. }))
-            .field("rejected", &matches!(self.state, State::Rejected { .. }))
+            .field("decided", &!matches!(self.state, FutureState::Deciding { .. }))
+            .field("rejected", &matches!(self.state, FutureState::Rejected { .. }))
             .finish_non_exhaustive()
     }
 }

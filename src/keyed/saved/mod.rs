@@ -20,7 +20,7 @@ use crate::algorithm::Reclaim;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::saved::{Header, Reader, RestoreError, Writer};
+use crate::saved::{Header, Reader, RestoreError, SavedWriter};
 use crate::time::Nanos;
 
 impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
@@ -75,7 +75,7 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
             seeds: self.keys.seeds(),
             sample: self.keys.sample(),
         };
-        let mut to = Writer::new(to, &header)?;
+        let mut to = SavedWriter::new(to, &header)?;
         let keys = self.store.save(&self.algorithms[0], self.clock.now(), &mut to)?;
         to.finish()?;
         Ok(keys)

@@ -6,7 +6,7 @@ use crate::algorithm::Reclaim;
 use crate::keyed::store::Store;
 use crate::limiter::SavedState;
 use crate::own_words::OwnWords;
-use crate::saved::{Reader, RestoreError, Writer};
+use crate::saved::{Reader, RestoreError, SavedWriter};
 use crate::sync::{Shared, Words};
 use crate::table::{AloneWords, Entry, InsertOutcome, Insertion, OccupiedWords, SeenWord};
 use crate::time::Nanos;
@@ -91,7 +91,7 @@ impl Store {
         &self,
         algorithm: &A,
         now: Nanos,
-        to: &mut Writer<impl Write>,
+        to: &mut SavedWriter<impl Write>,
     ) -> io::Result<u64> {
         let mut keys = 0;
         // Keys outside of their primary bucket come last. In another order they would take entries that other keys have

@@ -16,7 +16,7 @@ use crate::limiter::SavedState;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::rule_states::RuleStates;
 use crate::rules::evaluate::storage::StateStorage;
-use crate::saved::{Header, Reader, RestoreError, Writer};
+use crate::saved::{Header, Reader, RestoreError, SavedWriter};
 use crate::sync::Shared;
 use crate::time::Nanos;
 
@@ -81,7 +81,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
             seeds: seeds.seeds(),
             sample: seeds.sample(),
         };
-        let mut to = Writer::new(to, &header)?;
+        let mut to = SavedWriter::new(to, &header)?;
         let now = self.clock.now();
         let mut keys = 0;
         for state in &self.states.states {
@@ -167,7 +167,7 @@ impl<R: ?Sized> RuleState<R> {
         format!("{}{key}, {}", quotas.join(" and "), self.algorithms.description())
     }
 
-    fn save(&self, now: Nanos, to: &mut Writer<impl Write>) -> io::Result<u64> {
+    fn save(&self, now: Nanos, to: &mut SavedWriter<impl Write>) -> io::Result<u64> {
         let algorithm = &self.algorithms.usage;
         match &*self.storage {
             StateStorage::Single(words) => {

@@ -26,7 +26,7 @@ pub(crate) struct FullQuota {
 
 /// A charge to a limiter of this node.
 #[derive(Debug)]
-pub(crate) struct LocalCharge {
+pub(crate) struct NodeCharge {
     target: usize,
     state: u16,
     extracted: Extracted,
@@ -63,7 +63,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         &self,
         plan: &CheckPlan,
         which: impl Fn(usize) -> bool,
-    ) -> Result<Vec<LocalCharge>, Vec<FullQuota>> {
+    ) -> Result<Vec<NodeCharge>, Vec<FullQuota>> {
         // All targets are checked before any is charged.
         let mut full = self.peek_local(plan, &which);
         if !full.is_empty() {
@@ -81,7 +81,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                 false => state.charge(extracted, state.find(extracted), now),
             };
             match taken {
-                Ok(taken) => charges.push(LocalCharge {
+                Ok(taken) => charges.push(NodeCharge {
                     target: at,
                     state: target.state,
                     extracted: *extracted,
@@ -99,7 +99,7 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     /// Refunds charges, and returns how many permits could not be refunded.
-    pub(crate) fn refund_local(&self, charges: Vec<LocalCharge>) -> u64 {
+    pub(crate) fn refund_local(&self, charges: Vec<NodeCharge>) -> u64 {
         let lost = charges.into_iter().filter_map(|charge| {
             let state = &self.local.states[usize::from(charge.state)];
             let permits = charge.extracted.permits;
@@ -129,7 +129,7 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     /// Replaces the charges of this cost by the actual amount. Returns the most permits that one limiter could not refund.
-    pub(crate) fn settle_local(&self, charges: Vec<LocalCharge>, cost: &Cost<R>, actual: u64) -> u64 {
+    pub(crate) fn settle_local(&self, charges: Vec<NodeCharge>, cost: &Cost<R>, actual: u64) -> u64 {
         let now = self.clock.now();
         let mut forfeited = 0;
         for charge in charges {
@@ -164,7 +164,7 @@ impl<R: ?Sized> SharedPlanner<R> {
     pub(crate) fn count_local(
         &self,
         plan: &CheckPlan,
-        charges: &[LocalCharge],
+        charges: &[NodeCharge],
         which: impl Fn(usize) -> bool,
     ) {
         let shard = ShardId::current();

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{LocalCharges, Remote, closed_status};
+use super::{NodeCharges, Remote, closed_status};
 use crate::rules::{Mode, PlannedQuota, QuotaStatus, Route, Step};
 use crate::shared::convert::counter_request;
 use crate::shared::lease::{Lease, SpendResult, nanos};
@@ -43,7 +43,7 @@ impl<R: ?Sized> SharedRules<R> {
         planned: &PlannedQuota<'_>,
         step: &Step,
         quota: usize,
-        charged: &mut LocalCharges<'_, R>,
+        charged: &mut NodeCharges<'_, R>,
     ) -> LeaseOutcome {
         let Some(node) = &self.leases else {
             return LeaseOutcome::AskStore { reserve: 0 };
@@ -132,7 +132,7 @@ impl<R: ?Sized> SharedRules<R> {
         planned: &PlannedQuota<'_>,
         (at, quota, key): (usize, usize, u64),
         permits: u64,
-        charged: &mut LocalCharges<'_, R>,
+        charged: &mut NodeCharges<'_, R>,
     ) -> LeaseOutcome {
         let Some(node) = &self.leases else {
             return LeaseOutcome::AskStore { reserve: 0 };
@@ -171,7 +171,7 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         remote: &Remote<'_>,
         quota: usize,
-        charged: &mut LocalCharges<'_, R>,
+        charged: &mut NodeCharges<'_, R>,
     ) -> OwnLease {
         let step = remote.step_of(quota);
         let (Some(node), Mode::Lease { .. }, Route::Lease) =

@@ -10,19 +10,19 @@ use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, Reason};
 use super::convert::{local_status, unknown_status};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
-use crate::rules::{CheckPlan, LocalCharge, PlannedQuota, QuickPlan, QuotaStatus, Route, Step, Target};
+use crate::rules::{CheckPlan, NodeCharge, PlannedQuota, QuickPlan, QuotaStatus, Route, Step, Target};
 
 mod await_grant;
 mod remote;
 
 /// The charges of a request on this node. They are refunded unless they are kept, also when the future is dropped.
-struct LocalCharges<'a, R: ?Sized> {
+struct NodeCharges<'a, R: ?Sized> {
     rules: &'a SharedRules<R>,
     spends: SmallVec<[LeaseSpend; 2]>,
-    charges: Vec<LocalCharge>,
+    charges: Vec<NodeCharge>,
 }
 
-impl<'a, R: ?Sized> LocalCharges<'a, R> {
+impl<'a, R: ?Sized> NodeCharges<'a, R> {
     fn new(rules: &'a SharedRules<R>) -> Self {
         Self {
             rules,
@@ -56,7 +56,7 @@ impl<'a, R: ?Sized> LocalCharges<'a, R> {
         });
     }
 
-    fn keep(mut self) -> (SmallVec<[LeaseSpend; 2]>, Vec<LocalCharge>) {
+    fn keep(mut self) -> (SmallVec<[LeaseSpend; 2]>, Vec<NodeCharge>) {
         (
             core::mem::take(&mut self.spends),
             core::mem::take(&mut self.charges),
@@ -64,7 +64,7 @@ impl<'a, R: ?Sized> LocalCharges<'a, R> {
     }
 }
 
-impl<R: ?Sized> Drop for LocalCharges<'_, R> {
+impl<R: ?Sized> Drop for NodeCharges<'_, R> {
     fn drop(&mut self) {
         self.rules.refund_leases(&self.spends);
         self.rules
@@ -84,7 +84,7 @@ fn lease_spend(quota: usize, at: usize, epoch: u32, permits: u64) -> LeaseSpend 
 }
 
 /// A quota that has no room, by its position in the request, and its status.
-type Violation = (usize, QuotaStatus);
+type DeniedQuota = (usize, QuotaStatus);
 
 /// A request that this node cannot decide alone.
 struct Remote<'a> {
@@ -165,7 +165,7 @@ impl<R: ?Sized> SharedRules<R> {
         if !full.is_empty() {
             return Some(Err(self.deny(plan, full)));
         }
-        let mut charged = LocalCharges::new(self);
+        let mut charged = NodeCharges::new(self);
         if let Err(full) = self.charge_local(plan, &steps, &mut charged) {
             return Some(Err(self.deny(plan, full)));
         }
@@ -192,7 +192,7 @@ impl<R: ?Sized> SharedRules<R> {
         plan: &CheckPlan,
         steps: &[Step],
         notes: bool,
-    ) -> Result<Vec<Violation>, NeedsStore> {
+    ) -> Result<Vec<DeniedQuota>, NeedsStore> {
         let (mut full, mut short) = (Vec::new(), false);
         let leases = self
             .leases
@@ -245,8 +245,8 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         plan: &CheckPlan,
         steps: &[Step],
-        charged: &mut LocalCharges<'_, R>,
-    ) -> Result<(), Vec<Violation>> {
+        charged: &mut NodeCharges<'_, R>,
+    ) -> Result<(), Vec<DeniedQuota>> {
         if !steps.iter().any(|step| step.route == Route::Local) {
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Denies a request that this node has no room for.
-    fn deny(&self, plan: &CheckPlan, full: Vec<Violation>) -> Denied {
+    fn deny(&self, plan: &CheckPlan, full: Vec<DeniedQuota>) -> Denied {
         let rules: Vec<u16> = {
             let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
             full.iter().map(|&(quota, _)| planned[quota].rule).collect()
@@ -317,7 +317,7 @@ impl<R: ?Sized> SharedRules<R> {
 struct NeedsStore;
 
 #[inline]
-fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<LocalCharge>) -> Admitted {
+fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<NodeCharge>) -> Admitted {
     let decided_by = if spends.is_empty() && charges.is_empty() {
         DecidedBy::Rules
     } else {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease};
-use super::{LocalCharges, Remote, Violation, admitted};
+use super::{DeniedQuota, NodeCharges, Remote, admitted};
 use crate::rules::{ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, QuotaStatus, Route, Step};
 use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
 use crate::shared::convert::{check_length, counter_request, local_status, remote_status, unknown_status};
@@ -26,7 +26,7 @@ impl<R: ?Sized> SharedRules<R> {
         {
             return Err(self.deny(&plan, full));
         }
-        let mut charged = LocalCharges::new(self);
+        let mut charged = NodeCharges::new(self);
         if let Err(full) = self.charge_local(&plan, &remote.steps, &mut charged) {
             return Err(self.deny(&plan, full));
         }
@@ -98,7 +98,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Counts an admitted request that leases and local limiters have decided.
-    pub(super) fn count(&self, plan: &CheckPlan, steps: &[Step], charged: &LocalCharges<'_, R>) {
+    pub(super) fn count(&self, plan: &CheckPlan, steps: &[Step], charged: &NodeCharges<'_, R>) {
         let is_local = |target: usize| steps[target].route == Route::Local;
         let charged_by = |quota| match charged.has(quota) {
             true => ChargedBy::Lease,
@@ -115,7 +115,7 @@ impl<R: ?Sized> SharedRules<R> {
         remote: &Remote<'_>,
         asked: &[usize],
         requests: Vec<CounterRequest>,
-        charged: LocalCharges<'_, R>,
+        charged: NodeCharges<'_, R>,
         result: CheckResult,
     ) -> Admitted {
         let is_local = |target: usize| remote.route_of(target) == Route::Local;
@@ -197,7 +197,7 @@ impl<R: ?Sized> SharedRules<R> {
         remote: &Remote<'_>,
         asked: &[usize],
         requests: Vec<CounterRequest>,
-        mut charged: LocalCharges<'_, R>,
+        mut charged: NodeCharges<'_, R>,
         error: StoreError,
     ) -> Result<Admitted, Denied> {
         let needs = |at: usize| {
@@ -208,7 +208,7 @@ impl<R: ?Sized> SharedRules<R> {
         };
         let quota_needs = |quota: usize| needs(remote.step_of(quota).target);
         self.planner.count_fallback(remote.plan, needs);
-        let deny = |reason, full: Vec<Violation>| {
+        let deny = |reason, full: Vec<DeniedQuota>| {
             let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
             self.planner.count_denied(&rules);
             let violations = full.into_iter().map(|(_, status)| status).collect();
@@ -222,7 +222,7 @@ impl<R: ?Sized> SharedRules<R> {
             planned.enforced && denies && quota_needs(*quota)
         };
         let denied = remote.quotas.iter().enumerate().filter(is_denied);
-        let denied: Vec<Violation> = denied
+        let denied: Vec<DeniedQuota> = denied
             .map(|(quota, planned)| (quota, unknown_status(planned)))
             .collect();
         if !denied.is_empty() {

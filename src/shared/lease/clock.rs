@@ -12,9 +12,9 @@ use crate::clock::Clock;
 use crate::sync::AtomicU64;
 
 /// A clock for terms, in nanoseconds from an arbitrary origin.
-pub(crate) struct TermClock(Source);
+pub(crate) struct TermClock(ClockSource);
 
-enum Source {
+enum ClockSource {
     #[cfg(target_os = "linux")]
     Boot(Boot),
     /// On other systems, the monotonic clock, which may stop during a suspension, or the wall clock, whichever has advanced
@@ -37,11 +37,11 @@ impl TermClock {
     /// The system's clock. `coarse`: readings of [`now`](Self::now) may be late, by less than the [margin](Self::margin).
     pub(crate) fn new(coarse: bool) -> Self {
         #[cfg(target_os = "linux")]
-        return Self(Source::Boot(Boot::new(coarse)));
+        return Self(ClockSource::Boot(Boot::new(coarse)));
         #[cfg(not(target_os = "linux"))]
         {
             let _ = coarse;
-            Self(Source::Both {
+            Self(ClockSource::Both {
                 monotonic: std::time::Instant::now(),
                 wall: std::time::SystemTime::now(),
             })
@@ -49,7 +49,7 @@ impl TermClock {
     }
 
     pub(crate) fn given(clock: Arc<dyn Clock + Send + Sync>) -> Self {
-        Self(Source::Given(clock))
+        Self(ClockSource::Given(clock))
     }
 
     /// The shortest term for which late readings are worth their margin.
@@ -63,7 +63,7 @@ impl TermClock {
     pub(crate) const fn margin(&self, term: u64) -> u64 {
         match &self.0 {
             #[cfg(target_os = "linux")]
-            Source::Boot(boot) if boot.coarse => term / 4,
+            ClockSource::Boot(boot) if boot.coarse => term / 4,
             _ => term / 8,
         }
     }
@@ -73,7 +73,7 @@ impl TermClock {
     pub(crate) fn now(&self) -> u64 {
         match &self.0 {
             #[cfg(target_os = "linux")]
-            Source::Boot(boot) => boot.now(),
+            ClockSource::Boot(boot) => boot.now(),
             _ => self.exact(),
         }
     }
@@ -82,13 +82,13 @@ impl TermClock {
     pub(crate) fn exact(&self) -> u64 {
         match &self.0 {
             #[cfg(target_os = "linux")]
-            Source::Boot(_) => read(rustix::time::ClockId::Boottime),
+            ClockSource::Boot(_) => read(rustix::time::ClockId::Boottime),
             #[cfg(not(target_os = "linux"))]
-            Source::Both { monotonic, wall } => {
+            ClockSource::Both { monotonic, wall } => {
                 let most = monotonic.elapsed().max(wall.elapsed().unwrap_or_default());
                 u64::try_from(most.as_nanos()).unwrap_or(u64::MAX)
             }
-            Source::Given(clock) => clock.now().get(),
+            ClockSource::Given(clock) => clock.now().get(),
         }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
     fn a_suspension_is_noticed() {
         let clock = TermClock::new(true);
         #[cfg(target_os = "linux")]
-        if let Source::Boot(boot) = &clock.0 {
+        if let ClockSource::Boot(boot) = &clock.0 {
             // As if the machine had been suspended since the offsets were read.
             boot.wall.store(1, Ordering::Relaxed);
             boot.boot.store(0, Ordering::Relaxed);

@@ -66,7 +66,7 @@ type Sent = (usize, LeaseRequest);
 
 /// A call of the store. When it is dropped, requests without an answer fail: the store has returned fewer answers, the
 /// store has panicked, or the runtime has ended.
-struct Call {
+struct StoreCall {
     table: Arc<LeaseTable>,
     batch: Vec<Sent>,
     /// The time at which the requests were made.
@@ -74,7 +74,7 @@ struct Call {
     grants: Vec<Result<LeaseGrant, StoreError>>,
 }
 
-impl Call {
+impl StoreCall {
     async fn run(mut self) {
         let requests: Vec<LeaseRequest> = self.batch.iter().map(|(_, request)| request.clone()).collect();
         if let Some(leases) = self.table.store.leases() {
@@ -83,7 +83,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for StoreCall {
     fn drop(&mut self) {
         let missing = || {
             let detail = "fewer answers than lease requests";
@@ -171,7 +171,7 @@ impl LeaseTable {
     /// Sends requests that were made at `sent`, in a task of their own.
     fn send(self: &Arc<Self>, inner: &mut Inner, batch: Vec<Sent>, sent: u64) {
         inner.calls += 1;
-        let call = Call {
+        let call = StoreCall {
             table: Arc::clone(self),
             batch,
             sent,

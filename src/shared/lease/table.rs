@@ -35,7 +35,7 @@ pub(crate) struct LeaseTable {
     fallbacks: FallbackLimiters,
     /// Held for a few instructions for each lease, and never across an await. Spending does not need it.
     inner: Mutex<Inner>,
-    counts: [CachePadded<Counts>; SHARDS],
+    counts: [CachePadded<LeaseCounts>; SHARDS],
 }
 
 /// The fields that the lock protects.
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
 
 /// Events of the leases.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct LeaseCounts {
     pub(crate) denied: Tally,
     pub(crate) remote: Tally,
 }
@@ -157,7 +157,7 @@ impl LeaseTable {
     }
 
     /// The counters of this thread.
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &LeaseCounts {
         &self.counts[ShardId::current().index() % SHARDS]
     }
 

@@ -6,7 +6,7 @@ use crate::shared::store::CounterRequest;
 
 /// A token bucket. Times are in halves of a nanosecond.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     /// The theoretical arrival time, at which no charge of the bucket counts any more.
     empty_at: u128,
     /// Grows with each charge, refund and reset, so that a receipt names one charge.
@@ -26,7 +26,7 @@ fn time_of(request: &CounterRequest, permits: u64) -> u128 {
     u128::from(permits) * u128::from(request.time_per_permit())
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full bucket. `changes` is the number of its first receipt, less one.
     pub(super) const fn new(changes: u64) -> Self {
         Self { empty_at: 0, changes }

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::bucket::Bucket;
+use super::bucket::TokenBucket;
 use super::leases::Leases;
 use crate::shared::lease::nanos;
 use crate::shared::store::{CounterRequest, CounterStatus, Counting, LeaseGrant, LeaseRequest};
@@ -19,7 +19,7 @@ pub(super) struct Counter {
     cells: VecDeque<(u64, u64)>,
     charged: u64,
     /// The token bucket that replaces the cells.
-    bucket: Option<Bucket>,
+    bucket: Option<TokenBucket>,
     leases: Leases,
     /// Grows with each reset, so that permits from before one are not refunded after it.
     era: u64,
@@ -46,7 +46,7 @@ impl Counter {
             span,
             cells: VecDeque::new(),
             charged: 0,
-            bucket: matches!(request.counting(), Counting::Gcra(_)).then(|| Bucket::new(first)),
+            bucket: matches!(request.counting(), Counting::Gcra(_)).then(|| TokenBucket::new(first)),
             leases: Leases::default(),
             era: first,
             latest: 0,

@@ -9,14 +9,14 @@ pub(super) struct Leases {
     /// The registered permits, by the time at which they end: a multiple of a sixteenth of the time for which a lease is
     /// kept, so there are few such times.
     held: BTreeMap<u64, u64>,
-    by_id: HashMap<u128, Lease>,
+    by_id: HashMap<u128, StoredLease>,
     /// The leases by the end of their terms.
     by_end: BTreeSet<(u64, u128)>,
 }
 
 /// A lease, as the store keeps it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lease {
+pub(super) struct StoredLease {
     pub(super) granted: u64,
     pub(super) sequence: u64,
     /// The end of the term.
@@ -65,7 +65,7 @@ impl Leases {
     }
 
     /// Removes a lease and its permits, and returns it. `None`: the lease is unknown, or its term is over.
-    pub(super) fn take(&mut self, id: u128, now: u64) -> Option<Lease> {
+    pub(super) fn take(&mut self, id: u128, now: u64) -> Option<StoredLease> {
         let lease = *self.by_id.get(&id)?;
         if lease.ends <= now {
             return None;
@@ -82,8 +82,15 @@ impl Leases {
     }
 
     /// Keeps a lease for a term, and its registered permits for a window longer.
-    pub(super) fn insert(&mut self, id: u128, lease: Lease, held: u64, now: u64, (term, window): (u64, u64)) {
-        let mut lease = Lease {
+    pub(super) fn insert(
+        &mut self,
+        id: u128,
+        lease: StoredLease,
+        held: u64,
+        now: u64,
+        (term, window): (u64, u64),
+    ) {
+        let mut lease = StoredLease {
             ends: now.saturating_add(term),
             held,
             ..lease
@@ -112,7 +119,7 @@ mod tests {
         let mut leases = Leases::default();
         for (now, id) in (0..100_000).zip(0_u128..) {
             leases.advance(now);
-            leases.insert(id, Lease::default(), 1, now, (term, window));
+            leases.insert(id, StoredLease::default(), 1, now, (term, window));
             assert!(leases.held.len() <= 18, "{}", leases.held.len());
             assert!(leases.by_id.len() <= 11, "{}", leases.by_id.len());
             assert_eq!(leases.by_id.len(), leases.by_end.len());
@@ -120,7 +127,7 @@ mod tests {
         assert_eq!(leases.held(), 100_000);
         // Those that end at once are removed by a few calls.
         for id in 0..1_000 {
-            leases.insert(id, Lease::default(), 0, 100_000, (term, window));
+            leases.insert(id, StoredLease::default(), 0, 100_000, (term, window));
         }
         for _ in 0..1_000 {
             leases.advance(200_000);

@@ -24,13 +24,13 @@ pub(crate) struct Layout {
 
 /// A format of words.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct WordFormat {
     layout: Layout,
     columns: Columns,
     words: Vec<(usize, usize)>,
 }
 
-impl Words {
+impl WordFormat {
     /// # Errors
     ///
     /// When the format does not have a wanted field.
@@ -44,7 +44,7 @@ impl Words {
     }
 }
 
-impl LogFormat for Words {
+impl LogFormat for WordFormat {
     fn parse(
         &mut self,
         line: &[u8],
@@ -120,7 +120,7 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Result<(), 
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Layout, Words, split};
+    use super::{Layout, WordFormat, split};
     use crate::input::format::{LogFormat, Parsed, WantedFields};
     use crate::input::row::Row;
     use crate::input::time::infer_year::YearInference;
@@ -163,7 +163,7 @@ pub(crate) mod tests {
         neighbours: &[&str],
     ) {
         let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
-        let mut format = Words::new(layout, &wanted(&names)).expect("known fields");
+        let mut format = WordFormat::new(layout, &wanted(&names)).expect("known fields");
         let values = expected
             .iter()
             .map(|(_, value)| value.map(str::to_owned))
@@ -172,7 +172,7 @@ pub(crate) mod tests {
         for other in neighbours {
             fields(&mut format, other, names.len()).expect_err(other);
         }
-        let error = Words::new(layout, &wanted(&["nowhere"])).expect_err("an unknown field");
+        let error = WordFormat::new(layout, &wanted(&["nowhere"])).expect_err("an unknown field");
         assert!(error.to_string().contains("client"), "{error}");
     }
 

@@ -225,7 +225,7 @@ struct Evaluator<'p> {
     /// Whether to peek before each decision. Denials of shadow rules and matches of lists are not visible otherwise.
     peeks: bool,
     event: Event,
-    outcome: Outcome,
+    outcome: RequestOutcome,
     /// The words of each verdict, and the verdicts about the present batch.
     words: usize,
     verdicts: Vec<u64>,
@@ -233,7 +233,7 @@ struct Evaluator<'p> {
 
 /// The outcome for one request.
 #[derive(Default)]
-struct Outcome {
+struct RequestOutcome {
     is_denied: bool,
     /// The positions of the entries that apply, and of those that deny.
     applicable: Vec<usize>,
@@ -254,7 +254,7 @@ impl<'p> Evaluator<'p> {
                 record: Vec::new(),
                 tiers,
             },
-            outcome: Outcome::default(),
+            outcome: RequestOutcome::default(),
             words,
             verdicts: Vec::new(),
         })
@@ -281,7 +281,7 @@ impl<'p> Evaluator<'p> {
         self.outcome = outcome;
     }
 
-    fn decide(&self, now: Nanos, outcome: &mut Outcome) {
+    fn decide(&self, now: Nanos, outcome: &mut RequestOutcome) {
         let event = &self.event;
         outcome.applicable.clear();
         outcome.denied.clear();
@@ -303,7 +303,7 @@ impl<'p> Evaluator<'p> {
     }
 
     /// Finds the entries that apply to the request, and those that would deny it if they were enforced.
-    fn peek(&self, event: &Event, now: Nanos, outcome: &mut Outcome) {
+    fn peek(&self, event: &Event, now: Nanos, outcome: &mut RequestOutcome) {
         self.clock.set(now);
         for peek in self.rules.peek(event) {
             let Some(place) = self.place(peek.rule(), peek.quota()) else {

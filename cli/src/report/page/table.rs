@@ -4,7 +4,7 @@ use super::text::append;
 
 /// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Column {
+pub(super) enum CellKind {
     /// The head of the row.
     Head,
     Text,
@@ -41,7 +41,7 @@ impl Table {
     }
 
     /// Adds a row with one cell for each header. `attributes` are those of its `tr`.
-    pub(super) fn row(&mut self, attributes: &str, cells: &[(Column, String)]) {
+    pub(super) fn row(&mut self, attributes: &str, cells: &[(CellKind, String)]) {
         debug_assert_eq!(cells.len(), self.headers.len());
         // Blocks have no roles of their own, so rows and cells state theirs.
         let class = if self.rows >= self.folded_after {
@@ -55,17 +55,17 @@ impl Table {
         );
         for (header, (column, content)) in self.headers.iter().zip(cells) {
             let class = match column {
-                Column::Head => {
+                CellKind::Head => {
                     append(
                         &mut self.html,
                         format_args!(r#"<th scope="row" role="rowheader" class="name">{content}</th>"#),
                     );
                     continue;
                 }
-                Column::Text => r#" class="name""#,
-                Column::Figure => "",
-                Column::Alarm => r#" class="alarm""#,
-                Column::Time => r#" class="time""#,
+                CellKind::Text => r#" class="name""#,
+                CellKind::Figure => "",
+                CellKind::Alarm => r#" class="alarm""#,
+                CellKind::Time => r#" class="time""#,
             };
             append(
                 &mut self.html,

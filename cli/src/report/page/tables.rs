@@ -1,7 +1,7 @@
 //! The tables of the page.
 
 use super::answers::{of_rule, whom};
-use super::table::{Column, Table};
+use super::table::{CellKind, Table};
 use super::text::{append, bytes, key, number, percent, plain, quota, time};
 use crate::report::{Report, WhatIfReport};
 
@@ -31,18 +31,18 @@ pub(super) fn keys(data: &Report) -> String {
             Some(index) => (" class=\"has-chart\"", format!(r#" data-chosen="{index}""#)),
             None => ("", String::new()),
         };
-        let instant = |ms: Option<i64>| (Column::Time, ms.map_or_else(|| "–".to_owned(), time));
+        let instant = |ms: Option<i64>| (CellKind::Time, ms.map_or_else(|| "–".to_owned(), time));
         let mut cells = vec![
-            (Column::Head, format!("<span{class}>{}</span>", key(&row.key))),
-            (Column::Figure, number(row.requests)),
-            (Column::Figure, number(row.denied)),
-            (Column::Figure, percent(row.denied, row.requests)),
-            (Column::Figure, number(row.worst)),
+            (CellKind::Head, format!("<span{class}>{}</span>", key(&row.key))),
+            (CellKind::Figure, number(row.requests)),
+            (CellKind::Figure, number(row.denied)),
+            (CellKind::Figure, percent(row.denied, row.requests)),
+            (CellKind::Figure, number(row.worst)),
             instant(row.first_denied),
             instant(row.last_denied),
         ];
         if several {
-            cells.insert(1, (Column::Text, key(&row.rule)));
+            cells.insert(1, (CellKind::Text, key(&row.rule)));
         }
         table.row(&attributes, &cells);
     }
@@ -106,18 +106,18 @@ pub(super) fn rules(data: &Report) -> String {
         table.row(
             "",
             &[
-                (Column::Head, key(&rule.name)),
-                (Column::Text, quota(rule.limit, rule.millis())),
-                (Column::Text, algorithm),
-                (Column::Text, whom(rule)),
-                (Column::Figure, number(rule.keys)),
-                (Column::Figure, number(rule.requests)),
-                (Column::Figure, number(rule.admitted)),
-                (Column::Figure, number(rule.denied)),
-                (Column::Figure, percent(rule.denied, rule.requests)),
+                (CellKind::Head, key(&rule.name)),
+                (CellKind::Text, quota(rule.limit, rule.millis())),
+                (CellKind::Text, algorithm),
+                (CellKind::Text, whom(rule)),
+                (CellKind::Figure, number(rule.keys)),
+                (CellKind::Figure, number(rule.requests)),
+                (CellKind::Figure, number(rule.admitted)),
+                (CellKind::Figure, number(rule.denied)),
+                (CellKind::Figure, percent(rule.denied, rule.requests)),
                 (alarm(rule.worst, rule.limit), number(rule.worst)),
-                (Column::Figure, number(rule.bound)),
-                (Column::Figure, bytes(rule.bytes)),
+                (CellKind::Figure, number(rule.bound)),
+                (CellKind::Figure, bytes(rule.bytes)),
             ],
         );
     }
@@ -135,11 +135,11 @@ const WORST: &str = "“Peak usage” is the most permits that one key was admit
                      admit in one, “state” the memory of one key.";
 
 /// Marks a peak above the limit.
-fn alarm(worst: u64, limit: u64) -> Column {
+fn alarm(worst: u64, limit: u64) -> CellKind {
     if worst > limit {
-        Column::Alarm
+        CellKind::Alarm
     } else {
-        Column::Figure
+        CellKind::Figure
     }
 }
 
@@ -164,16 +164,16 @@ pub(super) fn compare(data: &Report) -> String {
     for row in &data.compare {
         let limit = data.rule(&row.rule).map_or(u64::MAX, |rule| rule.limit);
         let mut cells = vec![
-            (Column::Head, plain(&row.algorithm)),
-            (Column::Figure, number(row.admitted)),
-            (Column::Figure, number(row.denied)),
-            (Column::Figure, percent(row.denied, data.requests_of(&row.rule))),
+            (CellKind::Head, plain(&row.algorithm)),
+            (CellKind::Figure, number(row.admitted)),
+            (CellKind::Figure, number(row.denied)),
+            (CellKind::Figure, percent(row.denied, data.requests_of(&row.rule))),
             (alarm(row.worst, limit), number(row.worst)),
-            (Column::Figure, number(row.bound)),
-            (Column::Figure, bytes(row.bytes)),
+            (CellKind::Figure, number(row.bound)),
+            (CellKind::Figure, bytes(row.bytes)),
         ];
         if several {
-            cells.insert(1, (Column::Text, key(&row.rule)));
+            cells.insert(1, (CellKind::Text, key(&row.rule)));
         }
         table.row("", &cells);
     }

@@ -95,14 +95,14 @@ pub struct PeerAddress(pub IpAddr);
 pub struct ClientIp {
     /// The function that reads the peer address. `None` stands for [`find_peer`].
     peer: Option<Arc<FindPeer>>,
-    source: Source,
+    source: AddressSource,
     /// The number of leading bits of an IPv6 address that identify a client, 1 to 128.
     prefix: u8,
 }
 
 /// The part of a request that has the client's address.
 #[derive(Clone, Debug)]
-enum Source {
+enum AddressSource {
     Peer,
     /// A header with a list of hops.
     Proxies(TrustedProxies),
@@ -145,7 +145,7 @@ impl ClientIp {
     pub const fn peer() -> Self {
         Self {
             peer: None,
-            source: Source::Peer,
+            source: AddressSource::Peer,
             prefix: ClientAddress::DEFAULT_PREFIX,
         }
     }
@@ -192,7 +192,7 @@ impl ClientIp {
     pub const fn cloudfront() -> Self {
         Self {
             peer: None,
-            source: Source::Header(ProxyHeader::with_port(HeaderName::from_static(
+            source: AddressSource::Header(ProxyHeader::with_port(HeaderName::from_static(
                 "cloudfront-viewer-address",
             ))),
             prefix: ClientAddress::DEFAULT_PREFIX,
@@ -202,7 +202,7 @@ impl ClientIp {
     const fn by_header(name: HeaderName) -> Self {
         Self {
             peer: None,
-            source: Source::Header(ProxyHeader::new(name)),
+            source: AddressSource::Header(ProxyHeader::new(name)),
             prefix: ClientAddress::DEFAULT_PREFIX,
         }
     }
@@ -220,7 +220,7 @@ impl ClientIp {
         networks: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
         let networks = proxies::parse_networks(networks)?;
-        if let Source::Header(header) = &mut self.source {
+        if let AddressSource::Header(header) = &mut self.source {
             header.only_from(networks);
         }
         Ok(self)
@@ -281,7 +281,7 @@ impl ClientIp {
         trusted: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
-            source: Source::Proxies(TrustedProxies::new(header, trusted)?),
+            source: AddressSource::Proxies(TrustedProxies::new(header, trusted)?),
             ..self
         })
     }
@@ -301,9 +301,11 @@ impl ClientIp {
     #[inline]
     pub fn find(&self, request: &Parts) -> Option<IpAddr> {
         match &self.source {
-            Source::Peer => self.find_peer(request),
-            Source::Proxies(proxies) => Some(proxies.client(self.find_peer(request)?, &request.headers)),
-            Source::Header(header) => header.client(|| self.find_peer(request), &request.headers),
+            AddressSource::Peer => self.find_peer(request),
+            AddressSource::Proxies(proxies) => {
+                Some(proxies.client(self.find_peer(request)?, &request.headers))
+            }
+            AddressSource::Header(header) => header.client(|| self.find_peer(request), &request.headers),
         }
     }
 
@@ -321,7 +323,7 @@ impl ClientIp {
     pub(super) fn hash(&self, request: &Parts, hasher: &mut KeyHasher) -> bool {
         let client = match (&self.peer, &self.source) {
             // The masked address is canonical, so the common case needs no call of `find`.
-            (None, Source::Peer) => find_peer(request),
+            (None, AddressSource::Peer) => find_peer(request),
             _ => self.find(request),
         };
         let Some(client) = client else { return false };

@@ -14,7 +14,7 @@ use crate::input::time::timestamp::TimestampParser;
 
 /// The first words of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct CommonLayout {
     /// Whether a client may be a host name.
     pub(crate) names: bool,
     /// Whether each line begins with a virtual host. Without this, only lines do whose second word is an address.
@@ -25,14 +25,14 @@ pub(crate) struct Layout {
 #[derive(Debug)]
 pub(crate) struct Common {
     wanted: Vec<(CommonField, usize)>,
-    layout: Layout,
+    layout: CommonLayout,
 }
 
 impl Common {
     /// # Errors
     ///
     /// When the format does not have a wanted field.
-    pub(crate) fn new(wanted: &WantedFields, layout: Layout) -> Result<Self, Failure> {
+    pub(crate) fn new(wanted: &WantedFields, layout: CommonLayout) -> Result<Self, Failure> {
         if let Some(time) = &wanted.time {
             return Err(Failure::new(format!(
                 "invalid --time-field: {time:?} (expected none: the time of the common and the combined format has a fixed place)"
@@ -79,7 +79,7 @@ impl LogFormat for Common {
 /// When the line has another form.
 pub(crate) fn parse(
     line: &[u8],
-    layout: Layout,
+    layout: CommonLayout,
     timestamps: &mut TimestampParser,
     wanted: &[(CommonField, usize)],
     row: &mut Row,
@@ -173,7 +173,7 @@ struct First<'l> {
 
 impl<'l> First<'l> {
     /// Splits the virtual host and the client from a line.
-    fn of(line: &'l [u8], layout: Layout) -> Result<Self, Unreadable> {
+    fn of(line: &'l [u8], layout: CommonLayout) -> Result<Self, Unreadable> {
         const EXPECTED: &str = "no client address at the beginning";
         let Some((first, rest)) = word(line) else {
             return Err(Unreadable::at(0, EXPECTED));
@@ -222,11 +222,11 @@ impl<'l> First<'l> {
 
 /// Whether the client of a line is a host name, and the line is well formed otherwise.
 pub(crate) fn has_name(line: &[u8], timestamps: &mut TimestampParser) -> bool {
-    let names = Layout {
+    let names = CommonLayout {
         names: true,
         vhost: false,
     };
-    let addresses = Layout {
+    let addresses = CommonLayout {
         names: false,
         vhost: false,
     };

@@ -1,13 +1,13 @@
 //! Lines of the common and the combined format, and their neighbours.
 
-use super::{Layout, parse};
+use super::{CommonLayout, parse};
 use crate::input::format::common::field::CommonField;
 use crate::input::row::Row;
 use crate::input::time::calendar::SECOND;
 use crate::input::time::infer_year::YearInference;
 use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
 
-const NAMES: Layout = Layout {
+const NAMES: CommonLayout = CommonLayout {
     names: true,
     vhost: false,
 };
@@ -202,7 +202,7 @@ fn the_client_is_an_address_behind_a_virtual_host() {
         let places = [(Client, 0), (Host, 1), (User, 2)];
         parse(
             line.as_bytes(),
-            Layout { names, vhost },
+            CommonLayout { names, vhost },
             &mut timestamps,
             &places,
             &mut row,

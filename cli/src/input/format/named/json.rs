@@ -115,8 +115,8 @@ impl Paths {
     }
 
     /// The place for the value of an object's field, or the paths that continue inside of it.
-    fn step(&self, open: Open, depth: usize, name: &str) -> Step {
-        let mut step = Step {
+    fn step(&self, open: Open, depth: usize, name: &str) -> PathStep {
+        let mut step = PathStep {
             here: None,
             path: 0,
             deeper: 0,
@@ -135,7 +135,7 @@ impl Paths {
     }
 }
 
-struct Step {
+struct PathStep {
     here: Option<usize>,
     /// The number of the path that ends here.
     path: usize,
@@ -283,21 +283,21 @@ struct Name<'p> {
 }
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = Step;
+    type Value = PathStep;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Step, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<PathStep, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Name<'_> {
-    type Value = Step;
+    type Value = PathStep;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Step, E> {
+    fn visit_str<E>(self, name: &str) -> Result<PathStep, E> {
         Ok(self.paths.step(self.open, self.depth, name))
     }
 }
