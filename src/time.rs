@@ -5,6 +5,20 @@ use core::time::Duration;
 /// Twenty years in nanoseconds. The words of all rings can hold the times up to this one.
 pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 
+/// Returns a random time below `max`, or zero if `max` is zero. A longer `max` than 2^64 ns (584 years) is taken as that.
+#[cfg(any(feature = "shared", feature = "tokio", feature = "tower"))]
+pub(crate) fn jitter(max: Duration) -> Duration {
+    use core::hash::BuildHasher;
+
+    if max.is_zero() {
+        return Duration::ZERO;
+    }
+    // The standard library's hasher has random keys, other ones for each hasher.
+    let random = std::hash::RandomState::new().hash_one(0_u8);
+    let nanos = (max.as_nanos().min(u128::from(u64::MAX)) * u128::from(random)) >> 64;
+    Duration::from_nanos(nanos as u64)
+}
+
 /// A reading of a [`Clock`](crate::Clock): nanoseconds since the clock's origin.
 ///
 /// The range is 0 to 2^63 − 1 (292 years). Later instants saturate at the end of the range. For a limiter, time stops at the

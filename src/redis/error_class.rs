@@ -9,14 +9,14 @@ use crate::shared::{StoreError, StoreErrorKind};
 /// The state of a connection, as an error indicates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorClass {
-    /// Nothing.
+    /// The error says nothing about the connection.
     None,
-    /// The server cannot serve the call.
-    Unwell,
-    /// The connection may be broken. After several of these in a row, another one may work.
-    Ailing,
+    /// The connection works, but the server cannot serve calls now.
+    ServerFault,
+    /// The connection may be broken. Several such errors in a row end it.
+    Suspect,
     /// The connection has ended.
-    Dead,
+    Lost,
 }
 
 /// Whether the server does not know a script.
@@ -27,29 +27,29 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
 /// Classifies an error of the client library.
 pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
     let (kind, class) = if error.is_timeout() {
-        (StoreErrorKind::TimedOut, ErrorClass::Ailing)
+        (StoreErrorKind::TimedOut, ErrorClass::Suspect)
     } else if error.kind() == ErrorKind::AuthenticationFailed {
-        (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing)
+        (StoreErrorKind::UnexpectedReply, ErrorClass::Suspect)
     } else if let Some(code) = error.code() {
         // Older servers put the code into the message of the script's error.
         let hidden = |code: &str| error.detail().is_some_and(|detail| detail.contains(code));
         match code {
             // After a failover, the address may lead to the new primary.
-            "READONLY" | "MASTERDOWN" => (StoreErrorKind::Refused, ErrorClass::Ailing),
-            _ if hidden("-READONLY") => (StoreErrorKind::Refused, ErrorClass::Ailing),
+            "READONLY" | "MASTERDOWN" => (StoreErrorKind::Refused, ErrorClass::Suspect),
+            _ if hidden("-READONLY") => (StoreErrorKind::Refused, ErrorClass::Suspect),
             "OOM" | "LOADING" | "BUSY" | "MISCONF" | "NOREPLICAS" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED"
-            | "ASK" => (StoreErrorKind::Refused, ErrorClass::Unwell),
-            _ if hidden("-OOM") => (StoreErrorKind::Refused, ErrorClass::Unwell),
-            "NOAUTH" | "WRONGPASS" => (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing),
+            | "ASK" => (StoreErrorKind::Refused, ErrorClass::ServerFault),
+            _ if hidden("-OOM") => (StoreErrorKind::Refused, ErrorClass::ServerFault),
+            "NOAUTH" | "WRONGPASS" => (StoreErrorKind::UnexpectedReply, ErrorClass::Suspect),
             // The error concerns this call, or data of another program under its name.
             _ => (StoreErrorKind::UnexpectedReply, ErrorClass::None),
         }
     } else if error.is_unrecoverable_error() {
-        (StoreErrorKind::Disconnected, ErrorClass::Dead)
+        (StoreErrorKind::Disconnected, ErrorClass::Lost)
     } else if error.is_io_error() {
-        (StoreErrorKind::Disconnected, ErrorClass::Ailing)
+        (StoreErrorKind::Disconnected, ErrorClass::Suspect)
     } else {
-        (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing)
+        (StoreErrorKind::UnexpectedReply, ErrorClass::Suspect)
     };
     let mut detail = error.to_string();
     // A server that lacks a command repeats its arguments: those of HELLO include the password.

@@ -35,7 +35,7 @@ pub(super) struct Supervisor {
     call_slots: Semaphore,
     breaker: Breaker,
     counts: CallCounts,
-    last: Mutex<Last>,
+    last_results: Mutex<LastResults>,
 }
 
 /// A connection, while it lasts.
@@ -57,8 +57,9 @@ struct CallCounts {
     connections: Tally,
 }
 
+/// The last results that [`Health`] shows.
 #[derive(Debug, Default)]
-struct Last {
+struct LastResults {
     answer: Option<Instant>,
     error: Option<StoreError>,
     leases: Restriction,
@@ -86,7 +87,7 @@ impl Supervisor {
             call_slots: Semaphore::new(settings.max_in_flight),
             breaker: Breaker::new(settings.trip, Instant::now()),
             counts: CallCounts::default(),
-            last: Mutex::default(),
+            last_results: Mutex::default(),
             target,
             settings,
         }
@@ -113,7 +114,6 @@ impl Supervisor {
                 sleep(jittered(wait)).await;
             }
             wait = self.settings.reconnect_after;
-            self.counts.connections.add_one();
             let mut link = self.link.subscribe();
             while timeout(self.settings.heartbeat, link.wait_for(Option::is_none))
                 .await
@@ -127,7 +127,7 @@ impl Supervisor {
     /// Tests the connection if it was idle. The breaker does not count the test: a server that does not accept writes
     /// still answers it.
     async fn beat(&self) {
-        let heard = self.last(|last| last.answer);
+        let heard = self.with_last(|last| last.answer);
         let Some(link) = self.link.borrow().clone() else {
             return;
         };
@@ -144,7 +144,7 @@ impl Supervisor {
             }
             Err(_) => {
                 let error = StoreError::new(StoreErrorKind::TimedOut, "no answer to a heartbeat");
-                (Some(error), ErrorClass::Ailing)
+                (Some(error), ErrorClass::Suspect)
             }
         };
         self.note(error);
@@ -165,6 +165,8 @@ impl Supervisor {
         };
         // The server answers. One call shows whether it serves calls, too.
         self.breaker.probe();
+        // Counted before it is published, so that a caller of `ready` finds it counted.
+        self.counts.connections.add_one();
         self.link.send_replace(Some(Arc::new(link)));
         Ok(())
     }
@@ -177,8 +179,8 @@ impl Supervisor {
             return Ok(());
         }
         drop(connected);
-        let last = self.last(|last| last.error.clone());
-        let detail = last.map_or_else(String::new, |error| error.to_string());
+        let last_error = self.with_last(|last| last.error.clone());
+        let detail = last_error.map_or_else(String::new, |error| error.to_string());
         Err(StoreError::new(StoreErrorKind::Down, detail))
     }
 
@@ -210,7 +212,7 @@ impl Supervisor {
         &self,
         ask: impl AsyncFnOnce(&Connection) -> Result<Value, RedisError>,
     ) -> Result<Value, StoreError> {
-        let (link, _place) = self.admit().inspect_err(|error| {
+        let (link, _slot) = self.admit().inspect_err(|error| {
             self.counts.unsent.add_one();
             self.note(Some(error.clone()));
         })?;
@@ -218,7 +220,7 @@ impl Supervisor {
             supervisor: self,
             link: &link,
             began: Instant::now(),
-            over: false,
+            ended: false,
         };
         self.counts.calls.add_one();
         let answer = timeout(self.settings.call_timeout, ask(&link.connection)).await;
@@ -234,13 +236,13 @@ impl Supervisor {
             }
             Err(_) => {
                 let error = StoreError::new(StoreErrorKind::TimedOut, "");
-                call.end(Some(error.clone()), ErrorClass::Ailing);
+                call.end(Some(error.clone()), ErrorClass::Suspect);
                 Err(error)
             }
         }
     }
 
-    /// A connection and a permit for a concurrent call, or an error at once.
+    /// Returns the connection and a slot for one call, or an error at once.
     fn admit(&self) -> Result<(Arc<Link>, tokio::sync::SemaphorePermit<'_>), StoreError> {
         let error = |kind| StoreError::new(kind, "");
         let link = self.link.borrow().clone();
@@ -254,17 +256,17 @@ impl Supervisor {
         Ok((link, slot))
     }
 
-    /// Ends a connection that has failed too often.
+    /// Counts a failure of a connection, and ends it after several in a row. Any other outcome sets the count to 0.
     fn count_failure(&self, link: &Arc<Link>, class: ErrorClass) {
         let in_a_row = match class {
-            ErrorClass::None | ErrorClass::Unwell => {
+            ErrorClass::None | ErrorClass::ServerFault => {
                 // Relaxed: the count is a heuristic; one failure more or less makes no difference.
                 link.failures.store(0, Ordering::Relaxed);
                 0
             }
             // Relaxed: as above.
-            ErrorClass::Ailing => link.failures.fetch_add(1, Ordering::Relaxed) + 1,
-            ErrorClass::Dead => u64::MAX,
+            ErrorClass::Suspect => link.failures.fetch_add(1, Ordering::Relaxed) + 1,
+            ErrorClass::Lost => u64::MAX,
         };
         if in_a_row >= self.settings.failures {
             self.give_up(link);
@@ -282,14 +284,14 @@ impl Supervisor {
         });
     }
 
-    fn last<T>(&self, f: impl FnOnce(&mut Last) -> T) -> T {
+    fn with_last<T>(&self, f: impl FnOnce(&mut LastResults) -> T) -> T {
         // No operation under the lock panics half way, so a poisoned lock protects whole values.
-        f(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.last_results.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes an error, or the time of an answer.
     pub(super) fn note(&self, error: Option<StoreError>) {
-        self.last(|last| match error {
+        self.with_last(|last| match error {
             Some(error) => last.error = Some(error),
             None => last.answer = Some(Instant::now()),
         });
@@ -301,9 +303,9 @@ impl Supervisor {
     }
 
     /// Notes the effect of a right that the user lacks, or that it lacks none. The first such effect is logged.
-    fn restrict(&self, of: impl FnOnce(&mut Last) -> &mut Restriction, effect: Option<&'static str>) {
+    fn restrict(&self, of: impl FnOnce(&mut LastResults) -> &mut Restriction, effect: Option<&'static str>) {
         let error = effect.map(|effect| StoreError::new(StoreErrorKind::UnexpectedReply, effect));
-        self.last(|last| {
+        self.with_last(|last| {
             let restriction = of(last);
             #[cfg(feature = "observe")]
             if let Some(error) = &error
@@ -317,9 +319,9 @@ impl Supervisor {
 
     pub(super) fn health(&self) -> Health {
         let now = Instant::now();
-        let (answer, last_error) = self.last(|last| (last.answer, last.error.clone()));
+        let (answer, last_error) = self.with_last(|last| (last.answer, last.error.clone()));
         let (lease_error, role_error) =
-            self.last(|last| (last.leases.error.clone(), last.role.error.clone()));
+            self.with_last(|last| (last.leases.error.clone(), last.role.error.clone()));
         Health {
             connected: self.link.borrow().is_some(),
             breaker: self.breaker.state(now),
@@ -345,13 +347,13 @@ struct TimedCall<'a> {
     supervisor: &'a Supervisor,
     link: &'a Arc<Link>,
     began: Instant,
-    over: bool,
+    ended: bool,
 }
 
 impl TimedCall<'_> {
     /// Records the outcome.
     fn end(mut self, error: Option<StoreError>, class: ErrorClass) {
-        self.over = true;
+        self.ended = true;
         let Self { supervisor, link, .. } = &self;
         let counts = &supervisor.counts;
         match error.as_ref().map(StoreError::kind) {
@@ -374,14 +376,14 @@ impl TimedCall<'_> {
 /// shorter timeouts would never end a broken connection.
 impl Drop for TimedCall<'_> {
     fn drop(&mut self) {
-        if !self.over && 2 * self.began.elapsed() >= self.supervisor.settings.response_timeout {
+        if !self.ended && 2 * self.began.elapsed() >= self.supervisor.settings.response_timeout {
             let call = TimedCall { ..*self };
             let waited = self.began.elapsed();
             let error = StoreError::new(
                 StoreErrorKind::TimedOut,
                 format!("dropped by the caller after {waited:?}"),
             );
-            call.end(Some(error), ErrorClass::Ailing);
+            call.end(Some(error), ErrorClass::Suspect);
         }
     }
 }

@@ -189,7 +189,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     }
 }
 
-/// The most leases of a node. Each takes about 400 bytes.
+/// The most leases of a node. Each takes about 450 bytes.
 const MAX_LEASES: u64 = 1_000_000;
 
 impl<R: ?Sized> fmt::Debug for SharedRulesBuilder<R> {

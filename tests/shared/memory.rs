@@ -167,6 +167,26 @@ async fn expired_keys_take_no_memory() {
     assert!(count < 500, "{shown}");
 }
 
+/// The bytes of a lease are the difference between two limiters, divided by the difference of their leases.
+#[tokio::test]
+async fn a_lease_is_as_large_as_documented() {
+    let bytes = |leases| {
+        let mut limiter = None;
+        let counted = allocation_counter::measure(|| {
+            let builder = SharedLimiter::builder("leases", "100/s".parse().expect("a quota"));
+            let builder = builder.lease(10).leases(leases);
+            limiter = Some(
+                builder
+                    .build(Arc::new(MemoryStore::default()))
+                    .expect("a limiter"),
+            );
+        });
+        counted.bytes_current
+    };
+    let each = (bytes(20_000) - bytes(10_000)) / 10_000;
+    assert!((440..=460).contains(&each), "{each} bytes");
+}
+
 /// A clock that goes back makes limits stricter, and never looser.
 #[tokio::test]
 async fn a_clock_that_goes_back_is_stricter() {

@@ -4,7 +4,7 @@
 local cells = {}
 
 local function read(counter)
-    local tick = math.floor(now / counter.window)
+    local tick = math.floor(now / counter.cell_width)
     local fields = redis.call('HGETALL', counter.key)
     counter.tick, counter.era, counter.spent, counter.ahead = tick, nil, 0, 0
     counter.counted, counter.stale, counter.newer = {}, {}, {}
@@ -28,7 +28,7 @@ local function read(counter)
 end
 
 local function keep(counter)
-    expire(counter.key, (counter.tick + counter.cells + 1) * counter.window)
+    expire(counter.key, (counter.tick + counter.cells + 1) * counter.cell_width)
 end
 
 -- If TIME has gone back, cells that are ahead of it are added to the current cell, which is not before their charge.
@@ -61,13 +61,13 @@ function cells.peek(counter)
         for _, cell in ipairs(counted) do
             leaving = leaving - cell[2]
             if leaving <= 0 then
-                counter.wait = (cell[1] + counter.cells + 1) * counter.window - now
+                counter.wait = (cell[1] + counter.cells + 1) * counter.cell_width - now
                 break
             end
         end
         if leaving > 0 then
             -- Only leased permits are missing. They may be returned at any time, and they expire.
-            counter.wait = math.max(counter.until_last - now, counter.window)
+            counter.wait = math.max(counter.until_last - now, counter.cell_width)
         end
     end
 end

@@ -1,8 +1,8 @@
 -- Reads the counters. KEYS: two for each counter, its name and the name of its leases (equal if it has none). ARGV: a verb,
--- and then for each counter: its counting ('log', 'cells' or 'gcra'), the limit (or the burst), the window of a log or
--- of gcra, or the width of a cell, in microseconds, the number of cells, the permits, 0 if it is enforced or a number that the
--- counters of its rule share, the two numbers of a receipt, the permits that must stay free, and the two parts of the
--- time per permit of gcra.
+-- and then for each counter: its counting ('log', 'cells' or 'gcra'); the limit (of gcra, the burst); in microseconds the width
+-- of a cell, or the window of a log or of gcra; the number of cells (0 for a log or gcra); the permits; 0 if it is enforced, or a
+-- number that the counters of its rule share; the two numbers of a receipt; the permits that must stay free; and the two parts
+-- of the time per permit of gcra.
 local fields_each = 11
 local countings = { log = log, cells = cells, gcra = gcra }
 local verb = ARGV[1]
@@ -17,7 +17,9 @@ for at = 1, math.floor(#KEYS / (verb == 'renew' and 3 or 2)) do
         until_last = 0,
         by = countings[ARGV[from]],
         limit = tonumber(ARGV[from + 1]),
-        window = tonumber(ARGV[from + 2]),
+        -- The window of cells is this many cells, which may be a little longer than that of the quota.
+        window = tonumber(ARGV[from + 2]) * math.max(tonumber(ARGV[from + 3]), 1),
+        cell_width = tonumber(ARGV[from + 2]),
         cells = tonumber(ARGV[from + 3]),
         permits = tonumber(ARGV[from + 4]),
         shadow = tonumber(ARGV[from + 5]),

@@ -1,6 +1,6 @@
 -- The generic cell rate algorithm: a string of four numbers. The first two are the theoretical arrival time, at which
 -- no charge counts any more. The third is the reading of the last change. The fourth is 1 if that was a refund or a
--- repair.
+-- repair. The limit of the counter is the burst.
 --
 -- A time has two parts: microseconds, and units of half a nanosecond, of which a microsecond has 2000. One number would lose
 -- digits. The time per permit is rounded up to a unit, as in the limiter of one process.
@@ -25,9 +25,9 @@ local function receipt(time, at)
 end
 
 local function read(counter)
-    local micros, units, at, changed =
+    local micros, units, at, not_charge =
         string.match(redis.call('GET', counter.key) or '', '^(%d+) (%d+) (%d+) ([01])$')
-    counter.time, counter.is_charge = { tonumber(micros) or 0, tonumber(units) or 0 }, changed == '0'
+    counter.time, counter.is_charge = { tonumber(micros) or 0, tonumber(units) or 0 }, not_charge == '0'
     counter.at = tonumber(at) or 0
     counter.ahead = math.max(counter.at - now, 0)
     if counter.ahead > 0 then
@@ -46,7 +46,7 @@ local function write(counter, time, is_charge)
 end
 
 -- The later one of the arrival time and now.
-local function from(counter)
+local function start_of(counter)
     return counter.time[1] >= now and counter.time or { now, 0 }
 end
 
@@ -64,7 +64,7 @@ function gcra.peek(counter)
     if not counter.time then
         read(counter)
     end
-    local start = from(counter)
+    local start = start_of(counter)
     local room = shift(counter, { now - start[1], -start[2] }, counter.limit, 1)
     local free = 0
     if not is_negative(room) then
@@ -94,7 +94,7 @@ function gcra.peek(counter)
 end
 
 function gcra.charge(counter)
-    write(counter, shift(counter, from(counter), counter.permits, 1), true)
+    write(counter, shift(counter, start_of(counter), counter.permits, 1), true)
     counter.first, counter.second = counter.time[1], receipt(counter.time, now)
 end
 

@@ -7,15 +7,10 @@
 -- end of its term, the end of its registered permits (0: it has none), and the eras of the hash and of the server.
 local leases = {}
 
--- The window of a counter, or a little more.
-local function span(counter)
-    return counter.window * math.max(counter.cells, 1)
-end
-
 -- Reads the permits that are registered, and the last time at which some of them end.
 function leases.read(counter)
     counter.held, counter.until_last, counter.ended, counter.current = 0, 0, {}, {}
-    counter.lease_era, counter.is_behind = 0, false
+    counter.lease_era, counter.time_went_back = 0, false
     if counter.leases == counter.key then
         -- The counter has no leases.
         return
@@ -35,9 +30,9 @@ function leases.read(counter)
             counter.current[#counter.current + 1] = field
         end
     end
-    if latest > now + span(counter) / 16 then
+    if latest > now + counter.window / 16 then
         -- TIME has gone back. The last permits end as long after now as they did after the last change.
-        counter.is_behind = true
+        counter.time_went_back = true
         counter.until_last = now + math.max(counter.until_last - latest, 0)
     end
 end
@@ -46,7 +41,7 @@ end
 -- has all remaining permits, and no lease with registered permits is valid any more: the field that its key names is gone, or
 -- belongs to others.
 function leases.repair(counter)
-    if counter.is_behind then
+    if counter.time_went_back then
         redis.call('HINCRBY', counter.leases, 'era', '1')
         counter.lease_era = counter.lease_era + 1
         if #counter.current > 0 then
@@ -57,10 +52,10 @@ function leases.repair(counter)
     if #counter.ended > 0 then
         redis.call('HDEL', counter.leases, unpack(counter.ended))
     end
-    if counter.is_behind or #counter.ended > 0 then
+    if counter.time_went_back or #counter.ended > 0 then
         redis.call('HSET', counter.leases, 'latest', text(now))
     end
-    if counter.is_behind and #counter.current > 0 then
+    if counter.time_went_back and #counter.current > 0 then
         -- This comes last: if the time is past already, the hash is removed, and a write after it would leave one without
         -- an expiry.
         expire(counter.leases, counter.until_last)
@@ -102,7 +97,7 @@ end
 function leases.write(counter, key, own, held, term, server_era)
     local held_until = 0
     if held > 0 then
-        local keep = term + span(counter)
+        local keep = term + counter.window
         local part = math.ceil(keep / 16)
         held_until = math.ceil((now + keep) / part) * part
         add(counter, held_until, held)

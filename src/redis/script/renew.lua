@@ -45,7 +45,7 @@ local function renew(at, counter)
     local key, sequence = KEYS[2 * #counters + at], tonumber(ARGV[from + 1])
     local is_new, is_registered = ARGV[from + 2] == '1', ARGV[from + 3] == '1'
     local cap, wanted, term = tonumber(ARGV[from + 4]), tonumber(ARGV[from + 5]), tonumber(ARGV[from + 6])
-    local keep, charge = term + span(counter), counter.permits
+    local keep, charge = term + counter.window, counter.permits
     leases.read(counter)
     leases.repair(counter)
     local own, server_era = leases.find(counter, key), 0

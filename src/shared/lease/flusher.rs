@@ -3,7 +3,6 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::hash::BuildHasher;
 use core::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -47,25 +46,24 @@ pub(crate) async fn run(table: Weak<LeaseTable>, period: Duration) {
 
 /// A random time between half of `wait` and one and a half times `wait`, so that nodes do not act at the same moment.
 pub(crate) fn jittered(wait: Duration) -> Duration {
-    // The standard library's hasher has random keys.
-    let random = std::hash::RandomState::new().hash_one(0_u8) % 1024;
-    let part = random as u32;
-    wait / 2 + wait / 1024 * part
+    wait / 2 + crate::time::jitter(wait)
 }
 
-/// The weight of one call: a request counts 1, and one more for each `LOGGED` permits that are charged to a log. A script
-/// must not keep the server from other clients for long.
-const TOGETHER: u64 = 32;
-const LOGGED: u64 = 8;
+/// The largest weight of a call of several requests, since a script must not keep the server from other clients for long. A
+/// request weighs 1, and 1 more for each [`LOGGED_PER_WEIGHT`] permits that it charges to a log.
+const MAX_WEIGHT: u64 = 32;
 
-/// The most concurrent calls.
-const CALLS: usize = 8;
+/// The permits charged to a log that weigh as much as a request.
+const LOGGED_PER_WEIGHT: u64 = 8;
+
+/// The largest number of concurrent calls.
+const MAX_CALLS: usize = 8;
 
 /// A request that is to be sent, and the position of its lease.
 type Sent = (usize, LeaseRequest);
 
-/// A call of the store. When it is dropped, requests without an answer fail: the store has returned fewer answers, the
-/// store has panicked, or the runtime has ended.
+/// A call of the store. Dropping it applies the answers. A request without an answer fails: the store has returned fewer
+/// answers, it has panicked, or the runtime has ended.
 struct StoreCall {
     table: Arc<LeaseTable>,
     batch: Vec<Sent>,
@@ -101,28 +99,28 @@ impl LeaseTable {
         let now = self.clock.exact();
         let mut inner = self.lock();
         let mut requests: Vec<Sent> = Vec::new();
-        let room = |inner: &Inner, requests: &Vec<Sent>| {
-            requests.len() < (CALLS - inner.calls.min(CALLS)) * TOGETHER as usize
+        let has_room = |inner: &Inner, requests: &Vec<Sent>| {
+            requests.len() < (MAX_CALLS - inner.calls.min(MAX_CALLS)) * MAX_WEIGHT as usize
         };
         let mut late: Vec<usize> = Vec::new();
         // Leases that found no room in the last round come first, so that others in demand do not keep them waiting.
         self.dirty.drain(inner.late_from, |at| {
             inner.watch(at);
-            if room(&inner, &requests) {
+            if has_room(&inner, &requests) {
                 requests.extend(self.request(&mut inner, at, now, true));
             } else {
                 late.push(at);
             }
         });
         inner.late_from = late.first().map_or(inner.late_from, |&at| at);
-        // These leases wait for a call to end. The next round finds them.
+        // These leases wait for a call to end.
         for at in late {
             self.dirty.insert(at);
         }
         if in_time {
             let mut watched = core::mem::take(&mut inner.watched);
             watched.retain(|&at| {
-                if room(&inner, &requests) {
+                if has_room(&inner, &requests) {
                     requests.extend(self.request(&mut inner, at, now, false));
                 } else {
                     self.dirty.insert(at);
@@ -137,10 +135,10 @@ impl LeaseTable {
         let mut weight = 0;
         for (at, request) in requests {
             let logged = match request.counter().counting() {
-                Counting::Log => request.charge() / LOGGED,
+                Counting::Log => request.charge() / LOGGED_PER_WEIGHT,
                 Counting::Cells(_) | Counting::Gcra(_) => 0,
             };
-            if !batch.is_empty() && weight + logged >= TOGETHER {
+            if !batch.is_empty() && weight + logged >= MAX_WEIGHT {
                 self.send(&mut inner, core::mem::take(&mut batch), now);
                 weight = 0;
             }

@@ -43,10 +43,11 @@ pub(crate) struct Inner {
     pub(crate) managers: Box<[LeaseManager]>,
     /// The leases that the flusher looks at in every period.
     pub(super) watched: Vec<usize>,
-    /// The node's part of a lease's number, and the number of leases so far.
+    /// The node's part of the number of a lease.
     node: u64,
+    /// The leases so far.
     leases: u64,
-    /// The first lease that found no room in a round.
+    /// The first lease that had to wait for a call to end. The next round begins with it.
     pub(super) late_from: usize,
     /// Calls in progress.
     pub(super) calls: usize,
@@ -200,7 +201,7 @@ impl LeaseTable {
         }
         let now = self.clock.now();
         let mut inner = self.lock();
-        // Another thread may have begun one before. The lock keeps further ones out.
+        // Another thread may have begun the key's lease before this one took the lock. No thread can begin it from here on.
         if let Some(at) = self.find(key) {
             return Some(at);
         }
@@ -209,7 +210,7 @@ impl LeaseTable {
         let at = (first..first + BUCKET)
             .filter(free)
             .min_by_key(|&at| (self.states[at].owner() != VACANT, inner.managers[at].demand()))?;
-        // Before the lease forgets its former key.
+        // The former key's use is known only until `assign`.
         self.charge_fallback(&mut inner, at);
         if !self.states[at].reassign(key) {
             return None;
@@ -247,7 +248,7 @@ impl LeaseTable {
         let Some(at) = self.find(key) else { return };
         let now = self.clock.now();
         let inner = self.lock();
-        // The lease may have been reassigned before. The lock keeps it from here on.
+        // The lease may have been reassigned before this thread took the lock. It keeps its key from here on.
         if self.states[at].owner() == key
             && let Some(lease) = inner.managers[at].lease()
         {
@@ -262,7 +263,7 @@ impl LeaseTable {
         for key in keys {
             let Some(at) = self.find(key) else { continue };
             let _inner = self.lock();
-            // The lease may have been reassigned before. The lock keeps it from here on.
+            // The lease may have been reassigned before this thread took the lock. It keeps its key from here on.
             if self.states[at].owner() == key {
                 self.states[at].reopen();
             }

@@ -7,8 +7,8 @@ use std::process::Child;
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::shared::{OnError, SharedLimiter};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::load::{Load, call, most_by_calls, most_by_stamps};
@@ -191,6 +191,17 @@ async fn wrong_addresses_are_explained() {
     ready(patient(RedisStore::sentinel(&urls, "shop")).password("general")).await;
 }
 
+/// The next command of a client: a line with the number of its words, and two lines for each word. `None` at the end.
+async fn next_command(stream: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut text = String::new();
+    stream.read_line(&mut text).await.ok()?;
+    let words: usize = text.trim_end().strip_prefix('*')?.parse().ok()?;
+    for _ in 0..2 * words {
+        stream.read_line(&mut text).await.ok()?;
+    }
+    Some(text)
+}
+
 /// A Sentinel that names a server, whatever the service, as soon as it may.
 async fn sentinel_that_names(port: u16, may_answer: watch::Receiver<bool>) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -200,23 +211,18 @@ async fn sentinel_that_names(port: u16, may_answer: watch::Receiver<bool>) -> St
         port.to_string().len()
     );
     tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
+        while let Ok((stream, _)) = listener.accept().await {
             let (address, mut may_answer) = (address.clone(), may_answer.clone());
             tokio::spawn(async move {
-                let mut request = Vec::new();
-                while stream.read_buf(&mut request).await.is_ok_and(|bytes| bytes > 0) {
-                    let text = String::from_utf8_lossy(&request).to_ascii_uppercase();
-                    // Each command begins with `*`, and none of them contains another one.
-                    for command in text.split('*').skip(1) {
-                        let reply = if command.contains("GET-MASTER-ADDR-BY-NAME") {
-                            may_answer.wait_for(|&may| may).await.expect("the test runs");
-                            &address
-                        } else {
-                            "+OK\r\n"
-                        };
-                        stream.write_all(reply.as_bytes()).await.expect("a connection");
-                    }
-                    request.clear();
+                let mut stream = BufReader::new(stream);
+                while let Some(command) = next_command(&mut stream).await {
+                    let reply = if command.to_ascii_uppercase().contains("GET-MASTER-ADDR-BY-NAME") {
+                        may_answer.wait_for(|&may| may).await.expect("the test runs");
+                        &address
+                    } else {
+                        "+OK\r\n"
+                    };
+                    stream.write_all(reply.as_bytes()).await.expect("a connection");
                 }
             });
         }

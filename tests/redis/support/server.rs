@@ -125,7 +125,9 @@ impl Server {
     fn answers(&mut self) -> bool {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
-            if let Ok(client) = redis::Client::open(self.url())
+            // Without the socket, another server may have taken the port, and answer in place of this one.
+            if self.folder.path().join("socket").exists()
+                && let Ok(client) = redis::Client::open(self.url())
                 && let Ok(mut connection) = client.get_connection()
                 && match redis::cmd("PING").query::<String>(&mut connection) {
                     Ok(_) => true,

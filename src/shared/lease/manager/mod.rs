@@ -16,10 +16,10 @@ pub(crate) struct LeaseManager {
     sequence: u64,
     /// The sequence of the last request that was answered.
     answered: u64,
-    /// Whether the store has answered this lease.
+    /// Whether the store has answered a request of this lease.
     known: bool,
     pending: Option<PendingRequest>,
-    /// The use of a budget that has ended. The next request charges it.
+    /// The use of budgets that have ended. The next request charges it.
     carried: u64,
     /// Whether a copy of the pending request is on its way.
     sent: bool,
@@ -27,23 +27,28 @@ pub(crate) struct LeaseManager {
     sent_at: u64,
     /// Twice the permits that a period demands: the recent maximum, halved in each period.
     demand: u64,
-    /// The permits that were not covered since the last request was made. They are kept until the next one is made,
-    /// because callers wait for it.
+    /// The permits that were requested and not covered since the last request was made. Callers wait for the next request,
+    /// which sets this to 0.
     unmet: u64,
-    /// When demand was counted last, and when it was halved last.
+    /// When demand was counted last.
     counted_at: u64,
+    /// When demand was halved last.
     halved_at: u64,
-    /// The use of this epoch that is counted as demand, and the use that the fallback limiter was charged.
+    /// The part of this epoch's use that is counted as demand.
     counted: u64,
+    /// The part of this epoch's use that the fallback limiter was charged.
     charged_fallback: u64,
-    /// When the last request was made, and when the last copy was sent that was answered.
+    /// When the last request was made.
     requested_at: u64,
+    /// When the last copy that was answered had been sent. The term begins then.
     answered_at: u64,
+    /// The copies that were not answered.
     failures: u64,
+    /// Whether the last copy of the pending request was not answered.
     failing: bool,
     /// Whether the store refused the last request for a new lease, because it has not run for a term and a window.
     backing_off: bool,
-    /// Whether the next request gives everything back. That request takes the mark, so no caller has to clear it.
+    /// Whether the next request gives everything back. Making that request clears the flag.
     releasing: bool,
     /// Whether the flusher looks at the lease in every period.
     pub(super) watched: bool,
@@ -58,7 +63,7 @@ struct PendingRequest {
     releases: bool,
 }
 
-/// The least demand for which a key gets a lease. For less, asking the store costs no more.
+/// The lowest demand for which a key gets registered permits. With less demand, a lease would save no calls of the store.
 const WORTH_A_LEASE: u64 = 4;
 
 impl LeaseManager {
@@ -76,7 +81,7 @@ impl LeaseManager {
         !self.failing && (state.balance().budget() > 0 || is_expected)
     }
 
-    /// Whether the last copy of the pending request failed. The next copy waits for the period.
+    /// Whether the last copy of the pending request was not answered. The next copy is sent a period after it.
     pub(crate) const fn is_failing(&self) -> bool {
         self.failing
     }
@@ -95,8 +100,8 @@ impl LeaseManager {
         (self.lease_id, self.answered)
     }
 
-    /// Makes the next request give everything back, and returns its lease and sequence. `None`: the lease has nothing,
-    /// and no pending request may change that.
+    /// Makes the next request give everything back, and returns its lease and sequence. `None`: the lease
+    /// [is released](Self::is_released) already.
     pub(super) fn release(&mut self, state: &LeaseState) -> Option<(u128, u64)> {
         if self.lease.is_none() || self.is_released(state) {
             return None;
@@ -105,7 +110,7 @@ impl LeaseManager {
         Some((self.lease_id, self.sequence + 1))
     }
 
-    /// Whether the lease holds and owes nothing, and no pending request may change that.
+    /// Whether the lease has no permits and no uncharged use, and no request is pending that may grant it some.
     pub(super) fn is_released(&self, state: &LeaseState) -> bool {
         let balance = state.balance();
         self.pending.is_none() && self.carried + balance.used() + balance.budget() == 0
@@ -131,7 +136,7 @@ impl LeaseManager {
         self.answered_at
     }
 
-    /// Begins anew for another key.
+    /// Resets the manager for the lease of another key.
     pub(super) fn assign(&mut self, lease: Lease, lease_id: u128, now: u64) {
         *self = Self {
             lease: Some(lease),
@@ -173,17 +178,19 @@ impl LeaseManager {
             || self.demand > 0
     }
 
-    /// The permits that the fallback limiter is to be charged, since the lease has admitted them.
+    /// Returns the permits that the lease has admitted since the last call. The caller charges them to the fallback limiter.
     pub(super) fn charge_fallback(&mut self, state: &LeaseState) -> u64 {
         let used = state.balance().used();
-        let more = used.saturating_sub(self.charged_fallback);
+        let uncharged = used.saturating_sub(self.charged_fallback);
         self.charged_fallback = self.charged_fallback.max(used);
-        more
+        uncharged
     }
 
-    /// Returns the request to send now, if there is one: a copy of the pending one, or a new one. The second value is
-    /// the permits that the fallback limiter is to be charged. With `dirty`, a request is sent now instead of at the end of
-    /// the period. A failed request is an exception: its next copy waits one period after the failed copy.
+    /// Returns the request to send now, and the permits that the caller charges to the fallback limiter. The request is a copy
+    /// of the pending one, or a new one. `None`: no request is due, or a copy is on its way.
+    ///
+    /// A `dirty` lease does not wait for the end of its period, unless the last copy was not answered. Then the next copy is
+    /// sent a period after it.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -216,7 +223,7 @@ impl LeaseManager {
         Some((request, fallback))
     }
 
-    /// Makes the next request the pending one, and returns the permits that the fallback limiter is to be charged. `None`: no
+    /// Makes a request the pending one, and returns the permits that the caller charges to the fallback limiter. `None`: no
     /// request is due.
     fn begin_request(
         &mut self,
@@ -227,7 +234,7 @@ impl LeaseManager {
     ) -> Option<u64> {
         let lease = self.lease.as_ref()?;
         let (most, is_registered, period) = (lease.most, lease.is_registered, lease.period);
-        let ends = self.answered_at.saturating_add(lease.term);
+        let term_end = self.answered_at.saturating_add(lease.term);
         self.count_demand(state, period, now);
         let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
         let wanted = if releases {
@@ -246,19 +253,17 @@ impl LeaseManager {
         }
         let balance = state.balance();
         let has_nothing = balance.used() == 0 && (balance.budget() == 0 || !is_registered);
-        if self.known && has_nothing && now >= ends {
-            // The store has ended the lease.
+        if self.known && has_nothing && now >= term_end {
+            // The lease has ended with its term, so the request begins another.
             self.carried += state.lose();
             self.begin(new_id());
         }
-        let mut fallback = self.charge_fallback(state);
         if wanted < state.balance().budget() {
-            // The notice counts the whole budget as taken, and this request returns a part of it.
+            // The request returns a part of the budget, so the store will have permits again. The notice says that it has none.
             state.reopen();
         }
         let mut report = state.report(wanted);
-        // Permits that were spent since are reported, too.
-        fallback += report.charge.saturating_sub(self.charged_fallback);
+        let fallback = report.charge.saturating_sub(self.charged_fallback);
         (self.charged_fallback, self.counted) = (0, 0);
         let carried = core::mem::take(&mut self.carried);
         report.charge += carried;
@@ -275,7 +280,7 @@ impl LeaseManager {
         Some(fallback)
     }
 
-    /// Counts the demand since the last time.
+    /// Adds the demand since the last call to the estimate.
     fn count_demand(&mut self, state: &LeaseState, period: u64, now: u64) {
         let (used, shortage) = (state.balance().used(), state.take_shortage());
         self.unmet = self.unmet.saturating_add(shortage);
@@ -287,15 +292,17 @@ impl LeaseManager {
             .checked_shr(u32::try_from(periods).unwrap_or(64))
             .unwrap_or(0);
         self.halved_at += periods * period;
-        let over = now.saturating_sub(self.counted_at);
+        let elapsed = now.saturating_sub(self.counted_at);
         self.counted_at = now;
-        // A few permits in a short time may be chance, so they count for a whole period.
-        let least = if demand < 8 { period } else { period / 8 };
-        let rate = u128::from(demand) * u128::from(period) / u128::from(over.max(least).max(1));
+        // A few permits in a short time may be chance, so they are taken as the demand of a whole period.
+        let min_elapsed = if demand < 8 { period } else { period / 8 };
+        let rate = u128::from(demand) * u128::from(period) / u128::from(elapsed.max(min_elapsed).max(1));
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
         self.demand = self.demand.max(rate.saturating_mul(2));
     }
 
+    /// Whether a request is due. It is due at the end of a period, and earlier if the lease is `dirty` and half of its budget
+    /// is used or callers wait for more.
     fn is_due(&self, state: &LeaseState, is_registered: bool, period: u64, now: u64, dirty: bool) -> bool {
         let balance = state.balance();
         let (used, budget) = (balance.used(), balance.budget());
@@ -311,12 +318,13 @@ impl LeaseManager {
         in_time || early && (2 * used >= budget || self.unmet > 0)
     }
 
+    /// Begins a lease that the store does not know yet.
     fn begin(&mut self, lease_id: u128) {
         self.lease_id = lease_id;
         (self.sequence, self.answered, self.known) = (0, 0, false);
     }
 
-    /// Takes an answer. `false`: it does not answer the pending request.
+    /// Applies an answer of the store. Returns false if it does not answer the pending request.
     pub(super) fn answer(
         &mut self,
         state: &LeaseState,
@@ -333,7 +341,7 @@ impl LeaseManager {
         };
         (self.sent, self.failing) = (false, false);
         if pending.releases {
-            // The demand that the lease has met is over. New demand is counted from here on.
+            // The demand that the lease has covered is past.
             self.demand = 0;
         }
         self.backing_off = grant.permits().is_none() && request.is_new;
@@ -356,7 +364,7 @@ impl LeaseManager {
             None => {
                 let used = state.lose();
                 if !lease.is_registered {
-                    // No registered permits in the store cover the use of a budget.
+                    // The store has no registered permits that cover the use of a budget, so the use is still to be charged.
                     self.carried = pending.report.charge + used;
                     self.releasing |= pending.releases && self.carried > 0;
                 }
@@ -368,7 +376,7 @@ impl LeaseManager {
         true
     }
 
-    /// Notes that a request was not answered.
+    /// Records that a copy of a request was not answered.
     pub(super) fn fail(&mut self, request: &LeaseRequest) {
         if request.lease_id == self.lease_id && request.sequence == self.sequence {
             (self.sent, self.failing) = (false, true);

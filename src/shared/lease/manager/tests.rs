@@ -4,21 +4,30 @@ use crate::shared::store::{CounterRequest, Counting};
 
 const PERIOD: u64 = 1_000_000;
 
-/// The manager of a budget of a key, which was just answered and has nothing left.
-fn spent(state: &LeaseState) -> LeaseManager {
+/// A lease ends a term after its last answered request.
+const TERM: u64 = 1_000 * PERIOD;
+
+/// A manager whose lease has nothing.
+fn assigned(state: &LeaseState, is_registered: bool) -> LeaseManager {
     let counter = CounterRequest::new("rule", 1, Counting::Log, 100, Duration::from_secs(1));
     let mut manager = LeaseManager::default();
     assert!(state.reassign(1));
     let lease = Lease {
         counter,
-        is_registered: false,
+        is_registered,
         most: 10,
         period: PERIOD,
-        term: 1_000 * PERIOD,
+        term: TERM,
         margin: 0,
         fallback: None,
     };
     manager.assign(lease, 7, PERIOD);
+    manager
+}
+
+/// The manager of a budget of a key, which was just answered and has nothing left.
+fn spent(state: &LeaseState) -> LeaseManager {
+    let mut manager = assigned(state, false);
     state.note_shortage(1);
     let (request, _) = manager.request(state, PERIOD, true, || 8).expect("it is due");
     let answer = (&request, LeaseGrant::of(0));
@@ -106,4 +115,80 @@ fn a_request_that_failed_waits_for_the_period() {
     let answer = (&copy, LeaseGrant::of(4));
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
     assert!(!manager.is_failing());
+}
+
+/// Each permit is charged to the fallback limiter once: by a request, or before the request that reports it.
+#[test]
+fn the_fallback_is_charged_each_permit_once() {
+    let state = LeaseState::new();
+    let mut manager = spent(&state);
+    state.grant(20, u64::MAX);
+    let spend = |permits| {
+        assert!(matches!(
+            state.spend(1, permits, || PERIOD),
+            SpendResult::Covered { .. }
+        ));
+    };
+    spend(3);
+    assert_eq!(manager.charge_fallback(&state), 3);
+    spend(4);
+    let (request, more) = manager
+        .request(&state, 3 * PERIOD, true, || 8)
+        .expect("it is due");
+    assert_eq!((request.charge(), more), (7, 4));
+    spend(2);
+    assert_eq!(manager.charge_fallback(&state), 2);
+    assert_eq!(manager.charge_fallback(&state), 0);
+    let answer = (&request, LeaseGrant::of(4));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
+    spend(1);
+    let (request, more) = manager
+        .request(&state, 5 * PERIOD, true, || 8)
+        .expect("it is due");
+    assert_eq!((request.charge(), more), (3, 1));
+}
+
+/// A request that returns a part of the budget also ends the notice of a denial, which counts the whole budget as taken.
+#[test]
+fn a_returned_budget_ends_the_notice() {
+    let state = LeaseState::new();
+    let mut manager = spent(&state);
+    state.grant(10, u64::MAX);
+    state.close(u64::MAX, 0, u64::MAX);
+    assert!(state.is_closed(2 * PERIOD));
+    assert!(manager.release(&state).is_some());
+    let (request, _) = manager
+        .request(&state, 2 * PERIOD, false, || 8)
+        .expect("it is released");
+    assert_eq!(request.wanted(), 0);
+    assert!(!state.is_closed(2 * PERIOD));
+}
+
+/// The store has ended a lease that was not answered for a term, so the next request is the first of a new one.
+#[test]
+fn a_lease_without_permits_begins_anew_after_its_term() {
+    for (at, expected) in [(TERM, (7, 2, false)), (PERIOD + TERM, (8, 1, true))] {
+        let state = LeaseState::new();
+        let mut manager = spent(&state);
+        state.note_shortage(1);
+        let (request, _) = manager.request(&state, at, true, || 8).expect("it is due");
+        assert_eq!(
+            (request.lease_id(), request.sequence(), request.is_new()),
+            expected
+        );
+    }
+}
+
+/// A key with too few requests for a lease does not keep its place.
+#[test]
+fn a_lease_without_demand_is_free() {
+    let state = LeaseState::new();
+    let mut manager = assigned(&state, true);
+    state.note_shortage(1);
+    assert!(manager.request(&state, 2 * PERIOD, true, || 8).is_none());
+    assert!(!manager.is_free(&state, 2 * PERIOD));
+    assert!(manager.request(&state, 9 * PERIOD, false, || 8).is_none());
+    assert_eq!(manager.demand(), 0);
+    assert!(manager.is_free(&state, 9 * PERIOD));
+    assert!(!manager.is_busy(&state));
 }

@@ -119,8 +119,8 @@ impl BalanceWord {
         refunded.is_some()
     }
 
-    pub(super) fn report(&self, most: u64) -> UsageReport {
-        let cap = |seen: Balance| most.min(seen.budget()).max(seen.used());
+    pub(super) fn report(&self, max_cap: u64) -> UsageReport {
+        let cap = |seen: Balance| max_cap.min(seen.budget()).max(seen.used());
         let seen = self.change(|seen| Some(seen.next(cap(seen) - seen.used())));
         // The closure always returns a balance, so the change succeeds.
         let seen = seen.unwrap_or(Balance(0));

@@ -88,7 +88,7 @@ impl LeaseState {
     /// Takes permits of the budget, if it has that many and the term is not over at the reading of `now`.
     ///
     /// The balance is read before the clock and is unchanged at the exchange, so the permits are spent at that reading.
-    /// If a report or a new lease comes in between, a suspended decider finds another epoch.
+    /// If the decider was suspended during a report or a reassignment, the epoch differs and the exchange fails.
     #[inline]
     pub(crate) fn spend(&self, key: u64, permits: u64, mut now: impl FnMut() -> u64) -> SpendResult {
         loop {
@@ -104,7 +104,7 @@ impl LeaseState {
         }
     }
 
-    /// The answer that holds while the balance is `seen`. `None`: the balance has changed.
+    /// Returns the result that holds while the balance is `seen`. `None`: the balance or the term has changed.
     #[inline]
     fn evaluate(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
         if permits <= seen.room() && now < self.term.end() {
@@ -120,10 +120,10 @@ impl LeaseState {
     #[cold]
     fn evaluate_not_covered(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
         let (notice, retry_at) = (self.notice.read(), self.retry_at.read());
-        // The notice may be about another key, if the lease was reassigned meanwhile. If the reassignment began before the
-        // balance `seen` was read, the owner differs now. If it began later, the epoch differs, even when the lease has
-        // returned to this key. The notice may also belong to a later grant than `seen`. Then the balance differs. If that
-        // grant equals what the lease had, the term differs.
+        // The notice may be of a later time than `seen`.
+        // After a reassignment: if it began before `seen` was read, the owner differs now. Otherwise the epoch differs, even
+        // if the lease is this key's again.
+        // After a grant: the balance differs, or the grant equals the former one. Then the term differs, which is read below.
         if self.owner.read() != key {
             return Some(SpendResult::NotOwner);
         }
@@ -132,23 +132,23 @@ impl LeaseState {
         }
         match notice.left_at(now) {
             Some(left) if permits > left => {
-                let longer = permits <= seen.room() && now < self.term.end();
-                (!longer).then_some(SpendResult::Closed { left, retry_at })
+                let is_covered = permits <= seen.room() && now < self.term.end();
+                (!is_covered).then_some(SpendResult::Closed { left, retry_at })
             }
             _ => Some(SpendResult::NotCovered),
         }
     }
 
-    /// Refunds permits that were spent in this epoch. Returns false if they are being charged, or if their lease has
-    /// ended.
+    /// Refunds permits that were spent in this epoch. Returns false if the epoch has ended: then the permits were reported,
+    /// or ended with their lease.
     pub(crate) fn refund(&self, epoch: u32, permits: u64) -> bool {
         self.balance.refund(epoch, permits)
     }
 
-    /// Begins a report: the use leaves the lease to be charged, and at most `most` permits stay uncharged from now on,
-    /// unless more already are.
-    pub(crate) fn report(&self, most: u64) -> UsageReport {
-        self.balance.report(most)
+    /// Begins a report: the use leaves the state to be charged, and another epoch begins. The budget of that epoch is at most
+    /// `max_cap` less the use.
+    pub(crate) fn report(&self, max_cap: u64) -> UsageReport {
+        self.balance.report(max_cap)
     }
 
     /// Ends a report: the granted permits may be spent until `end`.
@@ -178,7 +178,7 @@ impl LeaseState {
         self.notice.read().left_at(now).is_some()
     }
 
-    /// Notes the permits that the store had left for others when it answered.
+    /// Stores how many permits the store had left for others when it answered.
     pub(crate) fn note_left(&self, left: u64) {
         self.left.write(left);
     }
@@ -209,9 +209,9 @@ impl LeaseState {
         self.shortage.take()
     }
 
-    /// Gives the lease to another key, if no use is uncharged.
+    /// Gives the lease to another key. Returns false if some use is uncharged.
     ///
-    /// The caller knows that the budget is 0, or that its term is over, or that no store has registered it.
+    /// The caller has checked that the budget is 0, or that its term is over, or that no store has registered it.
     pub(crate) fn reassign(&self, key: u64) -> bool {
         if !self.balance.clear() {
             return false;

@@ -16,7 +16,7 @@ impl Owner {
 
     #[inline]
     pub(super) fn read(&self) -> u64 {
-        // Acquire: pairs with the Release in `write`; a reader of a key reads no word of the owner before it.
+        // Acquire: pairs with the Release in `write`; a reader of a key reads no word of a former owner.
         self.0.load(Ordering::Acquire)
     }
 
@@ -37,8 +37,8 @@ impl Term {
 
     #[inline]
     pub(super) fn end(&self) -> u64 {
-        // Relaxed: at least as new as the balance that was read before it, by that load's Acquire. A newer one belongs to
-        // a copy that was answered: until then the store covers every balance from before the answer.
+        // Relaxed: the caller has read the balance by Acquire, so this is the term of that balance or a newer one. A newer term
+        // is that of a later answer. The store has kept free since then what the balance allowed before that answer.
         self.0.load(Ordering::Relaxed)
     }
 
