@@ -44,6 +44,7 @@
 //! | wait in order of arrival (`tokio`) | [`Fair`]; for streams and sinks [`wait`] |
 //! | throttle the bytes of a connection (`tokio`) | [`throttle::Throttled`] |
 //! | limit an HTTP or gRPC server (`tower`) | [`http::RateLimitLayer`] |
+//! | obey a server that answers with status 429 (`tower`, `tokio`) | `http::ClientRateLimitLayer` |
 //! | share limits over many nodes (`shared`), in Redis or Valkey (`redis`) | [`shared`], [`redis`] |
 //! | control time in tests | [`ManualClock`] |
 //! | keep the state in memory of your own, or write an algorithm | [`Algorithm`], [`algorithm::Reclaim`] |

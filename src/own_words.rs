@@ -11,32 +11,30 @@ pub(crate) struct OwnWords {
     number: u64,
     /// The pause of the limiter. Decisions by other owners of words, such as rules, do not read it.
     pause: Pause,
+    /// [`BEFORE`] unused words, the words, and [`AFTER`] unused words.
     memory: Box<[AtomicU64]>,
-    /// The index of the first word, which is aligned to [`LINES`].
-    first: usize,
     words: usize,
 }
 
-/// The bytes that the hardware fetches together: two lines of 64 bytes on current x86, and one of 128 bytes on current Arm.
-const LINES: usize = 128;
+/// The unused words before the words: as many as the hardware fetches together. That is two lines of 64 bytes on current x86, and
+/// one of 128 bytes on current Arm.
+///
+/// So the words share no line with other data, wherever the lines begin. An index that is not a constant, to align the words,
+/// would cost each decision a load and a comparison.
+const BEFORE: usize = 128 / size_of::<AtomicU64>();
+
+/// The unused words after the words. At most this many are in the line of the last word.
+const AFTER: usize = BEFORE - 1;
 
 /// The number of [`OwnWords`] that were created.
 static MADE: Tally = Tally::new();
 
 impl OwnWords {
     pub(crate) fn new(words: usize) -> Self {
-        let line = LINES / size_of::<AtomicU64>();
-        // Extra words align the first one to a line and fill the last line.
-        let memory: Box<[AtomicU64]> = (0..words.next_multiple_of(line) + line)
-            .map(|_| AtomicU64::new(0))
-            .collect();
-        // Under an interpreter the alignment may be unknown. Any offset is correct then.
-        let first = memory.as_ptr().align_offset(LINES).min(line);
         Self {
             number: MADE.next(),
             pause: Pause::new(),
-            memory,
-            first,
+            memory: (0..BEFORE + words + AFTER).map(|_| AtomicU64::new(0)).collect(),
             words,
         }
     }
@@ -58,19 +56,19 @@ impl OwnWords {
         self.pause.is_set() && self.pause.denies(now, permits)
     }
 
-    /// The words, followed by the padding of their last line. Excluding the padding would cost another bounds check.
+    /// The words, followed by unused words. Excluding those would cost another bounds check.
     #[inline]
     pub(crate) fn get(&self) -> &[AtomicU64] {
-        &self.memory[self.first..]
+        &self.memory[BEFORE..]
     }
 
-    /// The words for exclusive access, followed by the padding of their last line.
+    /// The words for exclusive access, followed by unused words.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut [AtomicU64] {
-        &mut self.memory[self.first..]
+        &mut self.memory[BEFORE..]
     }
 
-    /// The number of words, without the padding.
+    /// The number of words, without the unused ones.
     pub(crate) const fn len(&self) -> usize {
         self.words
     }

@@ -1,7 +1,6 @@
 //! A validated limit per window.
 
 use alloc::format;
-use alloc::string::ToString;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -118,6 +117,12 @@ impl Quota {
     }
 
     /// The window in nanoseconds.
+    /// This quota with a lower limit, which is at least 1.
+    #[inline]
+    pub(crate) const fn with_limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
     pub(crate) const fn window_nanos(self) -> u64 {
         self.window
     }
@@ -153,12 +158,34 @@ const UNITS: [(u64, &[&str]); 7] = [
 ///
 /// The text has four parts:
 ///
-/// 1. the limit in digits, with optional `_` between them;
+/// 1. the limit in digits, with optional `_` between them, or a number of bytes or bits: `50MiB`, `2.5Gbit`;
 /// 2. `/`, ` per ` or ` in `;
 /// 3. the number of units, which may be decimal and may be omitted;
 /// 4. the unit: `ns`, `us`, `ms`, `s`, `min` or `m`, `h`, `d`, or its name.
 ///
 /// Spaces around the parts and the case of letters are ignored.
+///
+/// A limit in bytes or bits has a number, which may be decimal, and one of these units. One permit is one byte:
+///
+/// | unit | bytes |
+/// |---|---|
+/// | `B`, `byte`, `bytes` | 1 |
+/// | `kB`, `MB`, `GB`, `TB` | 1000, 1000², 1000³, 1000⁴ |
+/// | `KiB`, `MiB`, `GiB`, `TiB` | 1024, 1024², 1024³, 1024⁴ |
+/// | `kbit`, `Mbit`, `Gbit`, `Tbit` | 125, 125 · 1000, 125 · 1000², 125 · 1000³ |
+///
+/// The `B` of bytes is a capital letter, because `Mb` is read as megabits by some and as megabytes by others.
+///
+/// ```
+/// use ringgate::Quota;
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// assert_eq!("50MiB/s".parse(), Quota::per_second(52_428_800));
+/// assert_eq!("10 GB per minute".parse(), Quota::per_minute(10_000_000_000));
+/// assert_eq!("2.5Gbit/s".parse(), Quota::per_second(312_500_000));
+/// # Ok(())
+/// # }
+/// ```
 impl FromStr for Quota {
     type Err = ConfigError;
 
@@ -167,17 +194,25 @@ impl FromStr for Quota {
             ConfigError::new(
                 "quota",
                 format!("{text:?}"),
-                "a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, 5/min, 10 per second, 2 in 500ms",
+                "a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, 5/min, 10 per second, 50MiB/s",
             )
         };
-        let lower = text.trim().to_lowercase();
-        let (limit, window) = lower
-            .split_once('/')
-            .or_else(|| lower.split_once(" per "))
-            .or_else(|| lower.split_once(" in "))
+        // Lower case of ASCII letters only, so that the parts have the same places in both texts.
+        let text = text.trim();
+        let lower = text.to_ascii_lowercase();
+        let (limit, window) = ["/", " per ", " in "]
+            .iter()
+            .find_map(|separator| {
+                let at = lower.find(separator)?;
+                Some((&text[..at], &text[at + separator.len()..]))
+            })
             .ok_or_else(invalid)?;
-        let limit = parse_limit(limit.trim()).ok_or_else(invalid)??;
-        let window = window.trim();
+        let limit = limit.trim();
+        let limit = match limit.find(|c: char| c.is_ascii_alphabetic()) {
+            Some(unit_at) if limit.starts_with(|c: char| c.is_ascii_digit()) => parse_bytes(limit, unit_at)?,
+            _ => parse_limit(limit).ok_or_else(invalid)??,
+        };
+        let window = window.trim().to_lowercase();
         let unit_at = window.find(|c: char| c.is_alphabetic()).ok_or_else(invalid)?;
         let (amount, unit) = window.split_at(unit_at);
         let unit = UNITS
@@ -185,7 +220,7 @@ impl FromStr for Quota {
             .find_map(|&(nanos, names)| names.contains(&unit).then_some(nanos))
             .ok_or_else(invalid)?;
         let amount = amount.trim();
-        let too_long = || ConfigError::new("window", window.to_string(), Self::WINDOWS);
+        let too_long = || ConfigError::new("window", window.as_str(), Self::WINDOWS);
         let nanos = match amount {
             "" => unit,
             amount => parse_decimal(amount, unit)
@@ -209,14 +244,63 @@ fn parse_limit(text: &str) -> Option<Result<u64, ConfigError>> {
     Some(limit.ok_or_else(|| ConfigError::new("limit", text, format!("1 to {} permits", Quota::MAX_LIMIT))))
 }
 
-/// Parses `amount` as a number of units, and converts it to nanoseconds. `unit` is the nanoseconds of one unit.
+/// The bytes of each unit of a limit, and its names in lower case. Those that end in `b` are written with a capital `B`.
+const BYTES: [(u64, &[&str]); 13] = [
+    (1, &["b", "byte", "bytes"]),
+    (1_000, &["kb"]),
+    (1_000_000, &["mb"]),
+    (1_000_000_000, &["gb"]),
+    (1_000_000_000_000, &["tb"]),
+    (1 << 10, &["kib"]),
+    (1 << 20, &["mib"]),
+    (1 << 30, &["gib"]),
+    (1 << 40, &["tib"]),
+    (125, &["kbit"]),
+    (125_000, &["mbit"]),
+    (125_000_000, &["gbit"]),
+    (125_000_000_000, &["tbit"]),
+];
+
+/// Parses a limit in bytes or bits, whose unit begins at `unit_at`.
+fn parse_bytes(text: &str, unit_at: usize) -> Result<u64, ConfigError> {
+    let (amount, name) = text.split_at(unit_at);
+    let amount = amount.trim_end();
+    let lower = name.to_ascii_lowercase();
+    let unit = BYTES
+        .iter()
+        .find_map(|&(bytes, names)| names.contains(&lower.as_str()).then_some(bytes))
+        .filter(|_| !name.ends_with('b'))
+        .ok_or_else(|| {
+            ConfigError::new(
+                "limit",
+                format!("{text:?}"),
+                "a number of permits, or of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, kbit, Mbit, Gbit or Tbit",
+            )
+        })?;
+    let out_of_range = || {
+        ConfigError::new(
+            "limit",
+            format!("{text:?}"),
+            format!("1 to {} bytes", Quota::MAX_LIMIT),
+        )
+    };
+    let bytes = match amount.contains('.') {
+        true => parse_decimal(amount, unit),
+        false => parse_limit(amount).map(|amount| amount.ok().and_then(|amount| amount.checked_mul(unit))),
+    };
+    let whole = || ConfigError::new("limit", format!("{text:?}"), "a number of whole bytes");
+    bytes
+        .ok_or_else(whole)?
+        .filter(|bytes| (1..=Quota::MAX_LIMIT).contains(bytes))
+        .ok_or_else(out_of_range)
+}
+
+/// Parses `amount` as a decimal number of units, and converts it to a whole number. `unit` is what one unit is, such as its
+/// nanoseconds.
 ///
 /// Returns `None` if `amount` is not a decimal number, or if the result is not a whole number. Returns `Some(None)` if the
 /// result is too large.
-#[expect(
-    clippy::option_option,
-    reason = "the only caller reports two different errors"
-)]
+#[expect(clippy::option_option, reason = "the callers report two different errors")]
 fn parse_decimal(amount: &str, unit: u64) -> Option<Option<u64>> {
     let (whole, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -233,13 +317,13 @@ fn parse_decimal(amount: &str, unit: u64) -> Option<Option<u64>> {
     if !part.is_multiple_of(u128::from(scale)) {
         return None;
     }
-    let nanos = whole
+    let converted = whole
         .parse::<u64>()
         .ok()
         .and_then(|whole| whole.checked_mul(unit))
         .zip(u64::try_from(part / u128::from(scale)).ok())
         .and_then(|(whole, part)| whole.checked_add(part));
-    Some(nanos)
+    Some(converted)
 }
 
 /// Serializes as text that [`FromStr`] can parse.

@@ -7,6 +7,8 @@ extern crate alloc;
 
 #[path = "config/any.rs"]
 mod any;
+#[path = "config/byte_units.rs"]
+mod byte_units;
 #[path = "config/errors.rs"]
 mod errors;
 #[path = "config/fields.rs"]

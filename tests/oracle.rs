@@ -21,6 +21,8 @@ mod equal;
 mod idle;
 #[path = "oracle/long.rs"]
 mod long;
+#[path = "oracle/lowered.rs"]
+mod lowered;
 #[path = "oracle/reclaim.rs"]
 mod reclaim;
 #[path = "oracle/reference.rs"]

@@ -269,6 +269,20 @@ fn states_are_as_small_as_documented() {
     );
 }
 
+#[test]
+fn the_highest_limits_are_as_documented() {
+    for (cells, highest) in [(60, 16_777_215), (5, 268_435_455)] {
+        let built = |limit| {
+            let quota = Quota::per_second(limit).expect("a quota");
+            CounterRing::builder(quota).cells(cells).build()
+        };
+        assert!(
+            built(highest).is_ok() && built(highest + 1).is_err(),
+            "{cells} cells"
+        );
+    }
+}
+
 /// A limiter allocates cache lines for its state when it is created, and nothing afterwards.
 #[test]
 fn a_limiter_is_as_large_as_documented() {
@@ -287,10 +301,8 @@ fn a_limiter_is_as_large_as_documented() {
         .expect("a ring");
     let ring = CounterRing::new(quota(1_000)).expect("a ring");
     assert_eq!(bytes(Gcra::new(quota(10)).expect("a bucket").into(), 1), 256);
-    assert_eq!((bytes(five.into(), 7), bytes(ring.into(), 62)), (256, 640));
-    // Up to 16 words, and 128 more bytes for each further 16 words.
-    assert_eq!((bytes(log(15), 16), bytes(log(16), 17)), (256, 384));
-    assert_eq!((bytes(log(31), 32), bytes(log(32), 33)), (384, 512));
+    assert_eq!((bytes(five.into(), 7), bytes(ring.into(), 62)), (304, 744));
+    assert_eq!((bytes(log(15), 16), bytes(log(32), 33)), (376, 512));
 }
 
 /// One user with 100,000 tokens a minute calls every two seconds, reserves 4,000 tokens, and uses 500 of them within

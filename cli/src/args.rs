@@ -104,6 +104,7 @@ const REPLAY_NOTES: &str = concat!(
 
 Rules:
   --rule QUOTA [by FIELD,..|by all] [cost FIELD] [when CONDITION] [algorithm NAME] [cells N] [burst N] [as NAME]
+  QUOTA is 20/60s or "5 per min". With a cost in bytes, it may have a unit: 50MiB/s, 10GB/min, 2.5Gbit/s.
   A condition is "field" (present, and not "", "-", "0", "false" or "no"), "field=value", "field!=value" or
   "field=prefix*". Every spelling of a whole address of IPv6 is equal. Several rules are one decision: a request that one
   rule denies is charged to none. In a rules file, keys, costs, conditions and tiers name fields in the same way. --alias

@@ -29,7 +29,7 @@ pub(crate) enum Failure {
         /// Lines that could not be parsed.
         unreadable: u64,
         /// Requests outside of `--from` and `--to`.
-        cut: u64,
+        out_of_range: u64,
         /// Lines that are no requests of the format.
         others: u64,
         /// The first of them, with their errors.
@@ -118,11 +118,11 @@ impl fmt::Display for Failure {
             Self::Io { operation, error } => write!(f, "{operation}: {error}"),
             Self::Empty {
                 unreadable,
-                cut,
+                out_of_range,
                 others,
                 examples,
             } => {
-                match unreadable + cut + others {
+                match unreadable + out_of_range + others {
                     0 => f.write_str(
                         "no requests in the input: it has no lines (expected one request a line)",
                     )?,
@@ -133,8 +133,8 @@ impl fmt::Display for Failure {
                     1 => f.write_str(" (1 unreadable line)")?,
                     _ => write!(f, " ({unreadable} unreadable lines)")?,
                 }
-                if *cut > 0 {
-                    write!(f, "; {cut} requests are outside of --from and --to")?;
+                if *out_of_range > 0 {
+                    write!(f, "; {out_of_range} requests are outside of --from and --to")?;
                 }
                 if *others > 0 {
                     write!(f, "; {others} lines are no requests of the format")?;

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::replay::by_key::ByKey;
 use crate::replay::in_millis;
-use crate::replay::lowest::{Found, Search};
+use crate::replay::lowest::{LimitDenials, Search};
 use crate::replay::requests::Inputs;
 use crate::replay::simulate::ladder;
 use crate::report::VERSION;
@@ -90,9 +90,9 @@ struct Suggestion {
     requests: u64,
     keys: u64,
     /// The lowest limit that denies no larger share of the requests; `null` if no limit that the algorithm supports does.
-    of_requests: Option<Found>,
+    of_requests: Option<LimitDenials>,
     /// The lowest limit that denies no larger share of the keys.
-    of_keys: Option<Found>,
+    of_keys: Option<LimitDenials>,
 }
 
 /// Finds the limits for each entry of a plan. The limits in the plan are ignored.
@@ -132,8 +132,8 @@ pub(crate) fn suggest(
         search.try_limits(ladder(top, 1, 60), progress)?;
         for share in shares {
             let (most, most_keys) = (share.of(requests), share.of(keys));
-            let of_requests = search.lowest(|denials| denials.requests <= most, progress)?;
-            let of_keys = search.lowest(|denials| denials.keys <= most_keys, progress)?;
+            let of_requests = search.lowest(|found| found.denied <= most, progress)?;
+            let of_keys = search.lowest(|found| found.keys_denied <= most_keys, progress)?;
             let algorithm = entry.counting.algorithm;
             found.suggestions.push(Suggestion {
                 window: in_millis(entry.quota.window()),
@@ -207,7 +207,7 @@ impl Suggestions {
 }
 
 /// The limit, its denials and their share.
-fn cells(found: Option<Found>, of: &Suggestion, requests: bool) -> [String; 3] {
+fn cells(found: Option<LimitDenials>, of: &Suggestion, requests: bool) -> [String; 3] {
     let Some(found) = found else {
         return ["none", "", ""].map(ToString::to_string);
     };

@@ -1,13 +1,16 @@
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::attempt::Attempt;
 use super::counter_ring::CounterRing;
 use super::gcra::Gcra;
+use super::in_units::InUnits;
 use super::timestamp_ring::TimestampRing;
 #[cfg(feature = "rules")]
 use super::traits::remaining_and_reset;
 use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
+use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
@@ -40,6 +43,8 @@ pub enum AnyAlgorithm {
     Log(TimestampRing),
     /// The token bucket, or the leaky bucket.
     Gcra(Gcra),
+    /// One of them, which counts units of permits.
+    InUnits(Box<InUnits<Self>>),
 }
 
 impl From<CounterRing> for AnyAlgorithm {
@@ -60,6 +65,12 @@ impl From<Gcra> for AnyAlgorithm {
     }
 }
 
+impl From<InUnits<Self>> for AnyAlgorithm {
+    fn from(in_units: InUnits<Self>) -> Self {
+        Self::InUnits(Box::new(in_units))
+    }
+}
+
 /// Runs the same expression on each algorithm.
 macro_rules! each {
     ($any:expr, $algorithm:ident => $work:expr) => {
@@ -67,8 +78,57 @@ macro_rules! each {
             AnyAlgorithm::Counter($algorithm) => $work,
             AnyAlgorithm::Log($algorithm) => $work,
             AnyAlgorithm::Gcra($algorithm) => $work,
+            AnyAlgorithm::InUnits($algorithm) => $work,
         }
     };
+}
+
+/// Runs the same expression on each algorithm, in a function that is always inlined. Units are counted by `$in_units`, a
+/// function that is never inlined, because it calls the inlined function again.
+macro_rules! each_inlined {
+    ($any:expr, $algorithm:ident => $work:expr, $in_units:expr) => {
+        match $any {
+            AnyAlgorithm::Counter($algorithm) => $work,
+            AnyAlgorithm::Log($algorithm) => $work,
+            AnyAlgorithm::Gcra($algorithm) => $work,
+            AnyAlgorithm::InUnits($algorithm) => $in_units,
+        }
+    };
+}
+
+type Units = InUnits<AnyAlgorithm>;
+
+#[inline(never)]
+fn decide_units<W: Words>(any: &Units, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+    any.decide(words, now, permits)
+}
+
+#[inline(never)]
+fn attempt_units<W: Words>(any: &Units, words: W, now: Nanos, permits: u64) -> Attempt {
+    any.attempt(words, now, permits)
+}
+
+#[inline(never)]
+fn attempt_units_with_limit<W: Words>(
+    any: &Units,
+    limit: u64,
+    words: W,
+    now: Nanos,
+    permits: u64,
+) -> Attempt {
+    any.attempt_with_limit(limit, words, now, permits)
+}
+
+#[cfg(feature = "rules")]
+#[cold]
+#[inline(never)]
+fn lower_limit_in_units(any: &Units, at_most: u64) -> u64 {
+    any.permits(any.algorithm().lower_limit(at_most / any.unit()))
+}
+
+#[inline(never)]
+fn remaining_units<W: Words>(any: &Units, words: W, now: Nanos) -> u64 {
+    any.remaining(words, now)
 }
 
 impl Algorithm for AnyAlgorithm {
@@ -90,7 +150,7 @@ impl Algorithm for AnyAlgorithm {
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        each!(self, it => it.decide(words, now, permits))
+        each_inlined!(self, it => it.decide(words, now, permits), decide_units(it, words, now, permits))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -102,8 +162,9 @@ impl Algorithm for AnyAlgorithm {
         each!(self, it => it.earliest(words, now, permits))
     }
 
+    #[inline(always)]
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        each!(self, it => it.remaining(words, now))
+        each_inlined!(self, it => it.remaining(words, now), remaining_units(it, words, now))
     }
 
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
@@ -134,7 +195,7 @@ impl Reclaim for AnyAlgorithm {
 
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt(words, now, permits))
+        each_inlined!(self, it => it.attempt(words, now, permits), attempt_units(it, words, now, permits))
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -156,15 +217,89 @@ impl Reclaim for AnyAlgorithm {
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         Ok(each!(self, it => it.with_limit(limit)?.into()))
     }
+
+    #[inline]
+    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
+        each!(self, it => it.validate_limit(limit))
+    }
+
+    #[inline(always)]
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        each_inlined!(
+            self,
+            it => it.attempt_with_limit(limit, words, now, permits),
+            attempt_units_with_limit(it, limit, words, now, permits)
+        )
+    }
 }
 
 impl AnyAlgorithm {
+    /// Whether its word is the time at which a bucket will be full.
+    #[cfg(feature = "rules")]
+    pub(crate) fn is_bucket(&self) -> bool {
+        match self {
+            Self::Counter(_) | Self::Log(_) => false,
+            Self::Gcra(_) => true,
+            Self::InUnits(it) => it.algorithm().is_bucket(),
+        }
+    }
+
+    /// Builds an algorithm as a rule with a cost does: with the unit 1 if that is accepted, and otherwise in
+    /// [units](InUnits::new). A bucket also counts units if single permits would make its rate more than one percent too low.
+    ///
+    /// `build` gets the quota in units, and the number of permits in a unit.
+    ///
+    /// # Errors
+    ///
+    /// The error of `build` for the unit 1, if no unit is accepted.
+    pub fn for_costs(
+        quota: Quota,
+        build: impl Fn(Quota, u64) -> Result<Self, ConfigError>,
+    ) -> Result<Self, ConfigError> {
+        let single = build(quota, 1);
+        match &single {
+            Ok(algorithm) if algorithm.rounds_coarsely() => {}
+            Err(error) if error.field == "limit" => {}
+            _ => return single,
+        }
+        InUnits::new(quota, build).map_or(single, |units| Ok(units.into()))
+    }
+
+    /// Whether it is a bucket whose rate is more than one percent below its limit, because the time per permit is rounded up.
+    pub(crate) fn rounds_coarsely(&self) -> bool {
+        matches!(self, Self::Gcra(bucket) if bucket.rounds_coarsely())
+    }
+
+    /// Returns the algorithm in units of 2^`shift` permits.
+    #[cfg(feature = "rules")]
+    pub(crate) fn in_units(self, shift: u32) -> Self {
+        match shift {
+            0 => self,
+            shift => InUnits::with_shift(self, shift).into(),
+        }
+    }
+
+    /// Returns a limit for [`with_limit`](Reclaim::with_limit): `at_most`, or the algorithm's own limit if that is lower, and at
+    /// least one unit.
+    #[cfg(feature = "rules")]
+    #[inline(always)]
+    pub(crate) fn lower_limit(&self, at_most: u64) -> u64 {
+        let own = match self {
+            Self::Counter(ring) => ring.limit(),
+            Self::Log(log) => log.limit(),
+            Self::Gcra(bucket) => bucket.limit(),
+            Self::InUnits(it) => return lower_limit_in_units(it, at_most),
+        };
+        at_most.min(own).max(1)
+    }
+
     /// The capacity left in one window of a counter ring with several, by the window's index. Other algorithms have one
     /// window.
     #[cfg(feature = "rules")]
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match self {
             Self::Counter(ring) => ring.remaining_in(window, words, now),
+            Self::InUnits(it) => it.permits(it.algorithm().remaining_in(window, words, now)),
             Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
         }
     }
@@ -180,6 +315,7 @@ impl AnyAlgorithm {
     ) -> Option<Nanos> {
         match self {
             Self::Counter(ring) => ring.ready_in(window, words, now, permits),
+            Self::InUnits(it) => it.algorithm().ready_in(window, words, now, it.units(permits)),
             Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
         }
     }
@@ -195,6 +331,10 @@ impl AnyAlgorithm {
     ) -> (u64, Option<Nanos>) {
         match self {
             Self::Counter(ring) => ring.remaining_and_reset_in(window, words, now),
+            Self::InUnits(it) => {
+                let (units, reset) = it.algorithm().remaining_and_reset_in(window, words, now);
+                (it.permits(units), reset)
+            }
             Self::Log(log) => remaining_and_reset(log, words, now),
             Self::Gcra(gcra) => remaining_and_reset(gcra, words, now),
         }

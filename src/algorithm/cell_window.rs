@@ -35,30 +35,36 @@ impl CellWindow {
             Variant::Strict => cells + 1,
             Variant::Classic | Variant::Even => cells,
         };
-        // An interval of one window touches at most N + 1 cells. A sum of N cells that includes the last of them does not
-        // include the first, so the permits of the first cell are added.
-        let bound = limit
-            + match (variant, shares) {
-                (Variant::Strict, _) => 0,
-                (_, None) => limit,
-                (_, Some(shares)) => shares.largest(),
-            };
         Self {
             variant,
             limit,
-            bound,
+            bound: Self::bound_of(variant, limit, shares),
             summed,
             shares,
         }
     }
 
-    /// Returns these cells with a lower limit.
+    /// Returns these cells with a lower limit. A decision makes it for one request, so it does not divide.
+    #[inline(always)]
     pub(super) fn with_limit(&self, limit: u64) -> Self {
-        let cells = match self.variant {
-            Variant::Strict => self.summed - 1,
-            Variant::Classic | Variant::Even => self.summed,
+        let shares = self.shares.map(|shares| shares.with_limit(limit));
+        Self {
+            limit,
+            bound: Self::bound_of(self.variant, limit, shares),
+            shares,
+            ..*self
+        }
+    }
+
+    fn bound_of(variant: Variant, limit: u64, shares: Option<Shares>) -> u64 {
+        // An interval of one window touches at most N + 1 cells. A sum of N cells that includes the last of them does not
+        // include the first, so the permits of the first cell are added.
+        let first_cell = match (variant, shares) {
+            (Variant::Strict, _) => 0,
+            (_, None) => limit,
+            (_, Some(shares)) => shares.largest(),
         };
-        Self::new(self.variant, limit, cells)
+        limit + first_cell
     }
 
     pub(super) const fn limit(&self) -> u64 {
@@ -85,12 +91,27 @@ impl CellWindow {
     }
 
     /// The permits left in a window that holds `sum`, of which `newest()` are in the cell at `tick`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
         let left = self.limit.saturating_sub(sum);
         match &self.shares {
             None => left,
             Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
+        }
+    }
+
+    /// The [`capacity`](Self::capacity) with a lower limit.
+    #[inline(always)]
+    pub(super) fn capacity_below(
+        &self,
+        limit: u64,
+        sum: u64,
+        tick: u64,
+        newest: impl FnOnce() -> u64,
+    ) -> u64 {
+        match &self.shares {
+            None => limit.saturating_sub(sum),
+            Some(_) => self.with_limit(limit).capacity(sum, tick, newest),
         }
     }
 }
@@ -108,10 +129,21 @@ pub(super) struct Shares {
 
 impl Shares {
     fn new(limit: u64, cells: u64) -> Self {
+        Self::of_cells(Divider::new(cells), limit)
+    }
+
+    /// The shares of the same cells in another limit.
+    #[inline]
+    fn with_limit(&self, limit: u64) -> Self {
+        Self::of_cells(self.cells, limit)
+    }
+
+    #[inline]
+    fn of_cells(cells: Divider, limit: u64) -> Self {
         Self {
-            cells: Divider::new(cells),
-            quotient: limit / cells,
-            remainder: limit % cells,
+            cells,
+            quotient: cells.quotient(limit),
+            remainder: cells.remainder(limit),
         }
     }
 

@@ -69,30 +69,49 @@ impl<A: Algorithm> InUnits<A> {
         quota: Quota,
         build: impl Fn(Quota, u64) -> Result<A, ConfigError>,
     ) -> Result<Self, ConfigError> {
-        let max_units = MAX_UNITS.min(quota.window_nanos() / MIN_TIME).max(1);
-        let mut shift = 0;
-        while quota.limit() >> shift > max_units {
-            shift += 1;
-        }
         let build_with = |shift: u32| {
             build(
                 Quota::new(quota.limit() >> shift, quota.window())?,
                 1_u64 << shift,
             )
         };
-        let mut built = build_with(shift);
-        while matches!(&built, Err(error) if error.field == "limit") && quota.limit() >> (shift + 1) > 0 {
-            shift += 1;
-            built = build_with(shift);
-        }
-        Ok(Self {
-            algorithm: built?,
-            shift,
-        })
+        let (algorithm, shift) = smallest_unit(&[quota], build_with)?;
+        Ok(Self { algorithm, shift })
     }
 }
 
+/// Builds by the smallest unit of 2^k permits for these quotas, from the k that `build` gets. Returns the result and k.
+pub(crate) fn smallest_unit<T>(
+    quotas: &[Quota],
+    build: impl Fn(u32) -> Result<T, ConfigError>,
+) -> Result<(T, u32), ConfigError> {
+    let fits = |shift: u32| {
+        quotas.iter().all(|quota| {
+            let max_units = MAX_UNITS.min(quota.window_nanos() / MIN_TIME).max(1);
+            quota.limit() >> shift <= max_units
+        })
+    };
+    let mut shift = 0;
+    while !fits(shift) {
+        shift += 1;
+    }
+    let mut built = build(shift);
+    while matches!(&built, Err(error) if error.field == "limit")
+        && quotas.iter().all(|quota| quota.limit() >> (shift + 1) > 0)
+    {
+        shift += 1;
+        built = build(shift);
+    }
+    Ok((built?, shift))
+}
+
 impl<A> InUnits<A> {
+    /// An algorithm that counts units of 2^`shift` permits.
+    #[cfg(feature = "rules")]
+    pub(crate) const fn with_shift(algorithm: A, shift: u32) -> Self {
+        Self { algorithm, shift }
+    }
+
     /// Returns the number of permits in a unit, a power of two.
     #[must_use]
     pub const fn unit(&self) -> u64 {
@@ -107,11 +126,11 @@ impl<A> InUnits<A> {
 
     /// The permits of a request in units, rounded up.
     #[inline(always)]
-    const fn units(&self, permits: u64) -> u64 {
+    pub(super) const fn units(&self, permits: u64) -> u64 {
         permits.div_ceil(1 << self.shift)
     }
 
-    const fn permits(&self, units: u64) -> u64 {
+    pub(super) const fn permits(&self, units: u64) -> u64 {
         units.saturating_mul(1 << self.shift)
     }
 }
@@ -220,5 +239,17 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
             algorithm: self.algorithm.with_limit(limit >> self.shift)?,
             shift: self.shift,
         })
+    }
+
+    #[inline(always)]
+    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
+        self.algorithm.validate_limit(limit >> self.shift)
+    }
+
+    #[inline(always)]
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        self.algorithm
+            .attempt_with_limit(limit >> self.shift, words, now, self.units(permits))
+            .map(|receipt| in_permits(&receipt, permits))
     }
 }

@@ -6,6 +6,7 @@ mod cell_window;
 mod counter_ring;
 mod gcra;
 mod in_units;
+mod lowered;
 mod packed_ring;
 mod timestamp_ring;
 mod traits;
@@ -16,6 +17,9 @@ pub use attempt::Attempt;
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;
 pub use in_units::InUnits;
+#[cfg(feature = "rules")]
+pub(crate) use in_units::smallest_unit;
+pub use lowered::Lowered;
 pub use timestamp_ring::TimestampRing;
 pub(crate) use traits::FIRST_WORD_BITS;
 pub use traits::{Algorithm, Reclaim};

@@ -178,15 +178,23 @@ pub(super) fn remaining_and_reset<A: Algorithm, W: Words>(
 }
 
 /// Checks a limit that is to replace the limit `current`.
+#[inline(always)]
 pub(super) fn lowered_limit(limit: u64, current: u64) -> Result<(), ConfigError> {
     if (1..=current).contains(&limit) {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(invalid_limit(limit, current))
     }
-    Err(ConfigError::new(
+}
+
+#[cold]
+#[inline(never)]
+fn invalid_limit(limit: u64, current: u64) -> ConfigError {
+    ConfigError::new(
         "limit",
         format!("{limit}"),
         format!("1 to {current} permits, the limit that is lowered"),
-    ))
+    )
 }
 
 /// An algorithm whose words can be reused for another key while threads still access them, as in a table of keys.
@@ -305,4 +313,34 @@ pub trait Reclaim: Algorithm {
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError>
     where
         Self: Sized;
+
+    /// Checks a lower limit. Returns the error of [`with_limit`](Self::with_limit), and the provided method calls it.
+    ///
+    /// # Errors
+    ///
+    /// As listed at [`with_limit`](Self::with_limit).
+    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError>
+    where
+        Self: Sized,
+    {
+        self.with_limit(limit).map(|_| ())
+    }
+
+    /// Tries once to take `permits` at the time `now`, as the algorithm [with the lower limit](Self::with_limit) `limit` would.
+    /// [`validate_limit`](Self::validate_limit) accepts the limit.
+    ///
+    /// The provided method makes the algorithm with the limit. The algorithms of this crate decide without it.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Algorithm::words).
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt
+    where
+        Self: Sized,
+    {
+        match self.with_limit(limit) {
+            Ok(lower) => lower.attempt(words, now, permits),
+            Err(_) => Attempt::Denied,
+        }
+    }
 }

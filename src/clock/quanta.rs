@@ -58,22 +58,40 @@ impl Default for QuantaClock {
 impl Clock for QuantaClock {
     #[inline]
     fn now(&self) -> Nanos {
-        // A counter that is behind the origin, for example after a snapshot was restored, reads as the origin.
-        let counts = self.clock.raw().saturating_sub(self.origin);
-        let halves = (u128::from(counts) * u128::from(self.scale)) >> (FRACTION - 1);
-        #[expect(clippy::cast_possible_truncation, reason = "the time wraps after 292 years")]
-        let halves = halves as u64;
-        // The shift shows the compiler that the result is in the range of an instant.
-        Nanos::new(halves >> 1)
+        let Some(counts) = self.clock.raw().checked_sub(self.origin) else {
+            return before_origin();
+        };
+        let nanos = (u128::from(counts) * u128::from(self.scale)) >> FRACTION;
+        #[expect(clippy::cast_possible_truncation, reason = "the time wraps after 584 years")]
+        let nanos = nanos as u64;
+        if nanos > Nanos::MAX.get() {
+            return after_end();
+        }
+        Nanos::new(nanos)
     }
 
     /// 1 µs plus 50 millionths of `over`.
     ///
-    /// Measured: readings of two threads disagreed by at most 445 ns in 8 million readings, and the calibrated counter
-    /// drifted by 18.5 millionths.
+    /// The microsecond is for readings of two threads. The calibrated counter drifted by up to 17 millionths in measurements.
     fn error(&self, over: Duration) -> Duration {
         error(over)
     }
+}
+
+// Both edges are calls, so the compiler makes branches to them, which are always predicted. Conditional moves would delay each
+// decision, since its exchange waits for the reading.
+
+/// The reading of a counter that is behind the origin, for example after a snapshot was restored.
+#[cold]
+#[inline(never)]
+fn before_origin() -> Nanos {
+    Nanos::ZERO
+}
+
+#[cold]
+#[inline(never)]
+fn after_end() -> Nanos {
+    Nanos::MAX
 }
 
 /// The error of the counter, between two threads and over time.

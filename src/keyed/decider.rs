@@ -4,7 +4,7 @@ use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
 use crate::receipt::{ChargedTo, Receipt};
 use crate::sync::Shared;
-use crate::table::{Entry, Event, InsertOutcome, Insertion, OccupiedWords, SeenWord, View};
+use crate::table::{Entry, Event, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View};
 use crate::time::Nanos;
 
 /// Decides about keys: a store, an algorithm, and a policy for keys without an entry.
@@ -77,7 +77,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// Charges an entry whose first word was read as `seen`. `Some(None)` is a denial. `None` if the key has lost the
     /// entry, or another thread has changed the state first.
     #[inline(always)]
-    fn charge(
+    pub(crate) fn charge(
         self,
         entry: Entry<'a>,
         key: u64,
@@ -193,20 +193,20 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
         match outcome {
-            InsertOutcome::Occupied(entry, now) => self.decide_by_entry(entry, key, now, permits),
+            InsertOutcome::Occupied(entry) => self.decide_by_entry(entry, key, reading, permits),
             InsertOutcome::Entered { entry, first, now } => {
                 let receipt = self.charge(entry, key, SeenWord::known(first), now, permits)?;
                 let state = StateRef::Entry(entry, key);
                 Some(answer(self.algorithm, state, now, permits, receipt))
             }
-            InsertOutcome::Full(_) | InsertOutcome::Barred { .. } => Self::decide_by_full_table(
+            InsertOutcome::NoEntry(no_entry) => Self::decide_without_entry(
                 self.store,
                 self.algorithm,
                 self.on_full,
                 key,
                 reading,
                 permits,
-                outcome,
+                no_entry,
             ),
         }
     }
@@ -214,14 +214,14 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// Decides for a key that gets no entry. `None`: the key has one by now. The fields of the decider are separate
     /// arguments, because a reference to it, or to the insertion, would keep both in memory during the search.
     #[inline(never)]
-    fn decide_by_full_table(
+    fn decide_without_entry(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
         key: u64,
         reading: Nanos,
         permits: u64,
-        outcome: InsertOutcome<'a>,
+        no_entry: NoEntry,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
         let decider = Decider {
             store,
@@ -229,32 +229,13 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             on_full,
         };
         let insertion = &decider.insertion(key, reading);
-        match outcome {
-            InsertOutcome::Barred { now, until } => {
-                decider.decide_by_overflow(insertion, StateRef::Denied(Some(until)), key, now, permits)
-            }
-            InsertOutcome::Full(now) => {
-                decider.decide_by_overflow(insertion, decider.overflow_state(insertion), key, now, permits)
-            }
-            // The key has an entry.
-            InsertOutcome::Occupied(..) | InsertOutcome::Entered { .. } => None,
-        }
-    }
-
-    /// Decides with the state that replaces the key's entry. `None`: the key has an entry by now.
-    fn decide_by_overflow(
-        self,
-        insertion: &Insertion<'a, A>,
-        state: StateRef<'a>,
-        key: u64,
-        now: Nanos,
-        permits: u64,
-    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        match self.attempt_without_entry(insertion, state, key, now, permits) {
-            Attempt::Admitted(receipt) => Some(answer(self.algorithm, state, now, permits, Some(receipt))),
+        let now = no_entry.now;
+        let state = decider.state_without_entry(insertion, no_entry);
+        match decider.attempt_without_entry(insertion, state, key, now, permits) {
+            Attempt::Admitted(receipt) => Some(answer(algorithm, state, now, permits, Some(receipt))),
             Attempt::Denied => {
-                let state = self.with_next_entry(state, insertion);
-                Some(answer(self.algorithm, state, now, permits, None))
+                let state = decider.with_next_entry(state, insertion);
+                Some(answer(algorithm, state, now, permits, None))
             }
             Attempt::Retry => None,
         }
@@ -279,7 +260,10 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// The state that decides in place of an entry, for a key that gets none.
-    fn overflow_state(self, insertion: &Insertion<'a, A>) -> StateRef<'a> {
+    fn state_without_entry(self, insertion: &Insertion<'a, A>, no_entry: NoEntry) -> StateRef<'a> {
+        if no_entry.barred_until.is_some() {
+            return StateRef::Denied(no_entry.barred_until);
+        }
         match self.on_full {
             // With `Forget` this happens only if no entry in the buckets of the key can be evicted at this instant.
             OnFull::Share | OnFull::Forget => {
@@ -370,11 +354,10 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {
             View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
             View::Fresh(now) => (StateRef::Fresh, now),
-            View::Full(now) => (
-                self.with_next_entry(self.overflow_state(&insertion), &insertion),
-                now,
-            ),
-            View::Barred(now, until) => (StateRef::Denied(Some(until)), now),
+            View::NoEntry(no_entry) => {
+                let state = self.state_without_entry(&insertion, no_entry);
+                (self.with_next_entry(state, &insertion), no_entry.now)
+            }
         };
         Peek::new(self.algorithm, state, now)
     }

@@ -50,18 +50,6 @@ impl Store {
         &self.table
     }
 
-    /// Calls `key` with the fingerprint of every key that has an entry.
-    #[cfg(feature = "rules")]
-    pub(crate) fn for_each(&self, key: impl FnMut(u64)) {
-        self.table.for_each_key(key);
-    }
-
-    /// Makes every key that enters later begin at `now` or later, even if its reading is older.
-    #[cfg(feature = "rules")]
-    pub(crate) fn begin_after(&self, now: Nanos) {
-        self.table.begin_after(now);
-    }
-
     /// Charges the catch-all the permits that count in the catch-all of `from`. The keys that may have spent them get
     /// no entry of their own until the permits no longer count here.
     ///
@@ -77,9 +65,10 @@ impl Store {
     ) -> Inherited {
         // Relaxed: the caller has synchronized with every thread whose charges it needs.
         let first = from.catch_all.get()[0].load(Ordering::Relaxed);
-        let at = match old {
-            AnyAlgorithm::Gcra(_) => now,
-            old => now.max(old.latest_time(first)),
+        let at = if old.is_bucket() {
+            now
+        } else {
+            now.max(old.latest_time(first))
         };
         let spent = old.spent(Shared::new(from.catch_all.get()), at);
         let shared = Shared::new(self.catch_all.get());
@@ -90,7 +79,7 @@ impl Store {
         }
         Inherited {
             spent: (spent > 0).then_some((spent, at)),
-            is_remembered: usage.spent(shared, at) >= spent,
+            is_complete: usage.spent(shared, at) >= spent,
         }
     }
 
@@ -98,12 +87,6 @@ impl Store {
     #[cfg(feature = "rules")]
     pub(crate) fn is_marked(&self, key: u64, now: Nanos) -> bool {
         self.table.region(key).overflow_until(key) > now
-    }
-
-    /// The first word of the key's state, or 0 if the key has none.
-    #[cfg(feature = "rules")]
-    pub(crate) fn first_word(&self, key: u64) -> u64 {
-        self.table.first_word(key)
     }
 
     /// The fingerprint of a key with the hash `hash`. A hash that stands for no key in the table becomes 1.
@@ -132,7 +115,7 @@ pub(crate) struct Inherited {
     /// The permits that were spent in the old catch-all, and the time at which they were charged to the new one.
     pub(crate) spent: Option<(u64, Nanos)>,
     /// Whether all of them were charged.
-    pub(crate) is_remembered: bool,
+    pub(crate) is_complete: bool,
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ use settle::settle;
 /// A denial changes no count. In a wide ring, the first decision in a new cell enters the cell. In a timestamp ring, a decision
 /// may store the claim of another thread.
 ///
-/// The state is allocated once, when the limiter is created, and shares no cache line with other data. It takes 256 bytes for up
-/// to 16 words, and 128 bytes more for each further 16 words. Keep very many limiters in a
+/// The state is allocated once, when the limiter is created, and shares no cache line with other data. It takes 248 bytes, and 8 for
+/// each word. Keep very many limiters in a
 /// [`KeyedRateLimiter`](crate::KeyedRateLimiter), or their words in [memory of your own](crate::guide::extending).
 ///
 /// # Examples

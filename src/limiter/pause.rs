@@ -7,7 +7,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// Denies all requests until `time`, a time of this limiter's [clock](Self::clock).
     ///
     /// A client calls this when a server has answered with status 429 and a time in `Retry-After`. Denials have a retry time
-    /// of `time` or later. A [`Fair`](crate::Fair) wakes no waiter before. The limiter then admits as it would without the
+    /// of `time` or later. A [`Fair`](crate::Fair) admits no waiter before. The limiter then admits as it would without the
     /// pause: permits that were charged still count, and unused capacity is kept.
     ///
     /// The latest time wins: a call with an earlier time changes nothing. [`resume`](Self::resume) ends the pause. Requests for

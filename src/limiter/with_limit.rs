@@ -1,5 +1,5 @@
 use super::settle::settle;
-use crate::algorithm::Reclaim;
+use crate::algorithm::{Algorithm, Lowered, Reclaim};
 use crate::clock::Clock;
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
 use crate::own_words::OwnWords;
@@ -12,19 +12,19 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 #[must_use = "a limit takes effect by the decisions that are made with it"]
 pub struct WithLimit<'a, A, C> {
-    pub(super) algorithm: A,
+    pub(super) algorithm: Lowered<'a, A>,
     pub(super) words: &'a OwnWords,
     pub(super) clock: &'a C,
 }
 
-impl<A: Reclaim, C: Clock> WithLimit<'_, A, C> {
+impl<'a, A: Reclaim, C: Clock> WithLimit<'a, A, C> {
     /// Takes one permit if there is capacity for it.
     ///
     /// # Errors
     ///
     /// [`Denied`] if there is no capacity left. Nothing is charged then.
     #[inline(always)]
-    pub fn check(&self) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+    pub fn check(&self) -> Result<Admitted<'_, Lowered<'a, A>>, Denied<'_, Lowered<'a, A>>> {
         self.check_n(1)
     }
 
@@ -34,7 +34,7 @@ impl<A: Reclaim, C: Clock> WithLimit<'_, A, C> {
     ///
     /// [`Denied`] if there is not enough capacity. Nothing is charged then.
     #[inline(always)]
-    pub fn check_n(&self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+    pub fn check_n(&self, permits: u64) -> Result<Admitted<'_, Lowered<'a, A>>, Denied<'_, Lowered<'a, A>>> {
         self.check_at(self.clock.now(), permits)
     }
 
@@ -44,7 +44,11 @@ impl<A: Reclaim, C: Clock> WithLimit<'_, A, C> {
     ///
     /// [`Denied`] if there is not enough capacity at that time. Nothing is charged then.
     #[inline(always)]
-    pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+    pub fn check_at(
+        &self,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'_, Lowered<'a, A>>, Denied<'_, Lowered<'a, A>>> {
         if self.words.is_paused(now, permits) {
             return answer(&self.algorithm, self.state(), now, permits, None);
         }
@@ -54,7 +58,7 @@ impl<A: Reclaim, C: Clock> WithLimit<'_, A, C> {
     }
 
     /// Returns a read-only view of the limiter with this limit, at the current time.
-    pub fn peek(&self) -> Peek<'_, A> {
+    pub fn peek(&self) -> Peek<'_, Lowered<'a, A>> {
         Peek::new(&self.algorithm, self.state(), self.clock.now())
     }
 

@@ -71,6 +71,8 @@ pub use watch::{RulesWatcher, WatchError};
 pub(crate) use evaluate::key_hashes::KeyHashes;
 #[cfg(feature = "tokio")]
 pub(crate) use evaluate::needed_state::NeededState;
+#[cfg(feature = "tower")]
+pub(crate) use evaluate::peek::EnforcedQuota;
 #[cfg(any(feature = "observe", feature = "shared"))]
 pub(crate) use set::sharded_counts::ShardId;
 #[cfg(feature = "observe")]

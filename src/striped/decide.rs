@@ -8,22 +8,22 @@ use crate::clock::Clock;
 use crate::time::Nanos;
 
 impl<C: Clock> StripedLimiter<C> {
-    /// The index of the stripe of the thread with the number `worker`.
-    pub(super) fn index(&self, worker: usize) -> usize {
-        worker & (self.stripes.len() - 1)
+    /// The index of the stripe of a thread.
+    pub(super) fn stripe_of(&self, thread_index: usize) -> usize {
+        thread_index & (self.stripes.len() - 1)
     }
 
-    /// Decides a request, first by the stripe of the thread with the number `worker`.
+    /// Decides a request, first by the stripe of the thread.
     #[inline(always)]
     pub(super) fn decide(
         &self,
-        worker: usize,
+        thread_index: usize,
         permits: u64,
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
         // Without stripes the batch is zero.
         if permits > 0 && permits <= self.batch {
-            let index = self.index(worker);
+            let index = self.stripe_of(thread_index);
             // The count of an expiring stripe may have expired, which cannot be decided without a clock reading.
             match self.take(index, permits, given, StripeWord::capacity_unless_expiring) {
                 TakeResult::Taken => return Ok(()),
@@ -34,20 +34,20 @@ impl<C: Clock> StripedLimiter<C> {
                 TakeResult::Exhausted => {}
             }
         }
-        self.decide_elsewhere(worker, permits, given)
+        self.decide_elsewhere(thread_index, permits, given)
     }
 
     /// Decides a request for which the stripe of its thread has too little capacity.
     #[inline(never)]
     fn decide_elsewhere(
         &self,
-        worker: usize,
+        thread_index: usize,
         permits: u64,
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
         match self.denied_at(permits, given) {
             Some(now) => Err(StripedDenied::new(self, now, permits)),
-            None => self.search(worker, permits, given),
+            None => self.search(thread_index, permits, given),
         }
     }
 
@@ -83,13 +83,18 @@ impl<C: Clock> StripedLimiter<C> {
     /// Searches all stripes and the ring for capacity, and denies the request if none has it.
     #[cold]
     #[inline(never)]
-    fn search(&self, worker: usize, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'_, C>> {
+    fn search(
+        &self,
+        thread_index: usize,
+        permits: u64,
+        given: Option<Nanos>,
+    ) -> Result<(), StripedDenied<'_, C>> {
         if permits == 0 {
             return Ok(());
         }
         loop {
             let now = given.unwrap_or_else(|| self.clock.now());
-            if permits <= self.batch && self.take_anywhere(worker, permits, given, self.newest(now)) {
+            if permits <= self.batch && self.take_anywhere(thread_index, permits, given, self.newest(now)) {
                 return Ok(());
             }
             if self.ring.take(now, permits) {
@@ -136,12 +141,12 @@ impl<C: Clock> StripedLimiter<C> {
             .any(|stripe| permits <= self.capacity(stripe, now))
     }
 
-    /// Takes `permits` from the batch of any stripe, beginning with that of `worker`. For each stripe it removes an expired
+    /// Takes `permits` from the batch of any stripe, beginning with that of the thread. For each stripe it removes an expired
     /// count and tries the remaining batch. If that is too small, it charges the count to the ring and tries again.
-    fn take_anywhere(&self, worker: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
+    fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut denied = u64::MAX;
         (0..self.stripes.len()).any(|step| {
-            let index = self.index(worker.wrapping_add(step));
+            let index = self.stripe_of(thread_index.wrapping_add(step));
             let stripe = &self.stripes[index];
             // An expired count is forgotten, and never charged. If the exchange fails, the stripe is left to the other thread.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);

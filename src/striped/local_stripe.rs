@@ -61,7 +61,7 @@ use crate::time::Nanos;
 #[must_use = "it keeps its stripe from other callers"]
 pub struct LocalStripe<'a, C: Clock> {
     limiter: &'a StripedLimiter<C>,
-    worker: usize,
+    thread_index: usize,
     /// The remaining permits of the batch. Zero while the stripe is not claimed by this value.
     left: u64,
     /// The stripe word at the claim, without the admissions since.
@@ -71,10 +71,10 @@ pub struct LocalStripe<'a, C: Clock> {
 }
 
 impl<'a, C: Clock> LocalStripe<'a, C> {
-    fn new(limiter: &'a StripedLimiter<C>, worker: usize) -> Self {
+    fn new(limiter: &'a StripedLimiter<C>, thread_index: usize) -> Self {
         let mut stripe = Self {
             limiter,
-            worker,
+            thread_index,
             left: 0,
             claimed: None,
             latest_given: Nanos::ZERO,
@@ -157,7 +157,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
                 return Ok(());
             }
         }
-        self.limiter.decide(self.worker, permits, given)
+        self.limiter.decide(self.thread_index, permits, given)
     }
 
     /// Takes `permits` from the batch if the stripe is claimed by this value and enough permits remain. Charges a full batch.
@@ -182,7 +182,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         if word.count() == 0 {
             return true;
         }
-        let (index, since) = (self.limiter.index(self.worker), word.tick());
+        let (index, since) = (self.limiter.stripe_of(self.thread_index), word.tick());
         match self.limiter.charge_keeping_claim(index, word, self.latest_given) {
             Ok((at, charged)) => {
                 self.set_claimed(charged.claimed());
@@ -239,7 +239,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
     }
 
     fn stripe(&self) -> &'a Stripe {
-        &self.limiter.stripes[self.limiter.index(self.worker)]
+        &self.limiter.stripes[self.limiter.stripe_of(self.thread_index)]
     }
 }
 
@@ -273,7 +273,7 @@ impl<C: Clock> Drop for LocalStripe<'_, C> {
 impl<C: Clock> fmt::Debug for LocalStripe<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalStripe")
-            .field("worker", &self.worker)
+            .field("thread_index", &self.thread_index)
             .field("word", &self.word())
             .finish_non_exhaustive()
     }

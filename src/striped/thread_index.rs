@@ -24,12 +24,12 @@ pub(super) fn get() -> usize {
     if index == UNASSIGNED { assign() } else { index }
 }
 
-/// Sets the number of the current thread, from 0, for all [striped limiters](crate::StripedLimiter).
+/// Sets the index of the current thread, from 0, for all [striped limiters](crate::StripedLimiter).
 ///
-/// The number selects the stripe of the thread. Numbers from the number of stripes on wrap around to the first stripe. This
+/// The index selects the stripe of the thread. Indices from the number of stripes on wrap around to the first stripe. This
 /// is for runtimes that number their threads or cores: no two workers share a stripe as long as there are
-/// [enough stripes](crate::StripedLimiter::stripes). A thread without a number gets the next one at its first request, and
-/// may share a stripe with a numbered thread. A [`LocalStripe`](crate::striped::LocalStripe) keeps the stripe that it was
+/// [enough stripes](crate::StripedLimiter::stripes). A thread without an index gets the next one at its first request, and
+/// may share a stripe with a thread whose index was set. A [`LocalStripe`](crate::striped::LocalStripe) keeps the stripe that it was
 /// created with.
 ///
 /// # Examples

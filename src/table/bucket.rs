@@ -5,6 +5,8 @@ use core::sync::atomic::Ordering;
 use super::entry::{Entry, EntryMemory, Line};
 use super::layout::WAYS;
 use crate::sync;
+#[cfg(feature = "std")]
+use crate::sync::AtomicU64;
 
 /// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
 pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
@@ -78,6 +80,28 @@ impl<'a> Bucket<'a> {
     #[inline(always)]
     pub(super) fn entries(self) -> impl Iterator<Item = Entry<'a>> {
         (0..WAYS).map(move |way| self.entry(way))
+    }
+
+    /// Writes to the pages of the bucket, unless `page` is the last of them, and changes no word. Sets `page` to the last.
+    ///
+    /// The operating system maps a page that is read first twice: to zeros at the read, and to memory at the first write.
+    #[cfg(feature = "std")]
+    pub(super) fn touch(self, page: &mut usize) {
+        const PAGE: usize = 4096;
+        let words = &self.memory.words;
+        let address = |index: usize| words.as_ptr().addr() + index * size_of::<AtomicU64>();
+        let first = (self.line.as_ptr().addr() - words.as_ptr().addr()) / size_of::<AtomicU64>();
+        let last = first + Self::size(self.memory.state_words) - 1;
+        let last_page = address(last) / PAGE;
+        // A larger bucket may have pages that are never written.
+        if last_page != *page && address(last) - address(first) < PAGE {
+            *page = last_page;
+            for index in [first, last] {
+                // An exchange of zero for zero is a write for the processor. The compiler replaces `fetch_or(0)` by a read.
+                // Relaxed, both: no other thread accesses the table.
+                let _ = words[index].compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
     }
 
     /// The size in words of a bucket whose states have `words` words each, in whole lines.

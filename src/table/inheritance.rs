@@ -15,17 +15,17 @@ impl Table {
     /// Orders the writes of inherited times and marks before this thread's next reads of the entries.
     #[cfg(feature = "rules")]
     fn publish_inheritance(&self) {
-        debug_assert!(self.inherits, "a table that nothing is inherited by");
+        debug_assert!(self.inherits, "the table was created without `inherits`");
         // SeqCst: pairs with the one in `observe_inheritance`.
         sync::fence(sync::Ordering::SeqCst);
     }
 
-    /// Calls `key` with the fingerprint of every key that owns an entry, or is about to. Keys that get or lose an entry
+    /// Calls `visit` with the fingerprint of every key that owns an entry, or is about to. Keys that get or lose an entry
     /// meanwhile may be left out, or passed twice.
     #[cfg(feature = "rules")]
-    pub(crate) fn for_each_key(&self, mut key: impl FnMut(u64)) {
+    pub(crate) fn for_each_key(&self, mut visit: impl FnMut(u64)) {
         for (_, owner) in self.owned_entries() {
-            key(owner);
+            visit(owner);
         }
     }
 
@@ -41,12 +41,12 @@ impl Table {
 
     /// The first word of the key's state, or 0 if the key owns no entry.
     #[cfg(feature = "rules")]
-    pub(crate) fn first_word(&self, key: u64) -> u64 {
+    pub(crate) fn first_state_word(&self, key: u64) -> u64 {
         let own = Probe::new(self, key).own_entry();
         own.map_or(0, |own| own.word.word())
     }
 
-    /// Makes every key that enters later begin at `now` or later.
+    /// Makes every key that enters later begin at `now` or later, even if its reading is older.
     #[cfg(feature = "rules")]
     pub(crate) fn begin_after(&self, now: Nanos) {
         self.begin_alone_after(now);
@@ -62,9 +62,14 @@ impl Table {
 
     /// The first entry of the front that is the key's, or vacant, into which the key enters. `None` if the front is full of other
     /// keys. This is for a table that no other thread uses, and for a key of which the catch-all has admitted nothing that counts.
+    ///
+    /// `page` is the last page that a call has written to.
     #[inline]
-    pub(crate) fn enter_alone(&self, key: u64) -> Option<Entry<'_>> {
+    pub(crate) fn enter_alone(&self, key: u64, page: &mut usize) -> Option<Entry<'_>> {
         let probe = Probe::new(self, key);
+        if let Some(choice) = probe.front().next() {
+            probe.bucket(choice).touch(page);
+        }
         let is_candidate = |entry: &Entry<'_>| [Entry::VACANT, key].contains(&entry.fingerprint());
         let mut front = probe.front().map(|choice| probe.bucket(choice));
         let entry = front.find_map(|bucket| bucket.entries().find(is_candidate))?;

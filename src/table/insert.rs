@@ -23,8 +23,8 @@ pub(crate) struct Insertion<'a, A> {
 /// How the search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, which may have had decisions before, and the time for the next decision.
-    Occupied(Entry<'a>, Nanos),
+    /// The key's entry, which may have had decisions before.
+    Occupied(Entry<'a>),
     /// The key's entry, in which no decision was made yet, and its first word. The first decision is made at `now` or
     /// later.
     Entered {
@@ -32,12 +32,17 @@ pub(crate) enum InsertOutcome<'a> {
         first: u64,
         now: Nanos,
     },
-    /// The key has no entry and can get none. The time is the reading, or a newer time at which the key may have lost
-    /// an entry.
-    Full(Nanos),
-    /// The key cannot have an entry before `until`, because the catch-all may have admitted it. `now` is the time of
-    /// [`Full`](Self::Full).
-    Barred { now: Nanos, until: Nanos },
+    /// The key has no entry and can get none.
+    NoEntry(NoEntry),
+}
+
+/// A key that can get no entry now: all entries of its buckets are in use, or the catch-all may have admitted it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoEntry {
+    /// The reading, or a newer time at which the key may have lost an entry.
+    pub(crate) now: Nanos,
+    /// The time at which the key may have an entry, if the catch-all may have admitted it.
+    pub(crate) barred_until: Option<Nanos>,
 }
 
 /// An entry that the key may take over, and the event that is counted if a key loses it.
@@ -126,7 +131,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 let entry = bucket.entry(way);
                 if owner == Entry::VACANT {
                     if let Some(barred) = self.barred_when_fresh() {
-                        return Some(barred);
+                        return Some(InsertOutcome::NoEntry(barred));
                     }
                     owner = self.enter_vacant(entry);
                 }
@@ -151,9 +156,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             let bucket = self.probe.bucket_at(lines[choice]);
             if bucket.has_key(self.probe.key) {
                 // The decision validates the entry.
-                return bucket
-                    .entry_of(self.probe.key)
-                    .map(|entry| InsertOutcome::Occupied(entry, self.now));
+                return bucket.entry_of(self.probe.key).map(InsertOutcome::Occupied);
             }
             if self.probe.backyard().contains(&choice) && bucket.has_vacancy() {
                 return None;
@@ -161,7 +164,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         match self.find_idle(lines) {
             Idle::Found(idle) => self.take_over(lines, idle, Event::Reclaimed),
-            Idle::None if !forget => Some(InsertOutcome::Full(self.begin_time())),
+            Idle::None if !forget => Some(InsertOutcome::NoEntry(self.full())),
             Idle::None | Idle::Unknown => None,
         }
     }
@@ -175,7 +178,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         match self.find_evictable(lines, forget, true) {
             Some(Evictable { seen, event }) => self.take_over(lines, seen, event),
-            None => Some(InsertOutcome::Full(self.begin_time())),
+            None => Some(InsertOutcome::NoEntry(self.full())),
         }
     }
 
@@ -195,7 +198,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     fn take_own(&self, own: Seen<'a>) -> Option<InsertOutcome<'a>> {
         match own.word.state() {
             EntryState::Open if own.word == EntryWord::UNBEGUN => Some(self.begin(own.entry)),
-            EntryState::Open => Some(InsertOutcome::Occupied(own.entry, self.now)),
+            EntryState::Open => Some(InsertOutcome::Occupied(own.entry)),
             EntryState::Tentative => {
                 let overflow = self.region().rendezvous(self.probe.key);
                 Self::resolve(
@@ -207,14 +210,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                     Nanos::ZERO,
                     overflow,
                 )
-                .then_some(InsertOutcome::Occupied(own.entry, self.now))
+                .then_some(InsertOutcome::Occupied(own.entry))
             }
             // The callers pass no such entry, because they test `Seen::is_of`.
             EntryState::Claimed => None,
         }
     }
 
-    /// Returns `Entered` for a key in a fresh entry, or `Barred` if the catch-all may have admitted the key.
+    /// Returns `Entered` for a key in a fresh entry, or `NoEntry` if the catch-all may have admitted the key.
     #[inline(always)]
     fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
         self.table.observe_inheritance();
@@ -224,11 +227,11 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         } else {
             None
         };
-        barred.unwrap_or(InsertOutcome::Entered {
-            entry,
-            first: EntryWord::UNBEGUN.word(),
-            now,
-        })
+        let first = EntryWord::UNBEGUN.word();
+        barred.map_or(
+            InsertOutcome::Entered { entry, first, now },
+            InsertOutcome::NoEntry,
+        )
     }
 
     /// The time at which a state of the key begins. It is read after a scan found no other entry of the key.
@@ -244,10 +247,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     fn take_over(&self, lines: &Lines<'a>, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
         let now = self.begin_time();
         let Some(word) = self.algorithm.advance(seen.word.word(), now) else {
-            return Some(InsertOutcome::Full(now));
+            return Some(InsertOutcome::NoEntry(self.full()));
         };
         if let Some(barred) = self.barred(word, now) {
-            return Some(barred);
+            return Some(InsertOutcome::NoEntry(barred));
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {

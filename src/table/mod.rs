@@ -19,7 +19,7 @@ pub use counts::TableCounts;
 
 pub(crate) use counts::Event;
 pub(crate) use entry::Entry;
-pub(crate) use insert::{InsertOutcome, Insertion};
+pub(crate) use insert::{InsertOutcome, Insertion, NoEntry};
 pub(crate) use memory::Table;
 pub(crate) use queries::View;
 #[cfg(feature = "std")]

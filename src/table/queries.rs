@@ -1,7 +1,7 @@
 use super::counts::Event;
 use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
-use super::insert::{Evictable, Idle, InsertOutcome, Insertion};
+use super::insert::{Evictable, Idle, Insertion, NoEntry};
 use super::layout::WAYS;
 use super::probe::{Lines, NO_ENTRY, Seen};
 use super::words::{OccupiedWords, SeenWord};
@@ -16,10 +16,8 @@ pub(crate) enum View<'a> {
     Entry(Entry<'a>, u64, Nanos),
     /// A fresh state at the reading, or at a newer time at which the key may have lost an entry.
     Fresh(Nanos),
-    /// The key has no entry and can get none: [`InsertOutcome::Full`].
-    Full(Nanos),
-    /// The catch-all may have admitted the key: [`InsertOutcome::Barred`].
-    Barred(Nanos, Nanos),
+    /// No state: the key has no entry and can get none.
+    NoEntry(NoEntry),
 }
 
 impl<'a, A: Reclaim> Insertion<'a, A> {
@@ -39,11 +37,11 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         } else {
             match self.find_evictable(&lines, forget, false) {
                 Some(evictable) => Some(evictable),
-                None => return View::Full(now),
+                None => return View::NoEntry(self.full()),
             }
         };
         match (self.barred_when_fresh(), evictable) {
-            (Some(InsertOutcome::Barred { now, until }), _) => View::Barred(now, until),
+            (Some(barred), _) => View::NoEntry(barred),
             (_, Some(evictable)) if matches!(evictable.event, Event::Forgotten) => {
                 View::Entry(evictable.seen.entry, evictable.seen.owner, now)
             }
@@ -190,30 +188,39 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             || self.region().reclaimed() > now
     }
 
-    /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all may have admitted the key, and the admission still counts at
-    /// the time of a state that begins with `word`.
+    /// The result for a key whose buckets are full of entries in use.
     #[inline(always)]
-    pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<InsertOutcome<'a>> {
+    pub(super) fn full(&self) -> NoEntry {
+        NoEntry {
+            now: self.begin_time(),
+            barred_until: None,
+        }
+    }
+
+    /// Returns `NoEntry` if the catch-all may have admitted the key, and the admission still counts at the time of a state that
+    /// begins with `word`.
+    #[inline(always)]
+    pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<NoEntry> {
         let until = self.region().overflow_until(self.probe.key);
         let barred =
             until > Nanos::ZERO && self.algorithm.latest_time(word) < self.latest_time_of_fresh(until);
-        barred.then(|| InsertOutcome::Barred {
+        barred.then(|| NoEntry {
             now,
-            until: self.entered_from(until),
+            barred_until: Some(self.entered_from(until)),
         })
     }
 
-    /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all bars a state that begins in a vacant entry.
+    /// Returns `NoEntry` if the catch-all bars a state that begins in a vacant entry.
     #[inline(always)]
-    pub(super) fn barred_when_fresh(&self) -> Option<InsertOutcome<'a>> {
+    pub(super) fn barred_when_fresh(&self) -> Option<NoEntry> {
         if self.region().overflow_until(self.probe.key) == Nanos::ZERO {
             return None;
         }
         self.barred_at(self.begin_time())
     }
 
-    /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all bars a state that begins at `now`.
-    pub(super) fn barred_at(&self, now: Nanos) -> Option<InsertOutcome<'a>> {
+    /// Returns `NoEntry` if the catch-all bars a state that begins at `now`.
+    pub(super) fn barred_at(&self, now: Nanos) -> Option<NoEntry> {
         self.barred(self.algorithm.advance(0, now)?, now)
     }
 

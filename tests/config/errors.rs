@@ -79,7 +79,7 @@ fn an_invalid_field_is_reported_at_its_value() {
             json: r#""quota": «"2/fortnight""#,
             yaml: "quota: «2/fortnight",
             message: "invalid quota: \"2/fortnight\" (expected a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, \
-                    5/min, 10 per second, 2 in 500ms)",
+                    5/min, 10 per second, 50MiB/s)",
         },
         Case {
             toml: "quota = «'0/s'",

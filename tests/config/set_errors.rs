@@ -77,7 +77,7 @@ fn an_error_of_the_rule_set_is_reported_at_its_value() {
             json: "\"key\": \"user\", \"quotas\": [\"2/s\",\n«\"1000000000/1ms\"]",
             yaml: "key: user\n  quotas:\n  - 2/s\n  - «1000000000/1ms",
             message: "invalid limit: 1000000000 permits with cells of 16.667µs (expected at most 16383 permits with such cells, or \
-                    fewer and wider cells)",
+                    fewer and wider cells, or a rule with a cost)",
         },
         Case {
             toml: "quota = '2/s'\nalgorithm = 'gcra'\ncells = «5",
@@ -89,13 +89,14 @@ fn an_error_of_the_rule_set_is_reported_at_its_value() {
             toml: "quota = «'1001/1us'\nalgorithm = 'gcra'",
             json: r#""quota": «"1001/1us", "algorithm": "gcra""#,
             yaml: "quota: «1001/1us\n  algorithm: gcra",
-            message: "invalid limit: 1001 permits in 1µs (expected at most one permit per nanosecond, here 1000 permits)",
+            message: "invalid limit: 1001 permits in 1µs (expected at most one permit per nanosecond, here 1000 permits, or a \
+                      rule with a cost)",
         },
         Case {
             toml: "algorithm = 'log'\nquota = «'1048577/s'",
             json: r#""algorithm": "log", "quota": «"1048577/s""#,
             yaml: "algorithm: log\n  quota: «1048577/s",
-            message: "invalid limit: 1048577 (expected 1 to 1048576 permits for a timestamp ring)",
+            message: "invalid limit: 1048577 (expected 1 to 1048576 permits for a timestamp ring, or a rule with a cost)",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'user'\ncapacity = «0",

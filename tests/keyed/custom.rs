@@ -7,7 +7,7 @@ use core::time::Duration;
 use ringgate::algorithm::{Attempt, Reclaim};
 use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
 use ringgate::sync::Words;
-use ringgate::{Algorithm, ConfigError, Gcra, ManualClock, Nanos, Receipt};
+use ringgate::{Algorithm, ConfigError, Gcra, ManualClock, Nanos, RateLimiter, Receipt};
 
 use super::{Plain, quota};
 
@@ -96,9 +96,13 @@ impl Reclaim for Bucket {
         self.it.latest_time(first)
     }
 
-    /// Lower by name only, to be told apart.
+    /// A limit above that of the bucket is accepted, and changes only what the bucket says of itself.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        if limit == 0 {
+            return Err(self.it.with_limit(0).expect_err("no permits"));
+        }
         Ok(Self {
+            it: self.it.with_limit(limit).unwrap_or_else(|_| self.it.clone()),
             most: limit,
             ..self.clone()
         })
@@ -135,6 +139,43 @@ fn a_table_rejects_an_algorithm_that_admits_the_largest_number() {
             "{error}"
         );
     }
+}
+
+/// An algorithm that only makes copies with a lower limit decides by these copies, in a table and alone.
+#[test]
+fn a_lower_limit_needs_no_method_of_its_own() {
+    let it = Gcra::new(quota("10/s")).expect("a bucket");
+    let bucket = Bucket {
+        most: it.max_request(),
+        words: 1,
+        attempts: Arc::default(),
+        it,
+    };
+    let keyed = KeyedBuilder::new(bucket.clone()).capacity(1);
+    let keyed = keyed.build_with(ManualClock::new(), Plain).expect("a table");
+    let one = RateLimiter::with_clock(bucket, ManualClock::new());
+    assert!(one.with_limit(0).is_err() && keyed.with_limit(0).is_err());
+    let lower = (
+        one.with_limit(3).expect("three"),
+        keyed.with_limit(3).expect("three"),
+    );
+    for left in [2, 1, 0] {
+        assert_eq!(lower.0.check().expect("up to three").remaining(), left);
+        assert_eq!(lower.1.check(&1).expect("up to three").remaining(), left);
+    }
+    assert!(lower.0.check().is_err() && lower.1.check(&1).is_err());
+}
+
+/// The result for a limit can be shared by threads, as the limiter can.
+#[test]
+fn a_lower_limit_can_be_shared() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    let it = Gcra::new(quota("10/s")).expect("a bucket");
+    let one = RateLimiter::with_clock(it.clone(), ManualClock::new());
+    shared(&one.with_limit(3).expect("three"));
+    let keyed = KeyedBuilder::new(it).capacity(1);
+    let keyed = keyed.build_with(ManualClock::new(), Plain).expect("a table");
+    shared(&keyed.with_limit(3).expect("three"));
 }
 
 #[test]

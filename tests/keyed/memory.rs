@@ -93,6 +93,33 @@ fn most_keys_find_an_entry() {
     }
 }
 
+/// The guide advises a capacity of twice the number of active keys. Each key is active for 360 s, and a new one follows it.
+#[test]
+fn twice_the_active_keys_is_enough() {
+    let denied = |capacity: u64, active: u64| {
+        let clock = ManualClock::new();
+        let limiter = KeyedBuilder::new(Gcra::new(quota("10/h")).expect("a bucket"))
+            .capacity(capacity)
+            .on_full(OnFull::Deny)
+            .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
+            .expect("a table");
+        let check = |key: u64| {
+            clock.advance(Duration::from_secs(360) / active as u32);
+            limiter.check(&key).is_err()
+        };
+        let denied = |keys: core::ops::Range<u64>| keys.filter(|&key| check(key)).count() as u64;
+        // A new table is full after at most three spans.
+        (denied(0..3 * active), denied(3 * active..40 * active))
+    };
+    let (_, later) = denied(5_000, 5_000);
+    let share = later * 1_000 / (37 * 5_000);
+    assert!((40..=70).contains(&share), "{share} in a thousand");
+    let active = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
+    let (first, later) = denied(2 * active, active);
+    assert!(first * 10_000 <= 5 * active, "{first} of {active}");
+    assert_eq!(later, 0);
+}
+
 /// New keys, known keys, full tables, reused entries, and every method except `clear`.
 #[test]
 fn no_decision_allocates() {

@@ -129,3 +129,30 @@ fn a_pause_without_end_overflows_nothing() {
         assert!(limiter.check().is_err(), "{}", it.name);
     }
 }
+
+/// A limiter that was paused answers as one that was not.
+#[test]
+fn a_pause_that_is_over_changes_no_answer() {
+    let even = CounterRing::builder(quota("10/s")).cells(3).even().build();
+    let even = Subject::new("even", even.expect("a ring"));
+    for it in subjects(quota("10/s")).into_iter().chain([even]) {
+        let spent = it.algorithm.max_request() - 1;
+        let (limiter, clock, _) = paused(&it, spent, Duration::from_millis(100));
+        let (twin, twin_clock, _) = paused(&it, spent, Duration::from_millis(100));
+        twin.resume();
+        for clock in [&clock, &twin_clock] {
+            clock.advance(Duration::from_millis(100));
+        }
+        for step in 0..30 {
+            let answers = |limiter: &ByHand| {
+                let peek = limiter.peek();
+                let retry: Vec<_> = (1..=11).map(|permits| peek.retry_after(permits)).collect();
+                (peek.remaining(), retry)
+            };
+            assert_eq!(answers(&limiter), answers(&twin), "{} at step {step}", it.name);
+            for clock in [&clock, &twin_clock] {
+                clock.advance(Duration::from_millis(50));
+            }
+        }
+    }
+}

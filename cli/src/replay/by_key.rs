@@ -11,8 +11,8 @@ use crate::sorter::{Sorted, SortedReader, Sorter};
 
 /// A visitor of one key after the other.
 pub(crate) trait Visitor {
-    /// Begins a key that requests at most `most` permits in any two windows.
-    fn begin(&mut self, _most: u64) {}
+    /// Begins a key that requests at peak_in_two `peak_in_two` permits in any two windows.
+    fn begin(&mut self, _peak_in_two: u64) {}
 
     /// Visits a request of the present key, in order of time.
     fn request(&mut self, request: RequestOfKey);
@@ -26,18 +26,18 @@ pub(crate) trait Visitor {
 pub(crate) struct ByKey {
     records: Sorted,
     /// For each key, in the same order, the most permits that it requests in two windows.
-    most: Sorted,
+    peak_in_two: Sorted,
     pub(crate) survey: Survey,
 }
 
 /// The verdict, stored in the low bits of a key's hash, which are zero in every hash.
 const ADMITTED: u64 = 1;
 const DENIED: u64 = 2;
-const VERDICT: u32 = 2;
+const VERDICT_BITS: u32 = 2;
 
 /// A sorter of records: key and verdict, time, and the permits if the entry has a cost.
 fn sorter(entry: &PlanEntry) -> Sorter {
-    Sorter::without_low_bits(if entry.cost.is_some() { 3 } else { 2 }, VERDICT)
+    Sorter::without_low_bits(if entry.cost.is_some() { 3 } else { 2 }, VERDICT_BITS)
 }
 
 fn push(sorter: &mut Sorter, entry: &PlanEntry, record: &[u64], verdict: u64) -> Result<(), Failure> {
@@ -53,17 +53,17 @@ impl ByKey {
     pub(crate) fn of(
         evaluated: &mut Evaluated,
         entry: &PlanEntry,
-        place: usize,
+        entry_index: usize,
         progress: &mut Progress,
     ) -> Result<Self, Failure> {
         progress.begin(BY_KEY);
         let mut sorter = sorter(entry);
         evaluated.visit(|record, verdict| {
-            if !verdict.applies(place) {
+            if !verdict.applies(entry_index) {
                 return Ok(());
             }
             let admitted = if verdict.is_denied() { 0 } else { ADMITTED };
-            let denied = if verdict.denied_by(place) { DENIED } else { 0 };
+            let denied = if verdict.denied_by(entry_index) { DENIED } else { 0 };
             push(&mut sorter, entry, record, admitted | denied)
         })?;
         Self::surveyed(sorter.finish()?, entry, progress)
@@ -89,7 +89,7 @@ impl ByKey {
     fn surveyed(mut records: Sorted, entry: &PlanEntry, progress: &mut Progress) -> Result<Self, Failure> {
         let mut surveying = Surveying {
             survey: Survey::new(entry.window(), entry.max_request()),
-            most: Sorter::new(1 + 1),
+            peak_in_two: Sorter::new(2),
             failed: None,
         };
         visit(&mut records, None, &mut surveying, progress)?;
@@ -97,7 +97,7 @@ impl ByKey {
             Some(failure) => Err(failure),
             None => Ok(Self {
                 records,
-                most: surveying.most.finish()?,
+                peak_in_two: surveying.peak_in_two.finish()?,
                 survey: surveying.survey,
             }),
         }
@@ -116,8 +116,8 @@ impl ByKey {
         what: &'static str,
     ) -> Result<(), Failure> {
         progress.begin(what);
-        let most = self.most.read()?;
-        visit(&mut self.records, Some(most), visitor, progress)
+        let peak_in_two = self.peak_in_two.read()?;
+        visit(&mut self.records, Some(peak_in_two), visitor, progress)
     }
 }
 
@@ -125,11 +125,11 @@ impl ByKey {
 const BY_KEY: &str = "counting by key";
 
 /// Requests between two updates of the progress line.
-const UNSHOWN: u64 = 1 << 14;
+const REQUESTS_PER_UPDATE: u64 = 1 << 14;
 
 fn visit(
     records: &mut Sorted,
-    mut most: Option<SortedReader<'_>>,
+    mut peak_in_two: Option<SortedReader<'_>>,
     visitor: &mut impl Visitor,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
@@ -149,9 +149,9 @@ fn visit(
                 visitor.end(before);
             }
             present = Some(key);
-            if let Some(most) = &mut most {
+            if let Some(peak_in_two) = &mut peak_in_two {
                 // Both readers have the same order of keys.
-                visitor.begin(most.next()?.map_or(u64::MAX, |record| record[1]));
+                visitor.begin(peak_in_two.next()?.map_or(u64::MAX, |record| record[1]));
             }
         }
         visitor.request(RequestOfKey {
@@ -161,7 +161,7 @@ fn visit(
             denied: verdict & DENIED != 0,
         });
         seen += 1;
-        if seen.is_multiple_of(UNSHOWN) {
+        if seen.is_multiple_of(REQUESTS_PER_UPDATE) {
             progress.show_phase(seen, all);
         }
     }
@@ -174,7 +174,7 @@ fn visit(
 /// Surveys the keys, and records for each the most permits in two windows.
 struct Surveying {
     survey: Survey,
-    most: Sorter,
+    peak_in_two: Sorter,
     failed: Option<Failure>,
 }
 
@@ -185,9 +185,9 @@ impl Visitor for Surveying {
     }
 
     fn end(&mut self, key: u64) {
-        let most = self.survey.end(key);
+        let peak_in_two = self.survey.end(key);
         if self.failed.is_none() {
-            self.failed = self.most.push(&[key, most]).err();
+            self.failed = self.peak_in_two.push(&[key, peak_in_two]).err();
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::rules::PlanEntry;
 pub(crate) const FIELDS: [&str; 3] = ["path", "status", "agent"];
 
 /// Distinct values of a field. Others are counted together.
-const MOST: u64 = 1 << 14;
+const MAX_VALUES: u64 = 1 << 14;
 
 /// The number of leading bytes by which values are told apart.
 const LONGEST: usize = 200;
@@ -24,7 +24,7 @@ const LISTED: usize = 5;
 /// Bits of a value's number in the last word of a record.
 const BITS: u32 = 16;
 
-/// The number of a missing value, and that of every value beyond the first `MOST`.
+/// The number of a missing value, and that of every value beyond the first `MAX_VALUES`.
 const NONE: u64 = 0;
 const OTHER: u64 = 1;
 
@@ -47,18 +47,18 @@ impl Details {
     /// The numbers of a request's values in one word. The first value is at `start` in the row.
     pub(crate) fn word(&mut self, row: &Row, start: usize) -> u64 {
         let mut word = 0;
-        for (place, values) in self.values.iter_mut().enumerate() {
-            let Some(value) = row.get(start + place).filter(|value| !value.is_empty()) else {
+        for (index, values) in self.values.iter_mut().enumerate() {
+            let Some(value) = row.get(start + index).filter(|value| !value.is_empty()) else {
                 continue;
             };
             let value = &value[..value.len().min(LONGEST)];
             let next = OTHER + 1 + values.len() as u64;
             let number = match values.get(value) {
                 Some(number) => *number,
-                None if next >= MOST => OTHER,
+                None if next >= MAX_VALUES => OTHER,
                 None => *values.entry(value.into()).or_insert(next),
             };
-            word |= number << (BITS * place as u32);
+            word |= number << (BITS * index as u32);
         }
         word
     }
@@ -80,8 +80,8 @@ impl Details {
             for (&(entry, key), counts) in keys.iter().zip(&mut counts) {
                 if verdict.denied_by(entry) && entries[entry].key_of(record) == key {
                     let word = record.last().copied().unwrap_or(0);
-                    for (place, counts) in counts.iter_mut().enumerate() {
-                        let number = word >> (BITS * place as u32) & ((1 << BITS) - 1);
+                    for (index, counts) in counts.iter_mut().enumerate() {
+                        let number = word >> (BITS * index as u32) & ((1 << BITS) - 1);
                         *counts.entry(number).or_default() += 1;
                     }
                 }

@@ -9,13 +9,14 @@ use crate::rules::key::NONE;
 /// Findings about the inputs.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Lines that are requests, and those that could not be read.
+    /// Lines that are requests.
     pub(crate) readable: u64,
+    /// Lines that could not be read.
     pub(crate) unreadable: u64,
     /// Lines that are no requests of the format.
     pub(crate) others: u64,
     /// Requests outside of `--from` and `--to`.
-    pub(crate) cut: u64,
+    pub(crate) out_of_range: u64,
     /// Requests that were earlier than the request on the line before.
     pub(crate) out_of_order: u64,
     /// Wanted fields that no line has.
@@ -33,8 +34,9 @@ pub(crate) struct Findings {
     /// Notes of formats.
     pub(crate) notes: Vec<String>,
     pub(crate) gaps: Gaps,
-    /// The places of the first and of the last request.
+    /// The location of the first request.
     pub(crate) first: Option<Location>,
+    /// The location of the last request.
     pub(crate) last: Option<Location>,
 }
 
@@ -143,7 +145,7 @@ impl Findings {
         warnings
     }
 
-    /// Fields that more than 1 % of the requests lack, or the others.
+    /// Fields of keys that requests lack: with `many`, those that more than 1 % of the requests lack, otherwise the rest.
     fn missing(&self, many: bool) -> impl Iterator<Item = String> {
         let fields = self.missing.iter();
         let fields = fields.filter(move |(_, requests)| (requests * 100 > self.readable) == many);
@@ -161,13 +163,13 @@ impl Findings {
         if gap < DAY || gap < gaps.last.abs_diff(gaps.first) / 2 || few * 10 > gaps.count {
             return None;
         }
-        let (which, place, option, time, side) = match before < after {
+        let (which, location, option, time, side) = match before < after {
             true => (gaps.first, &self.first, "--from", to, "before"),
             false => (gaps.last, &self.last, "--to", to, "after"),
         };
-        let place = place
+        let location = location
             .as_ref()
-            .map_or_else(String::new, |place| format!(" ({place})"));
+            .map_or_else(String::new, |location| format!(" ({location})"));
         let days = gap / DAY;
         let requests = if few == 1 {
             "1 request".to_owned()
@@ -176,7 +178,7 @@ impl Findings {
         };
         debug_assert!(from <= to, "in order");
         Some(format!(
-            "{requests}, as that at {}{place}, {} {days} days {side} all others ({option} {} leaves {} out)",
+            "{requests}, as that at {}{location}, {} {days} days {side} all others ({option} {} leaves {} out)",
             calendar::text(which),
             if few == 1 { "is" } else { "are" },
             calendar::text(time),
@@ -206,10 +208,10 @@ impl Findings {
         if self.others > 0 {
             notes.push(format!("{} lines are no requests of the format", self.others));
         }
-        if self.cut > 0 {
+        if self.out_of_range > 0 {
             notes.push(format!(
                 "{} requests are outside of --from and --to, and left out",
-                self.cut
+                self.out_of_range
             ));
         }
         for field in &self.absent {

@@ -12,27 +12,19 @@ use crate::replay::simulate::{Simulation, simulate};
 use crate::replay::span::Span;
 use crate::rules::PlanEntry;
 
-/// The denials of a limit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Denials {
-    pub(crate) limit: u64,
-    pub(crate) requests: u64,
-    pub(crate) keys: u64,
-}
-
-/// The limits that were simulated so far.
+/// The limits that were tried so far.
 #[derive(Debug)]
 pub(crate) struct Search<'e> {
     entry: &'e PlanEntry,
     by_key: &'e mut ByKey,
     span: Span,
-    /// In ascending order of limits.
-    pub(crate) known: BTreeMap<u64, Denials>,
+    /// In ascending order of limits. `None`: the algorithm does not support the limit.
+    tried: BTreeMap<u64, Option<LimitDenials>>,
 }
 
 /// A limit and its denials.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct LimitDenials {
     pub(crate) limit: u64,
     pub(crate) denied: u64,
     pub(crate) keys_denied: u64,
@@ -47,7 +39,7 @@ impl<'e> Search<'e> {
             entry,
             by_key,
             span,
-            known: BTreeMap::new(),
+            tried: BTreeMap::new(),
         }
     }
 
@@ -61,61 +53,58 @@ impl<'e> Search<'e> {
         limits: impl IntoIterator<Item = u64>,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
-        let simulations = simulations(self.entry, limits, self.span);
+        let mut simulations = Vec::new();
+        for limit in limits {
+            self.tried.insert(limit, None);
+            let quota = Quota::new(limit, self.entry.quota.window());
+            let simulation =
+                quota.and_then(|quota| Simulation::new(self.entry.counting, quota, self.span, None));
+            simulations.extend(simulation.ok());
+        }
         let simulations = simulate(simulations, self.by_key, progress, "trying limits")?;
-        self.known.extend(simulations.iter().map(|simulation| {
-            let denials = Denials {
+        self.tried.extend(simulations.iter().map(|simulation| {
+            let found = LimitDenials {
                 limit: simulation.limit,
-                requests: simulation.denied,
-                keys: simulation.keys_denied,
+                denied: simulation.denied,
+                keys_denied: simulation.keys_denied,
             };
-            (simulation.limit, denials)
+            (simulation.limit, Some(found))
         }));
         Ok(())
     }
 
-    /// The lowest limit that is good and above all limits that are not. The gap below it is searched in ever smaller steps.
+    /// The limits that were tried and are supported, in ascending order.
+    pub(crate) fn supported(&self) -> impl DoubleEndedIterator<Item = &LimitDenials> {
+        self.tried.values().flatten()
+    }
+
+    /// Returns the lowest supported limit that is good and above all limits that are not. The gap below it is searched in
+    /// ever smaller steps.
     ///
     /// # Errors
     ///
     /// When a temporary file fails.
     pub(crate) fn lowest(
         &mut self,
-        good: impl Fn(&Denials) -> bool,
+        good: impl Fn(&LimitDenials) -> bool,
         progress: &mut Progress,
-    ) -> Result<Option<Found>, Failure> {
+    ) -> Result<Option<LimitDenials>, Failure> {
         loop {
-            let bad = self.known.values().rev().find(|denials| !good(denials));
-            let below = bad.map_or(0, |denials| denials.limit);
-            let Some((&lowest, denials)) = self.known.range(below + 1..).next() else {
+            let bad = self.supported().rev().find(|found| !good(found));
+            let above = bad.map_or(0, |bad| bad.limit) + 1;
+            let Some(lowest) = self.supported().find(|found| found.limit >= above).copied() else {
                 return Ok(None);
             };
-            let gap = lowest - below;
+            // The next lower limit that was tried is bad or not supported.
+            let below = self.tried.range(..lowest.limit).next_back();
+            let below = below.map_or(0, |(limit, _)| *limit);
+            let gap = lowest.limit - below;
             if gap <= 1 {
-                return Ok(Some(Found {
-                    limit: lowest,
-                    denied: denials.requests,
-                    keys_denied: denials.keys,
-                }));
+                return Ok(Some(lowest));
             }
             let step = gap.div_ceil(AT_ONCE + 1);
-            let before = self.known.len();
             let between = (1..).map(|number| below + number * step);
-            self.try_limits(between.take_while(|limit| *limit < lowest), progress)?;
-            if self.known.len() == before {
-                // The algorithm supports no limit in between.
-                return Ok(None);
-            }
+            self.try_limits(between.take_while(|limit| *limit < lowest.limit), progress)?;
         }
     }
-}
-
-/// Simulations of an entry's algorithm with all limits that it supports.
-fn simulations(entry: &PlanEntry, limits: impl IntoIterator<Item = u64>, span: Span) -> Vec<Simulation> {
-    let quotas = limits
-        .into_iter()
-        .filter_map(|limit| Quota::new(limit, entry.quota.window()).ok());
-    quotas
-        .filter_map(|quota| Simulation::new(entry.counting, quota, span, None).ok())
-        .collect()
 }

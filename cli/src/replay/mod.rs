@@ -35,7 +35,7 @@ use crate::replay::requests::Inputs;
 use crate::replay::simulate::{Simulation, ladder, simulate};
 use crate::replay::sliding_counts::sliding_counts;
 use crate::replay::span::Span;
-use crate::replay::survey::KeySummary;
+use crate::replay::survey::{KeySummary, MAX_KEYS};
 use crate::report::{
     ChosenReport, ComparisonReport, KeyReport, Report, RuleReport, SeriesReport, VERSION, WhatIfReport,
 };
@@ -58,8 +58,7 @@ const OTHER_CELLS: [u64; 3] = [5, 13, 60];
 /// The approximate number of simulated limits for each rule.
 const LIMITS: u32 = 60;
 
-/// The listed keys, and those with sliding counts.
-const MAX_KEYS: usize = 50;
+/// The largest number of keys with sliding counts.
 const MAX_CURVES: usize = 10;
 
 /// Evaluates all rules on the inputs. Returns the report and examples of unreadable lines.
@@ -70,13 +69,13 @@ const MAX_CURVES: usize = 10;
 pub(crate) fn replay(
     plan: &Plan,
     inputs: Inputs,
-    depth: ReportParts,
+    parts: ReportParts,
     progress: &mut Progress,
 ) -> Result<(Report, Vec<String>), Failure> {
     let sources = inputs.sources.iter().map(|source| source.name()).collect();
     let mut requests = {
         let mut layout = plan.fields.layout();
-        layout.details = depth.charts;
+        layout.details = parts.charts;
         inputs.read(&layout, progress)?
     };
     let mut notes = requests.findings.notes();
@@ -113,26 +112,26 @@ pub(crate) fn replay(
         truncated: !requests.findings.truncated.is_empty(),
     };
     let mut top = Vec::new();
-    for (place, entry) in plan.entries.iter().enumerate() {
-        let mut by_key = ByKey::of(&mut evaluated, entry, place, progress)?;
+    for (entry_index, entry) in plan.entries.iter().enumerate() {
+        let mut by_key = ByKey::of(&mut evaluated, entry, entry_index, progress)?;
         report.rules.push(rule_report(entry, &by_key)?);
         warnings.extend(entry.warnings(by_key.requests(), by_key.survey.above, by_key.survey.largest));
-        if depth.compare {
+        if parts.compare {
             let compared = compare(entry, &mut by_key, span, progress)?;
             report.compare.extend(compared.found);
             notes.extend(compared.notes);
         }
-        if depth.charts {
+        if parts.charts {
             let what_if = what_if(entry, &mut by_key, span, progress)?;
             report.what_if.push(what_if);
         }
-        top.extend(by_key.survey.top().into_iter().map(|found| (place, found)));
+        top.extend(by_key.survey.top().into_iter().map(|found| (entry_index, found)));
     }
     // The sort is stable, so of equal keys those of the first rule come first.
     top.sort_by_key(|(_, found)| Reverse(found.rank()));
     top.truncate(MAX_KEYS);
     list_top_keys(&mut report, plan, &mut requests.names, &top)?;
-    if depth.charts {
+    if parts.charts {
         add_curves(&mut report, plan, &mut evaluated, (&top, &requests.details), span)?;
     }
     report.warnings = warnings;
@@ -288,15 +287,14 @@ fn what_if(
     search.try_limits(ladder(top, entry.quota.limit(), LIMITS), progress)?;
     // The limits around the lowest that denies at most one percent are tried too, so that it is exact.
     search.lowest(
-        |denials| u128::from(denials.requests) * 100 <= u128::from(requests),
+        |found| u128::from(found.denied) * 100 <= u128::from(requests),
         progress,
     )?;
-    let tried = || search.known.values();
     Ok(WhatIfReport {
         rule: entry.name.clone(),
-        limits: tried().map(|denials| denials.limit).collect(),
-        denied: tried().map(|denials| denials.requests).collect(),
-        keys_denied: tried().map(|denials| denials.keys).collect(),
+        limits: search.supported().map(|found| found.limit).collect(),
+        denied: search.supported().map(|found| found.denied).collect(),
+        keys_denied: search.supported().map(|found| found.keys_denied).collect(),
         requests,
         keys,
     })
@@ -311,8 +309,8 @@ fn list_top_keys(
 ) -> Result<(), Failure> {
     let hashes: HashSet<u64> = top.iter().map(|(_, found)| found.key).collect();
     let names = names.find(&hashes)?;
-    let shown = |(place, found): &(usize, KeySummary)| {
-        let entry = &plan.entries[*place];
+    let shown = |(entry_index, found): &(usize, KeySummary)| {
+        let entry = &plan.entries[*entry_index];
         let name = names.get(&found.key).filter(|_| entry.key.is_some());
         KeyReport {
             rule: entry.name.clone(),
@@ -338,13 +336,13 @@ fn add_curves(
     let keys: Vec<(usize, u64)> = top
         .iter()
         .take(MAX_CURVES)
-        .map(|(place, found)| (*place, found.key))
+        .map(|(entry_index, found)| (*entry_index, found.key))
         .collect();
     let curves = sliding_counts(evaluated, &plan.entries, &keys, span)?;
     let details = details.of_keys(evaluated, &plan.entries, &keys)?;
     let shown = report.keys.iter().zip(keys).zip(curves).zip(details);
-    let chosen = shown.map(|(((shown, (place, _)), curves), details)| {
-        let quota = plan.entries[place].quota;
+    let chosen = shown.map(|(((shown, (entry_index, _)), curves), details)| {
+        let quota = plan.entries[entry_index].quota;
         ChosenReport {
             rule: shown.rule.clone(),
             key: shown.key.clone(),

@@ -32,8 +32,9 @@ pub(crate) struct Requests {
     /// Lines of all inputs, blank and unreadable ones included.
     pub(crate) lines: u64,
     pub(crate) unreadable: UnreadableLines,
-    /// The time of the first request and of the last.
+    /// The time of the first request.
     first: i64,
+    /// The time of the last request.
     last: i64,
     /// The formats of the inputs, with the reason for each.
     pub(crate) formats: Vec<String>,
@@ -71,8 +72,9 @@ pub(crate) struct Inputs {
     pub(crate) choice: Choice,
     pub(crate) time_field: Option<String>,
     pub(crate) timestamps: TimestampParser,
-    /// Requests before the first time, and from the second on, are left out.
+    /// Earlier requests are left out.
     pub(crate) from: Option<i64>,
+    /// Requests at this time or later are left out.
     pub(crate) to: Option<i64>,
     /// Whether an input may have more unreadable lines than requests.
     pub(crate) lenient: bool,
@@ -147,6 +149,7 @@ impl Inputs {
         };
         let mut reader = Lines::new(source.open(Rc::clone(read))?);
         reader.pass_mark().map_err(|error| source.failure(error))?;
+        // Fills the buffer, so that `has_failed` is known.
         reader.peek().map_err(|error| source.failure(error))?;
         let has_failed = reader.has_failed();
         let start = reader.peek().map_err(|error| source.failure(error))?;
@@ -203,8 +206,8 @@ impl Inputs {
             }
             let parsed = format.read(line, &mut self.timestamps, &mut collector.row);
             let parsed = match parsed {
-                Ok(Parsed::Request) if self.is_cut(collector.row.time) => {
-                    collector.findings.cut += 1;
+                Ok(Parsed::Request) if self.is_out_of_range(collector.row.time) => {
+                    collector.findings.out_of_range += 1;
                     requests += 1;
                     continue;
                 }
@@ -260,7 +263,7 @@ impl Inputs {
         opened
     }
 
-    fn is_cut(&self, time: i64) -> bool {
+    fn is_out_of_range(&self, time: i64) -> bool {
         self.from.is_some_and(|from| time < from) || self.to.is_some_and(|to| time >= to)
     }
 }
@@ -324,7 +327,7 @@ impl Collector<'_> {
         let Some(first) = reader.next()?.map(|record| record[0]) else {
             return Err(self.truncated.unwrap_or(Failure::Empty {
                 unreadable: self.unreadable.count,
-                cut: self.findings.cut,
+                out_of_range: self.findings.out_of_range,
                 others: self.findings.others,
                 examples: self.unreadable.examples,
             }));
@@ -367,10 +370,10 @@ impl Requests {
     pub(crate) fn span(&self, windows: impl Iterator<Item = i64>) -> Result<Span, Failure> {
         Span::new(self.first, self.last, windows).map_err(|days| {
             let shown = |time, location: &Option<Location>| {
-                let place = location
+                let text = location
                     .as_ref()
                     .map_or_else(String::new, |location| format!(" ({location})"));
-                format!("{}{place}", calendar::text(time))
+                format!("{}{text}", calendar::text(time))
             };
             Failure::TooLong {
                 first: shown(self.first, &self.findings.first),

@@ -16,7 +16,7 @@ pub(crate) struct Series {
 }
 
 /// The largest number of steps.
-const MOST: i64 = 500;
+const MAX_STEPS: i64 = 500;
 
 /// Common steps, in milliseconds.
 const STEPS: [i64; 31] = [
@@ -62,8 +62,8 @@ impl Series {
     pub(crate) fn new(span: Span, rules: usize) -> Self {
         let from = millis(span.first);
         let length = millis(span.last) - from;
-        let step = STEPS.into_iter().find(|step| length / step < MOST);
-        let step = step.unwrap_or(length / MOST + 1);
+        let step = STEPS.into_iter().find(|step| length / step < MAX_STEPS);
+        let step = step.unwrap_or(length / MAX_STEPS + 1);
         let steps = usize::try_from(length / step + 1).unwrap_or(1);
         Self {
             from,
@@ -83,7 +83,7 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, Series};
+    use super::{MAX_STEPS, Series};
     use crate::replay::span::{Span, TooLong};
 
     #[test]
@@ -100,7 +100,9 @@ mod tests {
                 let span = Span::new(first, first + length, [1_000].into_iter())?;
                 let series = Series::new(span, 2);
                 assert_eq!(series.step, step, "{length}");
-                assert!(series.requests.len().abs_diff(steps) <= 1 && series.requests.len() <= MOST as usize);
+                assert!(
+                    series.requests.len().abs_diff(steps) <= 1 && series.requests.len() <= MAX_STEPS as usize
+                );
                 assert_eq!(series.step_of(first), 0);
                 assert_eq!(series.step_of(first + length), series.requests.len() - 1);
             }

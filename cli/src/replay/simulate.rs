@@ -31,9 +31,9 @@ pub(crate) struct Simulation {
     pub(crate) keys_denied: u64,
     /// The most permits that were admitted to a key in one window, if measured.
     pub(crate) worst: u64,
-    charged: Option<Window>,
-    /// Whether the present key had a denial.
-    present: bool,
+    admitted_in_window: Option<Window>,
+    /// Whether the key that is replayed now had a denial.
+    key_was_denied: bool,
 }
 
 /// The words of one key.
@@ -48,7 +48,7 @@ enum State {
 const FEW: usize = 64;
 
 impl Simulation {
-    /// Creates a simulation. `worst` is the window in which to measure the most admitted permits.
+    /// Creates a simulation. `measured_window` is the window in which to measure the most admitted permits.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Simulation {
         counting: AlgorithmSpec,
         quota: Quota,
         span: Span,
-        worst: Option<i64>,
+        measured_window: Option<i64>,
     ) -> Result<Self, ConfigError> {
         let policy = counting.build(quota)?;
         let words = match policy.words() {
@@ -74,8 +74,8 @@ impl Simulation {
             denied: 0,
             keys_denied: 0,
             worst: 0,
-            charged: worst.map(Window::new),
-            present: false,
+            admitted_in_window: measured_window.map(Window::new),
+            key_was_denied: false,
         })
     }
 
@@ -84,19 +84,19 @@ impl Simulation {
         for part in &batch.parts {
             let requests = &batch.requests[start..part.end];
             start = part.end;
-            if self.charged.is_none() && self.counting.never_denies(self.limit, part.most) {
+            if self.admitted_in_window.is_none() && self.counting.never_denies(self.limit, part.peak_in_two) {
                 self.admitted += requests.len() as u64;
                 continue;
             }
             for one in requests {
                 if self.admits(*one) {
                     self.admitted += 1;
-                    if let Some(charged) = &mut self.charged {
-                        charged.push(one.time, one.permits);
+                    if let Some(window) = &mut self.admitted_in_window {
+                        window.push(one.time, one.permits);
                     }
                 } else {
                     self.denied += 1;
-                    self.present = true;
+                    self.key_was_denied = true;
                 }
             }
             if part.ends {
@@ -116,11 +116,11 @@ impl Simulation {
     }
 
     fn next_key(&mut self) {
-        self.keys_denied += u64::from(self.present);
-        self.present = false;
-        if let Some(charged) = &mut self.charged {
-            self.worst = self.worst.max(charged.most());
-            charged.clear();
+        self.keys_denied += u64::from(self.key_was_denied);
+        self.key_was_denied = false;
+        if let Some(window) = &mut self.admitted_in_window {
+            self.worst = self.worst.max(window.most());
+            window.clear();
         }
         match &mut self.words {
             State::Few(words) => words.iter_mut().for_each(|word| *word.get_mut() = 0),
@@ -142,7 +142,7 @@ struct PartTally {
     /// The end of the requests in the batch.
     end: usize,
     /// The most permits that the key requests in two windows.
-    most: u64,
+    peak_in_two: u64,
     /// Whether the key has no more requests.
     ends: bool,
 }
@@ -159,7 +159,7 @@ const THREADS: usize = 8;
 /// Forms batches, and sends each to all threads.
 struct Batcher {
     batch: Batch,
-    most: u64,
+    peak_in_two: u64,
     threads: Vec<SyncSender<Arc<Batch>>>,
 }
 
@@ -167,7 +167,7 @@ impl Batcher {
     fn part(&mut self, ends: bool) {
         self.batch.parts.push(PartTally {
             end: self.batch.requests.len(),
-            most: self.most,
+            peak_in_two: self.peak_in_two,
             ends,
         });
         if self.batch.requests.len() >= BATCH {
@@ -185,8 +185,8 @@ impl Batcher {
 }
 
 impl Visitor for Batcher {
-    fn begin(&mut self, most: u64) {
-        self.most = most;
+    fn begin(&mut self, peak_in_two: u64) {
+        self.peak_in_two = peak_in_two;
     }
 
     #[inline]
@@ -230,7 +230,7 @@ pub(crate) fn simulate(
             .unzip();
         let mut feeder = Batcher {
             batch: Batch::default(),
-            most: 0,
+            peak_in_two: 0,
             threads: senders,
         };
         let visited = by_key.visit(&mut feeder, progress, what);

@@ -32,9 +32,11 @@ pub(crate) struct KeyCounts {
     pub(crate) near: Option<SlidingCounts>,
 }
 
-/// The largest number of points of a count, and of one around a peak.
-const MOST: usize = 2_000;
-const MOST_NEAR: usize = 500;
+/// The largest number of points of a count.
+const MAX_POINTS: usize = 2_000;
+
+/// The largest number of points of a count around a peak.
+const MAX_POINTS_NEAR: usize = 500;
 
 /// Windows before and after a peak.
 const NEAR: i64 = 6;
@@ -47,12 +49,12 @@ pub(crate) fn sliding_counts(
     span: Span,
 ) -> Result<Vec<KeyCounts>, Failure> {
     let (from, to) = (millis(span.first), millis(span.last));
-    let pair = |entry: usize, from, to, most| {
-        Some([(); 2].map(|()| SlidingCount::new(entries[entry].window(), from, to, most)))
+    let pair = |entry: usize, from, to, max_points| {
+        Some([(); 2].map(|()| SlidingCount::new(entries[entry].window(), from, to, max_points)))
     };
     let whole = keys
         .iter()
-        .map(|&(entry, _)| pair(entry, from, to, MOST))
+        .map(|&(entry, _)| pair(entry, from, to, MAX_POINTS))
         .collect();
     let whole = follow(evaluated, entries, keys, span, whole)?;
     let near = keys.iter().zip(&whole).map(|(&(entry, _), followed)| {
@@ -60,7 +62,7 @@ pub(crate) fn sliding_counts(
         let higher = |best: Point, next: Point| if next.1 > best.1 { next } else { best };
         let (peak, _) = curves.asked.iter().copied().reduce(higher).filter(|_| *thinned)?;
         let far = NEAR * millis(entries[entry].window()).max(1);
-        pair(entry, from.max(peak - far), to.min(peak + far), MOST_NEAR)
+        pair(entry, from.max(peak - far), to.min(peak + far), MAX_POINTS_NEAR)
     });
     let near: Vec<_> = near.collect();
     let near = if near.iter().any(Option::is_some) {
@@ -90,12 +92,14 @@ fn follow(
         of_entry.entry(entry).or_default().insert(key, number);
     }
     evaluated.visit(|record, verdict| {
-        for (&place, chosen) in &of_entry {
-            let entry = &entries[place];
+        for (&entry_index, chosen) in &of_entry {
+            let entry = &entries[entry_index];
             let Some(&number) = chosen.get(&entry.key_of(record)) else {
                 continue;
             };
-            let Some([asked, admitted]) = following[number].as_mut().filter(|_| verdict.applies(place))
+            let Some([asked, admitted]) = following[number]
+                .as_mut()
+                .filter(|_| verdict.applies(entry_index))
             else {
                 continue;
             };
@@ -124,12 +128,13 @@ struct SlidingCount {
     /// All points; `None` if there are too many.
     points: Option<Vec<Point>>,
     stretches: Vec<Option<Stretch>>,
-    /// The interval of the points, in milliseconds, and the count before it.
+    /// The first and the last time of a point, in milliseconds.
     from: i64,
     to: i64,
+    /// The count before the first point.
     before: Option<u64>,
-    /// The largest number of points, and the length of a stretch in milliseconds.
-    most: usize,
+    max_points: usize,
+    /// The length of a stretch, in milliseconds.
     length: i64,
 }
 
@@ -141,8 +146,8 @@ struct Stretch {
 }
 
 impl SlidingCount {
-    fn new(window: i64, from: i64, to: i64, most: usize) -> Self {
-        let stretches = most / 2;
+    fn new(window: i64, from: i64, to: i64, max_points: usize) -> Self {
+        let stretches = max_points / 2;
         Self {
             window: Window::new(window),
             points: Some(Vec::new()),
@@ -150,7 +155,7 @@ impl SlidingCount {
             from,
             to,
             before: None,
-            most,
+            max_points,
             length: (to - from) / i64::try_from(stretches).unwrap_or(1) + 1,
         }
     }
@@ -182,12 +187,12 @@ impl SlidingCount {
                 Some(last) if last.0 == point.0 => last.1 = last.1.max(point.1),
                 _ => points.push(point),
             }
-            if points.len() > self.most {
+            if points.len() > self.max_points {
                 self.points = None;
             }
         }
-        let place = usize::try_from((point.0 - self.from) / self.length).unwrap_or(0);
-        let Some(stretch) = self.stretches.get_mut(place) else {
+        let index = usize::try_from((point.0 - self.from) / self.length).unwrap_or(0);
+        let Some(stretch) = self.stretches.get_mut(index) else {
             return;
         };
         match stretch {
@@ -228,13 +233,13 @@ impl SlidingCount {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, SlidingCount};
+    use super::{MAX_POINTS, SlidingCount};
 
     const MILLI: i64 = 1_000_000;
 
     #[test]
     fn a_count_rises_with_requests_and_falls_a_window_later() {
-        let mut following = SlidingCount::new(10 * MILLI, 0, 100, MOST);
+        let mut following = SlidingCount::new(10 * MILLI, 0, 100, MAX_POINTS);
         for time in [0, 3, 3, 12, 50] {
             following.push(time * MILLI, 1);
         }
@@ -264,7 +269,7 @@ mod tests {
             (3, 3, vec![(3, 2)]),
             (20, 90, vec![(20, 0)]),
         ] {
-            let mut following = SlidingCount::new(10 * MILLI, from, to, MOST);
+            let mut following = SlidingCount::new(10 * MILLI, from, to, MAX_POINTS);
             for time in [0, 3, 91] {
                 following.push(time * MILLI, 1);
             }
@@ -275,7 +280,7 @@ mod tests {
     #[test]
     fn a_thinned_count_keeps_the_largest_of_each_stretch() {
         let length = 1_000_000;
-        let mut following = SlidingCount::new(10 * MILLI, 0, length, MOST);
+        let mut following = SlidingCount::new(10 * MILLI, 0, length, MAX_POINTS);
         for time in 0..=length {
             following.push(time * MILLI, 1);
             if time == 123_456 {
@@ -285,7 +290,7 @@ mod tests {
         let (points, thinned) = following.end(length * MILLI);
         assert!(thinned);
         assert!(
-            points.len() <= MOST && points.len() > MOST / 3,
+            points.len() <= MAX_POINTS && points.len() > MAX_POINTS / 3,
             "{}",
             points.len()
         );

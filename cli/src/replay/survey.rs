@@ -35,9 +35,11 @@ pub(crate) struct Survey {
     pub(crate) worst: u64,
     /// The most permits that a key requested in two windows.
     pub(crate) demand_in_two: u64,
-    /// The largest cost that can be admitted, the largest cost, and the requests that cost more than can be admitted.
+    /// The largest cost that can be admitted.
     cap: u64,
+    /// The largest cost of a request.
     pub(crate) largest: u64,
+    /// The requests that cost more than `cap`.
     pub(crate) above: u64,
     top: BinaryHeap<Reverse<Ranked>>,
     present: KeySummary,
@@ -46,8 +48,8 @@ pub(crate) struct Survey {
     charged: Window,
 }
 
-/// The number of top keys.
-const MOST: usize = 50;
+/// The largest number of top keys, of one rule and of the report.
+pub(crate) const MAX_KEYS: usize = 50;
 
 #[derive(Debug, PartialEq, Eq)]
 struct Ranked(KeySummary);
@@ -127,7 +129,7 @@ impl Survey {
             window.clear();
         }
         self.top.push(Reverse(Ranked(found)));
-        if self.top.len() > MOST {
+        if self.top.len() > MAX_KEYS {
             self.top.pop();
         }
         in_two

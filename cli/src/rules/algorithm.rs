@@ -10,6 +10,8 @@ pub(crate) struct AlgorithmSpec {
     pub(crate) algorithm: AlgorithmName,
     pub(crate) cells: Option<u64>,
     pub(crate) burst: Option<u64>,
+    /// Whether requests have a cost, so that a large limit may count units of permits.
+    pub(crate) has_cost: bool,
 }
 
 impl AlgorithmSpec {
@@ -27,6 +29,15 @@ impl AlgorithmSpec {
     ///
     /// When the algorithm does not support the quota.
     pub(crate) fn build(self, quota: Quota) -> Result<AnyAlgorithm, ConfigError> {
+        if self.has_cost {
+            AnyAlgorithm::for_costs(quota, |units, unit| self.build_units(units, unit))
+        } else {
+            self.build_units(quota, 1)
+        }
+    }
+
+    /// Builds the algorithm for a quota in units of `unit` permits.
+    fn build_units(self, quota: Quota, unit: u64) -> Result<AnyAlgorithm, ConfigError> {
         let ring = || CounterRing::builder(quota).cells(self.cells());
         Ok(match self.algorithm {
             AlgorithmName::Log => TimestampRing::new(quota)?.into(),
@@ -35,7 +46,7 @@ impl AlgorithmSpec {
             AlgorithmName::Even => ring().even().build()?.into(),
             AlgorithmName::Fixed => CounterRing::fixed_window(quota)?.into(),
             AlgorithmName::Gcra => match self.burst {
-                Some(burst) => Gcra::token_bucket(quota, burst)?.into(),
+                Some(burst) => Gcra::token_bucket(quota, burst / unit)?.into(),
                 None => Gcra::new(quota)?.into(),
             },
         })
@@ -48,8 +59,8 @@ impl AlgorithmSpec {
         }
         Self {
             algorithm,
-            cells: self.cells,
             burst: None,
+            ..self
         }
     }
 

@@ -146,6 +146,7 @@ impl Plan {
                         algorithm: AlgorithmName::of(view.algorithm),
                         cells: view.cells,
                         burst: view.burst,
+                        has_cost: view.cost.is_some(),
                     },
                     key: view
                         .key

@@ -49,6 +49,17 @@ fn input(requests: &[Request]) -> String {
     lines.collect()
 }
 
+/// In 366 days, 2 permits are refilled for each permit of the limit. So a burst of 1000 is supported from the limit 500 on.
+#[test]
+fn the_lowest_supported_limit_is_found() {
+    let log = file(text(&lines(5, 1)));
+    let path = log.path().to_str().unwrap();
+    let rule = "600/183d by all algorithm gcra burst 1000";
+    let object = json(&run(["replay", "--json", "--rule", rule, path]));
+    let limits = &object["what_if"][0]["limits"];
+    assert_eq!(limits[0], 500, "{limits}");
+}
+
 #[test]
 fn rules_of_arguments_and_files_are_one_decision() {
     let requests = requests(2_000, 41, SECOND);
@@ -309,5 +320,27 @@ fn invalid_windows_and_shares_are_errors() {
         let output = run(args.chain([log.path().as_os_str().to_owned()]));
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(message), "{}", stderr(&output));
+    }
+}
+
+/// A limit in bytes may have a unit, and may be too large to count each byte.
+#[test]
+fn a_limit_in_bytes_may_have_a_unit() {
+    let log: String = [40_000_000, 400_000_000, 70_000_000, 60_000_000_000_u64]
+        .iter()
+        .enumerate()
+        .map(|(at, bytes)| {
+            line("a", START + i64::from(at == 3)).replace(" 200 17 ", &format!(" 200 {bytes} ")) + "\n"
+        })
+        .collect();
+    let log = file(log);
+    let path = log.path().to_str().unwrap();
+    for (rule, denied) in [
+        ("4Gbit/s cost size", 2),
+        ("4Gbit/s cost size algorithm gcra", 2),
+        ("400Gbit/s cost size", 1),
+    ] {
+        let object = json(&run(["replay", "--json", "--rule", rule, path]));
+        assert_eq!(object["denied"], denied, "{rule}");
     }
 }

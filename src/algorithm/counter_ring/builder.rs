@@ -155,7 +155,7 @@ impl CounterRingBuilder {
             Some(repr) => repr,
             None => Repr::Wide(wide(&quotas, width, horizon, &windows)?),
         };
-        Ok(CounterRing { window, repr })
+        Ok(CounterRing::of_repr(window, repr))
     }
 }
 

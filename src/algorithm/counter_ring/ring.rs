@@ -80,8 +80,10 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 #[doc(alias = "sliding window")]
 pub struct CounterRing {
-    pub(super) window: Duration,
-    pub(super) repr: Repr,
+    window: Duration,
+    repr: Repr,
+    /// The highest limit that [`with_limit`](Reclaim::with_limit) accepts: the limit, or 0 with several windows.
+    highest: u64,
 }
 
 /// The two representations of a ring. Their words differ, and their decisions are the same.
@@ -113,6 +115,19 @@ impl CounterRing {
     /// The maximum number of cells per window.
     pub const MAX_CELLS: u64 = 4096;
 
+    pub(super) fn of_repr(window: Duration, repr: Repr) -> Self {
+        let highest = match &repr {
+            Repr::Packed(packed) => packed.cell_window().limit(),
+            Repr::Wide(wide) if wide.cell_windows().count() > 1 => 0,
+            Repr::Wide(wide) => wide.cell_window().limit(),
+        };
+        Self {
+            window,
+            repr,
+            highest,
+        }
+    }
+
     /// Returns the width of a cell. With several windows, it is the width of a tick, of which the cells of each window are
     /// multiples.
     #[must_use]
@@ -138,21 +153,21 @@ impl CounterRing {
             Repr::Packed(packed) => Repr::Packed(packed.with_limit(limits[0])),
             Repr::Wide(wide) => Repr::Wide(wide.with_limit(limits)),
         };
-        Ok(Self {
-            window: self.window,
-            repr,
-        })
+        Ok(Self::of_repr(self.window, repr))
     }
 
-    /// Lowers the limit of the first window to `limit`, which is at least 1. A limit that is not lower changes nothing.
+    /// The limit, or 0 with several windows.
     #[cfg(feature = "rules")]
-    pub(crate) fn lower(&mut self, limit: u64) {
-        if limit < either!(self, repr => repr.cell_window()).limit() {
-            match &mut self.repr {
-                Repr::Packed(packed) => packed.lower(limit),
-                Repr::Wide(wide) => wide.lower(limit),
-            }
-        }
+    #[inline(always)]
+    pub(crate) const fn limit(&self) -> u64 {
+        self.highest
+    }
+
+    /// Returns the error of a limit that is not valid for a lower limit.
+    #[cold]
+    #[inline(never)]
+    fn reject_limit(&self, limit: u64) -> Result<(), ConfigError> {
+        self.with_limits(&[limit]).map(|_| ())
     }
 
     /// The limit of each window.
@@ -264,6 +279,7 @@ impl Algorithm for CounterRing {
         earliest(self, words, now, permits, at_once)
     }
 
+    #[inline(always)]
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         either!(self, repr => repr.remaining(words, now))
     }
@@ -333,5 +349,26 @@ impl Reclaim for CounterRing {
     /// The cells do not change, so the counts keep their meaning. The shares of an even ring are those of the lower limit.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         self.with_limits(&[limit])
+    }
+
+    #[inline(always)]
+    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
+        if (1..=self.highest).contains(&limit) {
+            Ok(())
+        } else {
+            self.reject_limit(limit)
+        }
+    }
+
+    #[inline(always)]
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        if permits == 0 {
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
+        }
+        either!(self, repr => {
+            let tick = repr.cells().tick(now);
+            repr.attempt_with_limit(limit, words, tick, permits)
+                .map(|charged| Receipt::new(repr.cells().stamp(now, tick, charged), permits, charged))
+        })
     }
 }

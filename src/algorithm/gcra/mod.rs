@@ -72,7 +72,7 @@ use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::Nanos;
+use crate::time::{Divider, Nanos};
 
 mod reclaim;
 mod state;
@@ -109,9 +109,13 @@ use state::{State, Word};
 #[doc(alias = "token bucket")]
 pub struct Gcra {
     quota: Quota,
+    /// L, the limit of the quota, as a divisor.
+    limit: Divider,
     burst: u64,
     /// T, the time per permit, in units.
     permit: u64,
+    /// b·T, the longest time by which an admission may leave the word ahead of the clock, in units.
+    tolerance: u64,
     /// The longest time by which an admission leaves the word ahead of its stamp, in units. It covers this policy and all
     /// others that use the same words. It is two windows, or four, or eight and so on, so that most policies that
     /// [follow](Self::can_follow) each other have the same.
@@ -132,6 +136,14 @@ const LONGEST_WINDOW: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
 
 /// The latest time that a word can hold, in units.
 const MAX_TIME: u64 = (1 << (FIRST_WORD_BITS - Word::FLAGS)) - 1;
+
+/// [`LAST_TIME`], behind a call. So the compiler makes a branch to it, which is always predicted. A conditional move would delay
+/// each decision, since its exchange waits for the time.
+#[cold]
+#[inline(never)]
+fn last_time() -> u64 {
+    LAST_TIME
+}
 
 impl Gcra {
     /// Creates a bucket whose burst is the quota's limit, refilled at the quota's rate.
@@ -179,8 +191,10 @@ impl Gcra {
         let ahead = windows.next_power_of_two() * window * UNITS;
         Ok(Self {
             quota,
+            limit: Divider::new(limit),
             burst,
             permit,
+            tolerance: burst * permit,
             ahead,
         })
     }
@@ -203,7 +217,7 @@ impl Gcra {
     pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
         let same_window = self.quota.window() == before.quota.window();
         // The time per permit is rounded up to a unit, so the tolerance may grow by one unit per permit.
-        let narrower = self.tolerance() <= before.tolerance() + self.burst;
+        let narrower = self.tolerance <= before.tolerance + self.burst;
         same_window && self.ahead <= before.ahead && (self.permit <= fastest.permit || narrower)
     }
 
@@ -228,8 +242,10 @@ impl Gcra {
     /// This bucket with as large a burst as the longest window allows, to charge permits that were spent elsewhere.
     #[cfg(feature = "rules")]
     pub(crate) fn bottomless(&self) -> Self {
+        let burst = self.burst.max(LONGEST_WINDOW / self.permit);
         Self {
-            burst: self.burst.max(LONGEST_WINDOW / self.permit),
+            burst,
+            tolerance: burst * self.permit,
             ..self.clone()
         }
     }
@@ -237,7 +253,11 @@ impl Gcra {
     /// Converts an instant to units. The clock's origin is 1 ns.
     #[inline]
     fn units(now: Nanos) -> u64 {
-        (now.get().min(END_NANOS) + 1) * UNITS
+        if now.get() < END_NANOS {
+            (now.get() + 1) * UNITS
+        } else {
+            last_time()
+        }
     }
 
     /// Converts units to an instant, rounded up.
@@ -250,8 +270,10 @@ impl Gcra {
     fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt<u64> {
         let state = State(words);
         let seen = state.observe();
-        let after = self.later_by(seen.time_from(now), permits);
-        if after - now > self.tolerance() {
+        let Some(after) = self.later_by(seen.time_from(now), permits) else {
+            return Attempt::Denied;
+        };
+        if after - now > self.tolerance {
             Attempt::Denied
         } else if state.replace(seen, seen.charged(after)) {
             Attempt::Admitted(seen.time())
@@ -263,18 +285,12 @@ impl Gcra {
     /// The time after a charge of `permits` at `now` to a word with the time `seen`.
     #[inline]
     fn after(&self, seen: u64, now: u64, permits: u64) -> u64 {
-        self.later_by(seen.max(now), permits)
+        self.later_by(seen.max(now), permits).unwrap_or(u64::MAX)
     }
 
     #[inline]
-    const fn later_by(&self, from: u64, permits: u64) -> u64 {
-        from.saturating_add(permits.saturating_mul(self.permit))
-    }
-
-    /// b·T, the longest time by which an admission may leave the word ahead of the clock.
-    #[inline]
-    const fn tolerance(&self) -> u64 {
-        self.burst * self.permit
+    fn later_by(&self, from: u64, permits: u64) -> Option<u64> {
+        from.checked_add(permits.checked_mul(self.permit)?)
     }
 }
 
@@ -310,7 +326,7 @@ impl Algorithm for Gcra {
             return (permits == 0).then_some(now);
         }
         let after = self.after(State(words).observe().time(), Self::units(now), permits);
-        let ready = after.saturating_sub(self.tolerance());
+        let ready = after.saturating_sub(self.tolerance);
         (ready <= LAST_TIME).then(|| now.max(Self::instant(ready)))
     }
 
@@ -324,7 +340,7 @@ impl Algorithm for Gcra {
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         let now = Self::units(now);
         let ahead = State(words).observe().time().saturating_sub(now);
-        self.tolerance().saturating_sub(ahead) / self.permit
+        self.tolerance.saturating_sub(ahead) / self.permit
     }
 
     /// Succeeds only if the charge is the last write of the word. Then the word gets the time that a charge of fewer permits

@@ -5,22 +5,80 @@ use super::{Gcra, LAST_TIME, MAX_TIME, UNITS};
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::traits::{Algorithm, Reclaim, lowered_limit};
 use crate::error::ConfigError;
-use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::Nanos;
+use crate::time::{Divider, Nanos};
 
 impl Gcra {
+    #[cfg(feature = "rules")]
+    #[inline(always)]
+    pub(crate) const fn limit(&self) -> u64 {
+        self.quota.limit()
+    }
+
     /// The first instant, in units, that is after the time of the word and of every word that a refund has replaced.
     const fn passes_at(&self, word: Word) -> u64 {
         let replaced = if word.is_lowered() { self.ahead } else { 0 };
         word.time() + replaced + 1
     }
+
+    /// This bucket with a valid lower limit, except for the divisor. A decision makes it for one request.
+    #[inline(always)]
+    fn lowered(&self, limit: u64) -> Self {
+        let quota = self.quota.with_limit(limit);
+        let window = quota.window_nanos() * UNITS;
+        let permit = window.div_ceil(limit);
+        let burst = self.share_of_burst(limit);
+        // Suppose that the last of the admissions in a window is by the lower limit. All others take less than W and this burst
+        // without one permit. They are at most one fewer than the bound if this time is at most T per permit.
+        let others = self.bound() * self.permit - window;
+        // Without the comparison there would be a second division.
+        let burst = if (burst - 1) * permit > others {
+            others / permit + 1
+        } else {
+            burst
+        };
+        Self {
+            quota,
+            burst,
+            permit,
+            tolerance: burst * permit,
+            limit: self.limit,
+            ahead: self.ahead,
+        }
+    }
+
+    /// ⌊b·`limit`/L⌋, but not below one permit.
+    #[inline(always)]
+    fn share_of_burst(&self, limit: u64) -> u64 {
+        if self.burst == self.quota.limit() {
+            return limit;
+        }
+        let product = u128::from(self.burst) * u128::from(limit);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the product is below 2^63, or the share is at most the burst"
+        )]
+        let share = if product >> 63 == 0 {
+            self.limit.quotient(product as u64)
+        } else {
+            (product / u128::from(self.limit.divisor())) as u64
+        };
+        share.max(1)
+    }
+}
+
+impl Gcra {
+    /// Whether the time per permit, which is rounded up, lowers the rate by more than one percent.
+    pub(crate) const fn rounds_coarsely(&self) -> bool {
+        let window = self.quota.window_nanos() * UNITS;
+        (self.permit * self.quota.limit() - window) * 100 > window
+    }
 }
 
 impl Reclaim for Gcra {
     fn span(&self) -> Duration {
-        Duration::from_nanos(self.tolerance().div_ceil(UNITS))
+        Duration::from_nanos(self.tolerance.div_ceil(UNITS))
     }
 
     fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
@@ -37,8 +95,8 @@ impl Reclaim for Gcra {
             .map(|before| Receipt::new(now, permits, before).with_permit_time(self.permit))
     }
 
-    /// A state is idle as soon as its bucket is full. After a refund it is idle later, by the [`span`](Reclaim::span) or by the
-    /// window if that is longer. Until then, a word that a refund has replaced may be above `now`.
+    /// A state is idle as soon as its bucket is full. After a refund it is idle later, by two windows, or for a longer burst by
+    /// four, eight and so on. Until then, a word that a refund has replaced may be above `now`.
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
         first == 0 || self.passes_at(Word(first)) <= Self::units(now)
     }
@@ -71,21 +129,20 @@ impl Reclaim for Gcra {
     /// The time per permit is rounded up, so a burst in proportion could take longer than the burst of this bucket. Then
     /// the burst is lowered by one permit for each 2·W/L permits (W in nanoseconds), rounded up.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        let current = self.quota.limit();
-        lowered_limit(limit, current)?;
-        let quota = Quota::new(limit, self.quota.window())?;
-        let window = quota.window_nanos() * UNITS;
-        let permit = window.div_ceil(limit);
-        #[expect(clippy::cast_possible_truncation, reason = "at most the burst")]
-        let burst = (u128::from(self.burst) * u128::from(limit) / u128::from(current)) as u64;
-        // Suppose that the last of the admissions in a window is by the lower limit. All others take less than W and this burst
-        // without one permit. They are at most one fewer than the bound if this time is at most T per permit.
-        let others = (self.bound() * self.permit - window) / permit;
+        self.validate_limit(limit)?;
         Ok(Self {
-            quota,
-            burst: burst.min(others + 1).max(1),
-            permit,
-            ahead: self.ahead,
+            limit: Divider::new(limit),
+            ..self.lowered(limit)
         })
+    }
+
+    #[inline(always)]
+    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
+        lowered_limit(limit, self.quota.limit())
+    }
+
+    #[inline(always)]
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        self.lowered(limit).attempt(words, now, permits)
     }
 }

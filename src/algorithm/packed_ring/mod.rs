@@ -82,12 +82,6 @@ impl PackedRing {
         }
     }
 
-    /// Lowers the limit.
-    #[cfg(feature = "rules")]
-    pub(super) fn lower(&mut self, limit: u64) {
-        self.cell_window = self.cell_window.with_limit(limit);
-    }
-
     pub(super) const fn cell_window(&self) -> &CellWindow {
         &self.cell_window
     }
@@ -137,10 +131,22 @@ impl PackedRing {
     /// Decides once. `Admitted` has the tick that is charged. `Retry`: another thread changed the word.
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        self.attempt_by(|word| self.capacity(word), words, tick, permits)
+    }
+
+    /// Decides once, by the capacity that `capacity` returns for the word at the tick.
+    #[inline(always)]
+    fn attempt_by<W: Words>(
+        &self,
+        capacity: impl Fn(PackedWord<'_>) -> u64,
+        words: W,
+        tick: u64,
+        permits: u64,
+    ) -> Attempt<u64> {
         let state = self.state(words);
         let seen = state.observe();
         let word = Self::advanced_to(seen, tick);
-        if permits > self.capacity(word) {
+        if permits > capacity(word) {
             Attempt::Denied
         } else if state.replace(seen, word.plus(permits)) {
             Attempt::Admitted(word.tick())
@@ -153,6 +159,23 @@ impl PackedRing {
     #[inline(always)]
     pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         self.attempt(words, tick, permits)
+    }
+
+    /// Calls [`attempt_or_enter`](Self::attempt_or_enter) with a lower limit.
+    #[inline(always)]
+    pub(super) fn attempt_with_limit<W: Words>(
+        &self,
+        limit: u64,
+        words: W,
+        tick: u64,
+        permits: u64,
+    ) -> Attempt<u64> {
+        let capacity = |word: PackedWord<'_>| {
+            let newest = || word.newest();
+            self.cell_window
+                .capacity_below(limit, word.window(), word.tick(), newest)
+        };
+        self.attempt_by(capacity, words, tick, permits)
     }
 
     pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {

@@ -103,6 +103,12 @@ impl TimestampRing {
         })
     }
 
+    #[cfg(feature = "rules")]
+    #[inline(always)]
+    pub(crate) const fn limit(&self) -> u64 {
+        self.quota.limit()
+    }
+
     /// The smallest of 1, 2, 5, 10, 20, … that is at least `least`. In such units, most windows and the readings of coarse
     /// clocks are whole numbers.
     fn unit(least: u64) -> u64 {
@@ -162,16 +168,22 @@ impl TimestampRing {
         }
     }
 
-    /// The latest time in the next `permits` slots, and in the slots that a lower limit leaves unused. The request is admitted
+    /// The latest time in the next `permits` slots, and in the `unused_slots` after them that a lower limit leaves unused. The request is admitted
     /// if it is at least one window old. `None`: start over.
     #[inline]
-    fn latest<W: Words>(&self, state: State<W>, head: HeadWord, permits: u64) -> Option<u64> {
+    fn latest<W: Words>(
+        &self,
+        unused_slots: u64,
+        state: State<W>,
+        head: HeadWord,
+        permits: u64,
+    ) -> Option<u64> {
         let time_in = |offset| {
             let position = self.layout.after(head.position(), offset);
             state.filled(head, position).map(SlotWord::time)
         };
         // No claim records a time before that of an earlier claim, so the last of the unused slots has the latest time.
-        let mut latest = match self.unused_slots {
+        let mut latest = match unused_slots {
             0 => 0,
             unused => time_in(permits + unused - 1)?,
         };
@@ -213,20 +225,21 @@ impl TimestampRing {
     /// Repeats the attempt until it decides.
     #[inline(never)]
     fn take<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<u64> {
-        until_decided(|| self.attempt_many(words, now, permits))
+        until_decided(|| self.attempt_many(self.quota.limit(), words, now, permits))
     }
 
-    /// Decides once, about any number of permits. `Retry`: another thread changed the head, or the claim of a slot was not stored
-    /// and this call has filled the slot.
+    /// Decides once, about any number of permits, with the limit `limit`, which is at most the number of slots. `Retry`: another
+    /// thread changed the head, or the claim of a slot was not stored and this call has filled the slot.
     #[inline(never)]
-    fn attempt_many<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
-        if permits > self.quota.limit() {
+    fn attempt_many<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
+        if permits > limit {
             return Attempt::Denied;
         }
+        let unused_slots = self.layout.slots() - limit;
         let state = self.state(words);
         let head = state.head();
         let decided_at = self.decision_time(now, head);
-        let Some(latest) = self.latest(state, head, permits) else {
+        let Some(latest) = self.latest(unused_slots, state, head, permits) else {
             return Attempt::Retry;
         };
         let young = latest + self.window > decided_at;

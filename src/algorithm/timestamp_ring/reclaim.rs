@@ -4,7 +4,6 @@ use super::TimestampRing;
 use crate::algorithm::attempt::{Attempt, opaque_copy};
 use crate::algorithm::traits::{Reclaim, lowered_limit};
 use crate::error::ConfigError;
-use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
@@ -21,7 +20,7 @@ impl Reclaim for TimestampRing {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         let attempt = match self.attempt_one(words, now, permits) {
-            Attempt::Retry => self.attempt_many(opaque_copy(words), now, permits),
+            Attempt::Retry => self.attempt_many(self.quota.limit(), opaque_copy(words), now, permits),
             decided => decided,
         };
         attempt.map(|claimed| self.receipt(now, permits, claimed))
@@ -55,11 +54,25 @@ impl Reclaim for TimestampRing {
 
     /// The ring keeps its slots. A decision about one permit then reads two slots instead of one.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        lowered_limit(limit, self.quota.limit())?;
+        self.validate_limit(limit)?;
         Ok(Self {
-            quota: Quota::new(limit, self.quota.window())?,
+            quota: self.quota.with_limit(limit),
             unused_slots: self.layout.slots() - limit,
             ..self.clone()
         })
+    }
+
+    #[inline(always)]
+    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
+        lowered_limit(limit, self.quota.limit())
+    }
+
+    #[inline(always)]
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        if permits == 0 {
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
+        }
+        self.attempt_many(limit, opaque_copy(words), now, permits)
+            .map(|claimed| self.receipt(now, permits, claimed))
     }
 }

@@ -65,12 +65,6 @@ impl WideRing {
         }
     }
 
-    /// Lowers the limit of the first window.
-    #[cfg(feature = "rules")]
-    pub(super) fn lower(&mut self, limit: u64) {
-        self.first.cell_window = self.first.cell_window.with_limit(limit);
-    }
-
     /// The longest time for which any window sums a cell, in ticks.
     pub(super) fn longest(&self) -> u64 {
         let ticks = |window: &Window| window.cell_window.summed() * window.ticks.divisor();
@@ -139,12 +133,7 @@ impl WideRing {
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         if self.plain {
-            self.attempt_where(
-                words,
-                tick,
-                |state, seen| permits <= Self::left(state, &self.first, seen),
-                permits,
-            )
+            self.attempt_by(true, &self.first.cell_window, words, tick, permits)
         } else {
             self.attempt_all(opaque_copy(words), tick, permits)
         }
@@ -153,20 +142,66 @@ impl WideRing {
     /// Decides once, by the shares and all windows.
     #[inline(never)]
     fn attempt_all<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        self.attempt_where(
-            words,
-            tick,
-            |state, seen| self.fits(state, seen, permits),
-            permits,
-        )
+        self.attempt_by(false, &self.first.cell_window, words, tick, permits)
     }
 
+    /// Calls [`attempt_or_enter`](Self::attempt_or_enter) with a lower limit for the first window.
     #[inline(always)]
-    fn attempt_where<W: Words>(
+    pub(super) fn attempt_with_limit<W: Words>(
         &self,
+        limit: u64,
         words: W,
         tick: u64,
-        fits: impl FnOnce(State<W>, TotalWord) -> bool,
+        permits: u64,
+    ) -> Attempt<u64> {
+        match self.attempt_lower(limit, words, tick, permits) {
+            Attempt::Retry => self.enter_and_attempt_lower(limit, opaque_copy(words), tick, permits),
+            decided => decided,
+        }
+    }
+
+    /// Calls [`enter_and_attempt`](Self::enter_and_attempt) with a lower limit for the first window.
+    #[cold]
+    #[inline(never)]
+    fn enter_and_attempt_lower<W: Words>(
+        &self,
+        limit: u64,
+        words: W,
+        tick: u64,
+        permits: u64,
+    ) -> Attempt<u64> {
+        let state = self.state(words);
+        self.enter_cell(state, state.control(), tick);
+        self.attempt_lower(limit, words, tick, permits)
+    }
+
+    /// Calls [`attempt`](Self::attempt) with a lower limit for the first window.
+    #[inline(always)]
+    fn attempt_lower<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        if self.plain {
+            let first = self.first.cell_window.with_limit(limit);
+            self.attempt_by(true, &first, words, tick, permits)
+        } else {
+            self.attempt_all_lower(limit, opaque_copy(words), tick, permits)
+        }
+    }
+
+    /// Calls [`attempt_all`](Self::attempt_all) with a lower limit for the first window.
+    #[inline(never)]
+    fn attempt_all_lower<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        let first = self.first.cell_window.with_limit(limit);
+        self.attempt_by(false, &first, words, tick, permits)
+    }
+
+    /// Decides once, with the limit and the shares of `first` for the first window. If `plain`, there is no other window, and
+    /// no shares.
+    #[inline(always)]
+    fn attempt_by<W: Words>(
+        &self,
+        plain: bool,
+        first: &CellWindow,
+        words: W,
+        tick: u64,
         permits: u64,
     ) -> Attempt<u64> {
         let state = self.state(words);
@@ -174,7 +209,12 @@ impl WideRing {
         if seen.entering() || seen.tick() < tick {
             return Attempt::Retry;
         }
-        if fits(state, seen) {
+        let capacity = if plain {
+            first.limit().saturating_sub(Self::sum(state, &self.first, seen))
+        } else {
+            self.least_capacity(first, state, seen)
+        };
+        if permits <= capacity {
             if state.exchange_control(seen, seen.plus(permits)) {
                 return Attempt::Admitted(seen.tick());
             }
@@ -186,63 +226,55 @@ impl WideRing {
         Attempt::Retry
     }
 
-    /// Whether every window has the capacity for `permits` at an open control word. The result is valid only if the control
-    /// word is unchanged afterwards.
+    /// The least capacity of all windows at an open control word, with the limit and the shares of `first` for the first one.
+    /// The result is valid only if the control word is unchanged afterwards.
     #[inline(always)]
-    fn fits<W: Words>(&self, state: State<W>, seen: TotalWord, permits: u64) -> bool {
-        permits <= self.least_capacity(state, seen)
-    }
-
-    /// The least capacity of all windows at an open control word. The result is valid only if the control word is unchanged
-    /// afterwards.
-    #[inline(always)]
-    fn least_capacity<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
+    fn least_capacity<W: Words>(&self, first: &CellWindow, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
-        let first = match self.first.cell_window.shares() {
-            None => Self::left(state, &self.first, seen),
-            Some(_) => Self::left(state, &self.first, seen).min(self.share_left(state, seen)),
-        };
-        let rest = self.rest.iter().map(|window| Self::left(state, window, seen));
+        let sum = Self::sum(state, &self.first, seen);
+        let cell = self.first.cell(seen.tick());
+        let newest = || seen.since(state.total(self.first.slot(cell)));
+        let first = first.capacity(sum, cell, newest);
+        let rest = self.rest.iter().map(|window| {
+            let limit = window.cell_window.limit();
+            limit.saturating_sub(Self::sum(state, window, seen))
+        });
         rest.fold(first, u64::min)
     }
 
-    /// The permits that a window's limit leaves.
+    /// The permits that a window counts.
     #[inline]
-    fn left<W: Words>(state: State<W>, window: &Window, seen: TotalWord) -> u64 {
-        let sum = seen.since(state.total(window.base));
-        window.cell_window.limit().saturating_sub(sum)
-    }
-
-    /// The permits that the share of the current cell leaves, in the first window.
-    #[inline]
-    fn share_left<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
-        let cell = self.first.cell(seen.tick());
-        let newest = || seen.since(state.total(self.first.slot(cell)));
-        self.first.cell_window.capacity(0, cell, newest)
+    fn sum<W: Words>(state: State<W>, window: &Window, seen: TotalWord) -> u64 {
+        seen.since(state.total(window.base))
     }
 
     /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.
     #[cold]
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         if seen.entering() {
-            self.finish(state, seen);
+            // The cell that was entered before is not known.
+            self.finish(state, seen, seen.tick());
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
             if state.exchange_control(seen, entering) {
-                self.finish(state, entering);
+                self.finish(state, entering, seen.tick());
             }
         }
     }
 
     /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do this, any number of
     /// times. After the cell has been opened, it changes nothing.
-    fn finish<W: Words>(&self, state: State<W>, entering: TotalWord) {
+    ///
+    /// No cell after `newest` was entered before this one. So the slots of later cells need not be read, and a state that was
+    /// idle or fresh is entered without a read of its slots.
+    fn finish<W: Words>(&self, state: State<W>, entering: TotalWord, newest: u64) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let total = entering.at(cell);
             // The base is published first. The slot replaces that of the oldest cell, whose total the base holds. So a
             // thread that finds the old slot replaced finds the base published.
-            let base = Self::first_entered(state, window, window.oldest(cell)..cell).unwrap_or(total);
+            let end = cell.min(window.cell(newest) + 1);
+            let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
             state.publish(window.base, base.at(cell));
             state.publish(window.slot(cell), total);
         }
@@ -305,7 +337,7 @@ impl WideRing {
             let seen = state.control();
             if seen.entering() {
                 // The bases must be of the current cell before a refund raises them.
-                self.finish(state, seen);
+                self.finish(state, seen, seen.tick());
             } else if seen.tick() != charged {
                 return self.refund_older(state, seen.tick(), charged, permits);
             } else {

@@ -4,6 +4,7 @@ use super::WideRing;
 use super::state::State;
 use super::window::Window;
 use super::word::TotalWord;
+use crate::algorithm::attempt::opaque_copy;
 use crate::sync::Words;
 use crate::time::Nanos;
 
@@ -26,18 +27,18 @@ impl WideRing {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(in crate::algorithm) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         let state = self.state(words);
         let seen = state.control();
         if !seen.entering() && seen.tick() == self.cells.tick(now) {
             // The cell is open, so its bases are published, as for a decision.
-            let capacity = self.least_capacity(state, seen);
+            let capacity = self.least_capacity(&self.first.cell_window, state, seen);
             if state.control() == seen {
                 return capacity;
             }
         }
-        self.remaining_in_any_cell(words, now)
+        self.remaining_in_any_cell(opaque_copy(words), now)
     }
 
     #[cold]

@@ -21,26 +21,30 @@ pub(in crate::algorithm) struct TotalWord {
 /// The field widths of a [`TotalWord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::algorithm) struct TotalLayout {
-    /// b, the bits of the running total.
-    total_bits: u32,
+    /// b + 1, the bits of the total and of the flag. The tick begins there.
+    tick_at: u32,
+    /// The mask of the total, as it is in the word.
+    total_mask: u64,
 }
 
 impl TotalLayout {
     /// A layout for window sums of up to `limit`, and as much again for debt.
     pub(in crate::algorithm) const fn new(limit: u64) -> Self {
+        let total_bits = u64::BITS - limit.leading_zeros() + 1;
         Self {
-            total_bits: u64::BITS - limit.leading_zeros() + 1,
+            tick_at: total_bits + 1,
+            total_mask: ((1 << total_bits) - 1) << 1,
         }
     }
 
     /// The last tick that a word can hold.
     pub(in crate::algorithm) const fn last_tick(self) -> u64 {
-        u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.total_bits + 1)
+        u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.tick_at)
     }
 
     /// The largest window sum that a difference of totals can represent.
     pub(in crate::algorithm) const fn largest_sum(self) -> u64 {
-        (1 << self.total_bits) - 1
+        self.total_mask >> 1
     }
 
     #[inline]
@@ -59,7 +63,7 @@ impl TotalWord {
 
     #[inline]
     pub(in crate::algorithm) const fn tick(self) -> u64 {
-        self.raw >> (self.layout.total_bits + 1)
+        self.raw >> self.layout.tick_at
     }
 
     #[inline]
@@ -70,31 +74,33 @@ impl TotalWord {
     /// The permits that were admitted between `base` and this word.
     #[inline]
     pub(in crate::algorithm) const fn since(self, base: Self) -> u64 {
-        // The difference modulo 2^b is exact, since a window sum stays below 2^b.
-        (self.raw >> 1).wrapping_sub(base.raw >> 1) & self.layout.largest_sum()
+        // The difference modulo 2^b is exact, since a window sum stays below 2^b. A base or a slot has no flag, so nothing is
+        // borrowed from the total.
+        (self.raw.wrapping_sub(base.raw) & self.layout.total_mask) >> 1
     }
 
     /// `{ tick: t, total: c }` → `{ tick: t, total: c + permits }`, modulo 2^b.
     #[inline]
     pub(in crate::algorithm) const fn plus(self, permits: u64) -> Self {
-        self.with_total((self.raw >> 1).wrapping_add(permits))
+        self.with_total(self.raw.wrapping_add(permits << 1))
     }
 
     /// `{ tick: t, total: c }` → `{ tick: t, total: c − permits }`, modulo 2^b.
     pub(in crate::algorithm) const fn minus(self, permits: u64) -> Self {
-        self.with_total((self.raw >> 1).wrapping_sub(permits))
+        self.with_total(self.raw.wrapping_sub(permits << 1))
     }
 
-    const fn with_total(self, total: u64) -> Self {
-        let total_mask = self.layout.largest_sum() << 1;
+    /// This word with the total of the word `other`.
+    const fn with_total(self, other: u64) -> Self {
+        let total_mask = self.layout.total_mask;
         self.layout
-            .decode((self.raw & !total_mask) | ((total << 1) & total_mask))
+            .decode((self.raw & !total_mask) | (other & total_mask))
     }
 
     /// `{ t, c, _ }` → `{ tick, c, open }`.
     pub(in crate::algorithm) const fn at(self, tick: u64) -> Self {
-        let total = self.raw & (self.layout.largest_sum() << 1);
-        self.layout.decode((tick << (self.layout.total_bits + 1)) | total)
+        let total = self.raw & self.layout.total_mask;
+        self.layout.decode((tick << self.layout.tick_at) | total)
     }
 
     /// `{ t, c, open }` → `{ tick, c, entering }`.

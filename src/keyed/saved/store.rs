@@ -148,13 +148,14 @@ impl Store {
         self.table.begin_alone_after(now);
         let charger = Charger::new(algorithm, now, elapsed);
         let catch_all = Shared::new(self.catch_all.get());
+        let mut page = 0;
         let last = loop {
             let (key, state) = from.take_key()?;
             if key == Entry::VACANT {
                 break state;
             }
             let key = Self::fingerprint(key);
-            if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state) {
+            if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state, &mut page) {
                 // The table is smaller than it was, or was filled in another order.
                 let end = charger.charge_catch_all(catch_all, state);
                 self.table.region(key).mark_overflow(key, now, end);
@@ -178,14 +179,21 @@ impl Store {
         Ok(())
     }
 
-    /// Charges a key in an entry of its own. Returns false if it gets none.
+    /// Charges a key in an entry of its own. Returns false if it gets none. `page` is the last page of the table that was
+    /// written to.
     #[inline]
-    fn charge_key<A: Reclaim>(&self, charger: &Charger<'_, A>, key: u64, state: SavedState) -> bool {
-        let entry = self.table.enter_alone(key).or_else(|| {
+    fn charge_key<A: Reclaim>(
+        &self,
+        charger: &Charger<'_, A>,
+        key: u64,
+        state: SavedState,
+        page: &mut usize,
+    ) -> bool {
+        let entry = self.table.enter_alone(key, page).or_else(|| {
             let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
             match insertion.find_or_insert(false) {
-                InsertOutcome::Entered { entry, .. } | InsertOutcome::Occupied(entry, _) => Some(entry),
-                InsertOutcome::Full(_) | InsertOutcome::Barred { .. } => None,
+                InsertOutcome::Entered { entry, .. } | InsertOutcome::Occupied(entry) => Some(entry),
+                InsertOutcome::NoEntry(_) => None,
             }
         });
         let words = entry.and_then(|entry| AloneWords::new(entry, key));

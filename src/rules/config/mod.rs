@@ -29,7 +29,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// Reads rules from a file. The extension of the file determines the [format](FileFormat).
     ///
     /// A rule needs a `name`, and either `quota` or `quotas` (written as for [`Quota`](crate::Quota)). All other fields are
-    /// optional, and fields that are not in this example are errors.
+    /// optional, and fields that are not in this example are errors. A quota of bytes may have a unit, such as `50MiB/s`.
     ///
     /// ```toml
     /// [[rules]]

@@ -73,10 +73,10 @@ impl<R: ?Sized> RuleStates<R> {
             if extracted.enforced && !extracted.denied {
                 let decision = state.decide(&extracted, now);
                 let shard = ShardId::current();
-                if decision.overflow {
+                if decision.is_overflow() {
                     state.count(shard, RuleEvent::Overflowed);
                 }
-                if !decision.admitted {
+                if !decision.is_admitted() {
                     return Err(self.deny_one(shard, request, decision.at));
                 }
                 state.count(shard, RuleEvent::Admitted(extracted.permits));
@@ -183,10 +183,10 @@ impl<R: ?Sized> RuleStates<R> {
             };
             match charge {
                 Ok(Charged { receipt, overflow }) => {
+                    charged.push(ChargedStep { evaluation, receipt });
                     if overflow {
                         state.count(shard, RuleEvent::Overflowed);
                     }
-                    charged.push(ChargedStep { evaluation, receipt });
                 }
                 Err(overflow) => {
                     if overflow {

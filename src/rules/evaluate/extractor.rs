@@ -47,7 +47,7 @@ impl Extracted {
 /// The functions and lists of a rule that a request is read by.
 #[derive(Debug)]
 pub(crate) struct Extractor<R: ?Sized> {
-    /// Whether only the key is read from a request.
+    /// Whether only the key and a lower limit are read from a request.
     is_plain: bool,
     key: Option<Key<R>>,
     cost: Option<Cost<R>>,
@@ -87,7 +87,6 @@ impl<R: ?Sized> Extractor<R> {
             is_plain: rule.when.is_none()
                 && rule.cost.is_none()
                 && rule.tiers.is_empty()
-                && rule.limit_by.is_none()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
                 && enforced == KeyFraction::ALL,
@@ -134,13 +133,15 @@ impl<R: ?Sized> Extractor<R> {
                 None => Some(NO_KEY),
             };
             if let Some(key) = key {
-                return Some(Extracted::plain(key));
+                let mut extracted = Extracted::plain(key);
+                self.lower(&mut extracted, request);
+                return Some(extracted);
             }
         }
         self.extract_all(request, seeds, hash)
     }
 
-    /// Reads the request for a rule with a condition, cost, tiers, limits, lists or a percentage, or a request without a key.
+    /// Reads the request for a rule with a condition, cost, tiers, lists or a percentage, or a request without a key.
     #[inline(never)]
     fn extract_all(
         &self,
@@ -184,16 +185,19 @@ impl<R: ?Sized> Extractor<R> {
             let tier = name.and_then(|name| self.tiers.number(name)).unwrap_or(0);
             extracted.limit = RequestLimit::of_tier(tier);
         }
-        if let Some(limit_by) = &self.limit_by
-            && let Some(limit) = (limit_by.0)(request)
-        {
-            self.lower(&mut extracted, limit);
-        }
+        self.lower(&mut extracted, request);
         Some(extracted)
     }
 
-    /// Lowers the limit of the request to `limit`.
-    fn lower(&self, extracted: &mut Extracted, limit: u64) {
+    /// Lowers the limit of the request, if the rule has a function that does.
+    #[inline(always)]
+    fn lower(&self, extracted: &mut Extracted, request: &R) {
+        let Some(limit_by) = &self.limit_by else {
+            return;
+        };
+        let Some(limit) = (limit_by.0)(request) else {
+            return;
+        };
         let of_tier = self.tier_limit(extracted.limit.tier()).unwrap_or(self.limit);
         if limit < of_tier {
             extracted.limit = extracted.limit.lowered_to(limit);

@@ -24,6 +24,7 @@ impl KeyHashes {
     #[inline]
     pub(crate) fn hash<R: ?Sized>(&mut self, key: &Key<R>, request: &R, seeds: &SeededState) -> Option<u64> {
         let id = key.id();
+        // The minimum removes a bounds check.
         for &(other, hash) in &self.hashes[..self.len.min(KEPT)] {
             if other == id {
                 return hash;

@@ -12,4 +12,5 @@ pub(crate) mod reservation;
 pub(crate) mod rule_state;
 pub(crate) mod rule_states;
 pub(crate) mod state_algorithms;
+pub(crate) mod state_decision;
 pub(crate) mod storage;

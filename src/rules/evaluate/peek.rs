@@ -45,6 +45,19 @@ pub struct RulePeek<'a> {
     peek: StatePeek<'a>,
 }
 
+/// The current values of one quota of one enforced rule, for one request. The fields are those of [`RulePeek`].
+#[cfg(feature = "tower")]
+pub(crate) struct EnforcedQuota<'a> {
+    pub(crate) rule: &'a str,
+    pub(crate) quota: Quota,
+    pub(crate) limit: u64,
+    pub(crate) permits: u64,
+    pub(crate) remaining: u64,
+    pub(crate) reset_after: Option<Duration>,
+    pub(crate) lacks_key: bool,
+    pub(crate) lacks_required_key: bool,
+}
+
 impl<R: ?Sized> RuleStates<R> {
     pub(crate) fn peek<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
         let mut hashes = KeyHashes::new();
@@ -67,21 +80,43 @@ impl<R: ?Sized> RuleStates<R> {
         reset.count()
     }
 
-    /// Passes each view of [`peek`](Self::peek) to `view`. Keys whose hashes are known are not extracted again.
+    /// Passes the current values of each enforced quota of [`peek`](Self::peek) to `add`. Keys whose hashes are known are not
+    /// extracted again, and the words of a state are looked up once for all its quotas.
     #[cfg(feature = "tower")]
-    pub(crate) fn peek_each<'a>(
+    pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
         now: Nanos,
         hashes: &mut KeyHashes,
-        mut view: impl FnMut(RulePeek<'a>),
+        mut add: impl FnMut(EnforcedQuota<'a>),
     ) {
         for state in &self.states {
-            if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
-                for index in 0..state.quotas.len() {
-                    view(self.view(state, index, extracted, now));
-                }
+            let Some(extracted) = state.extract_with(request, &self.seeds, hashes) else {
+                continue;
+            };
+            if !extracted.enforced {
+                continue;
             }
+            let lacks_key = extracted.lacks_key && extracted.denied;
+            state.with_peek(&extracted, now, |peek| {
+                for (index, quota) in state.quotas.iter().enumerate() {
+                    let (remaining, reset_after) = if extracted.denied {
+                        (0, None)
+                    } else {
+                        peek.remaining_and_reset_in(index)
+                    };
+                    add(EnforcedQuota {
+                        rule: &self.rules[usize::from(quota.rule)].name,
+                        quota: quota.quota,
+                        limit: state.limit(index, &extracted),
+                        permits: extracted.permits,
+                        remaining,
+                        reset_after,
+                        lacks_key,
+                        lacks_required_key: lacks_key && state.extractor.requires_key(),
+                    });
+                }
+            });
         }
     }
 

@@ -65,33 +65,14 @@ impl fmt::Debug for RequestLimit {
     }
 }
 
-/// Calls `decide` with the algorithm lowered to `at_most`.
+/// The algorithm with the limit `at_most`, or with its own limit if that is lower.
 ///
 /// It is never inlined, so that a request with the limit of its tier does not execute longer code.
 #[inline(never)]
-pub(super) fn with_lowered<T>(
-    algorithm: &AnyAlgorithm,
-    at_most: u64,
-    decide: impl FnOnce(&AnyAlgorithm) -> T,
-) -> T {
-    decide(&lowered(algorithm, at_most))
-}
-
-/// The algorithm with the limit `at_most`, or with its own limit if that is lower.
 pub(super) fn lowered(algorithm: &AnyAlgorithm, at_most: u64) -> AnyAlgorithm {
-    // A limit of zero denies before the algorithm decides.
-    let at_most = at_most.max(1);
-    match algorithm {
-        AnyAlgorithm::Counter(ring) => {
-            // A copy that is changed in place is built without further copies.
-            let mut ring = ring.clone();
-            ring.lower(at_most);
-            AnyAlgorithm::Counter(ring)
-        }
-        AnyAlgorithm::Log(_) | AnyAlgorithm::Gcra(_) => algorithm
-            .with_limit(at_most)
-            .unwrap_or_else(|_| algorithm.clone()),
-    }
+    algorithm
+        .with_limit(algorithm.lower_limit(at_most))
+        .unwrap_or_else(|_| algorithm.clone())
 }
 
 /// A view of one state, with the limit of one request.

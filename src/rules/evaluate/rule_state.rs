@@ -9,8 +9,11 @@ use super::key_hashes::KeyHashes;
 use super::key_hashes::Seeds;
 use super::request_limit::{RequestLimit, StatePeek};
 use super::state_algorithms::StateAlgorithms;
-use super::storage::{CapacityLeft, Charged, KeyDecider, StateDecision, StateStorage, StorageLookup};
-use crate::algorithm::AnyAlgorithm;
+use super::state_decision::StateDecision;
+use super::storage::{CapacityLeft, Charged, KeyDecider, StateStorage, StorageLookup};
+use crate::algorithm::{AnyAlgorithm, Lowered};
+#[cfg(feature = "tower")]
+use crate::decision::Peek;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
 use crate::own_words::OwnWords;
@@ -31,7 +34,7 @@ pub(crate) struct RuleState<R: ?Sized> {
     other_counts: Box<[Arc<ShardedCounts>]>,
     pub(crate) extractor: Extractor<R>,
     /// The capacity of the table of keys.
-    pub(crate) keys: u64,
+    pub(crate) table_capacity: u64,
     pub(crate) on_full: OnFull,
     pub(crate) algorithms: Arc<StateAlgorithms>,
     pub(crate) storage: Arc<StateStorage>,
@@ -77,7 +80,7 @@ impl<R: ?Sized> RuleState<R> {
             counts: Box::new([]),
             other_counts: Box::new([]),
             extractor: Extractor::new(rule, seeds)?,
-            keys: rule.keys(),
+            table_capacity: rule.keys(),
             on_full: rule.on_full,
             algorithms: Arc::new(algorithms),
             storage: Arc::new(storage),
@@ -109,14 +112,14 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Returns the state that is enforced in addition to its successors: with the same storage, and without counts.
-    pub(crate) fn retired(&self, quotas: Box<[StateQuota]>, algorithms: StateAlgorithms) -> Self {
+    /// Returns a retired copy with other quotas and algorithms, over the same storage, that counts nothing.
+    pub(crate) fn as_retired(&self, quotas: Box<[StateQuota]>, algorithms: StateAlgorithms) -> Self {
         Self {
             quotas,
             counts: Box::new([]),
             other_counts: Box::new([]),
             extractor: self.extractor.clone(),
-            keys: self.keys,
+            table_capacity: self.table_capacity,
             on_full: self.on_full,
             algorithms: Arc::new(algorithms),
             storage: Arc::clone(&self.storage),
@@ -176,21 +179,6 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Calls `decide` with the decider of a request, which has the limit of the request.
-    ///
-    /// Closures move what they capture, so that the variables of a request without a lower limit stay in registers.
-    #[inline(always)]
-    fn with_decider<T>(&self, extracted: &Extracted, decide: impl FnOnce(KeyDecider<'_>) -> T) -> T {
-        let (on_full, key) = (self.on_full, extracted.key);
-        self.algorithms.with(extracted.limit, move |algorithm| {
-            decide(KeyDecider {
-                algorithm,
-                on_full,
-                key,
-            })
-        })
-    }
-
     /// The most permits that one request of this key would now be granted. Another thread may take them first.
     #[inline(always)]
     pub(crate) fn capacity_left<'a>(
@@ -199,7 +187,9 @@ impl<R: ?Sized> RuleState<R> {
         found: StorageLookup<'a>,
         now: Nanos,
     ) -> CapacityLeft {
-        self.with_decider(extracted, move |decider| decider.capacity_left(found, now))
+        let mut lower = None;
+        let algorithm = self.algorithms.of(extracted.limit, &mut lower);
+        self.decider(algorithm, extracted).capacity_left(found, now)
     }
 
     /// Decides at the time that `now` returns. `now` is called while memory is being prefetched. There is no receipt.
@@ -209,9 +199,14 @@ impl<R: ?Sized> RuleState<R> {
             key, permits, limit, ..
         } = *extracted;
         let (storage, on_full) = (&*self.storage, self.on_full);
-        self.algorithms.with(limit, move |algorithm| {
-            storage.decide(algorithm, on_full, key, now, permits)
-        })
+        let algorithm = &self.algorithms.tiers[limit.tier()];
+        match limit.lowered() {
+            None => storage.decide(algorithm, on_full, key, now, permits),
+            Some(at_most) => {
+                let lower = Lowered::at_most(algorithm, at_most);
+                storage.decide(&lower, on_full, key, now, permits)
+            }
+        }
     }
 
     /// Charges all permits of the request or none. The error is whether the overflow policy denied, because the key had no entry.
@@ -222,22 +217,25 @@ impl<R: ?Sized> RuleState<R> {
         found: StorageLookup<'a>,
         now: Nanos,
     ) -> Result<Charged, bool> {
-        let permits = extracted.permits;
-        self.with_decider(extracted, move |decider| decider.charge(found, now, permits))
+        let mut lower = None;
+        let algorithm = self.algorithms.of(extracted.limit, &mut lower);
+        self.decider(algorithm, extracted)
+            .charge(found, now, extracted.permits)
     }
 
     /// Refunds a charge. Returns false if the algorithm can no longer refund it.
     pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt, permits: u64) -> bool {
-        self.with_decider(extracted, |decider| {
-            decider.refund(&self.storage, receipt, permits)
-        })
+        let mut lower = None;
+        let algorithm = self.algorithms.of(extracted.limit, &mut lower);
+        self.decider(algorithm, extracted)
+            .refund(&self.storage, receipt, permits)
     }
 
     /// Removes the counts of the request's key. Returns false if it has no entry.
     pub(crate) fn reset(&self, extracted: &Extracted, now: Nanos) -> bool {
-        self.algorithms.with(extracted.limit, |algorithm| {
-            self.storage.reset(algorithm, extracted.key, now)
-        })
+        let mut lower = None;
+        let algorithm = self.algorithms.of(extracted.limit, &mut lower);
+        self.storage.reset(algorithm, extracted.key, now)
     }
 
     pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> StatePeek<'_> {
@@ -246,6 +244,22 @@ impl<R: ?Sized> RuleState<R> {
         let decider = self.decider(&self.algorithms.tiers[limit.tier()], extracted);
         let peek = decider.peek(&self.storage, now);
         StatePeek::new(peek, self.algorithms.lowered(limit))
+    }
+
+    /// Passes a view of the key's words to `read`. The algorithm is borrowed, and not copied as by [`peek`](Self::peek).
+    #[cfg(feature = "tower")]
+    pub(crate) fn with_peek(
+        &self,
+        extracted: &Extracted,
+        now: Nanos,
+        read: impl FnOnce(&Peek<'_, AnyAlgorithm>),
+    ) {
+        let limit = extracted.limit;
+        let decider = self.decider(&self.algorithms.tiers[limit.tier()], extracted);
+        let peek = decider.peek(&self.storage, now);
+        let lowered = self.algorithms.lowered(limit);
+        let algorithm = lowered.as_ref().unwrap_or_else(|| peek.algorithm());
+        read(&peek.with_algorithm(algorithm));
     }
 
     /// A hash of the key and of the state's first quota. A reload that reuses the state does not change it.

@@ -1,6 +1,7 @@
 use core::fmt;
 
-use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
+use super::state_decision::StateDecision;
+use crate::algorithm::{AnyAlgorithm, Reclaim};
 use crate::decision::{Peek, StateRef};
 use crate::keyed::{self, OnFull, Store};
 use crate::own_words::OwnWords;
@@ -29,15 +30,6 @@ pub(crate) struct CapacityLeft {
 /// A charge to one state.
 pub(crate) struct Charged {
     pub(crate) receipt: Receipt,
-    /// Whether the overflow policy decided, because the key found no entry.
-    pub(crate) overflow: bool,
-}
-
-/// A decision without a receipt.
-pub(crate) struct StateDecision {
-    /// The reading at which the decision was made.
-    pub(crate) at: Nanos,
-    pub(crate) admitted: bool,
     /// Whether the overflow policy decided, because the key found no entry.
     pub(crate) overflow: bool,
 }
@@ -75,7 +67,7 @@ impl StateStorage {
     #[inline(never)]
     pub(crate) fn decide(
         &self,
-        algorithm: &AnyAlgorithm,
+        algorithm: &impl Reclaim,
         on_full: OnFull,
         key: u64,
         now: impl FnOnce() -> Nanos,
@@ -84,32 +76,23 @@ impl StateStorage {
         match self {
             Self::Single(words) => {
                 let at = now();
-                let decision = algorithm.decide(Shared::new(words.get()), at, permits);
-                StateDecision {
-                    at,
-                    admitted: decision.is_some(),
-                    overflow: false,
-                }
+                let receipt = algorithm.decide(Shared::new(words.get()), at, permits);
+                StateDecision::new(at, receipt.is_some(), false)
             }
             Self::Keyed(store) => {
-                let keyed = keyed::Decider {
-                    store,
+                let found = store.table().find_in_primary(key);
+                let at = now();
+                let decider = KeyDecider {
                     algorithm,
                     on_full,
+                    key,
                 };
-                let mut at = Nanos::ZERO;
-                let read = || {
-                    at = now();
-                    at
-                };
-                let (admitted, overflow) = match keyed.decide(key, read, permits) {
-                    Ok(admitted) => (true, admitted.is_overflow()),
-                    Err(denied) => (false, denied.is_overflow()),
-                };
-                StateDecision {
-                    at,
-                    admitted,
-                    overflow,
+                match decider.charge_found(store, found, at, permits) {
+                    Some(receipt) => StateDecision::new(at, receipt.is_some(), false),
+                    None => match KeyDecider::charge_inserting(store, algorithm, on_full, key, at, permits) {
+                        Ok(charged) => StateDecision::new(at, true, charged.overflow),
+                        Err(overflow) => StateDecision::new(at, false, overflow),
+                    },
                 }
             }
         }
@@ -120,12 +103,12 @@ impl StateStorage {
         match self {
             Self::Single(_) => false,
             Self::Keyed(store) => {
-                let keyed = keyed::Decider {
+                let decider = keyed::Decider {
                     store,
                     algorithm,
                     on_full: OnFull::Share,
                 };
-                keyed.reset(key, now)
+                decider.reset(key, now)
             }
         }
     }
@@ -135,27 +118,36 @@ impl StateStorage {
         let first = match self {
             // Relaxed: the caller has synchronized with the writers that it needs to see (*grace* in rules/protocol.md).
             Self::Single(words) => words.get()[0].load(Ordering::Relaxed),
-            Self::Keyed(store) => store.first_word(key),
+            Self::Keyed(store) => store.table().first_state_word(key),
         };
-        match algorithm {
-            // The word of a bucket is the time at which the bucket will be full, and not the time of an event.
-            AnyAlgorithm::Gcra(_) => Nanos::ZERO,
-            AnyAlgorithm::Counter(_) | AnyAlgorithm::Log(_) => algorithm.latest_time(first),
+        // The word of a bucket is the time at which the bucket will be full, and not the time of an event.
+        if algorithm.is_bucket() {
+            Nanos::ZERO
+        } else {
+            algorithm.latest_time(first)
         }
     }
 }
 
 /// An algorithm and an overflow policy, for one key of a state.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyDecider<'a> {
-    pub(crate) algorithm: &'a AnyAlgorithm,
+#[derive(Debug)]
+pub(crate) struct KeyDecider<'a, A = AnyAlgorithm> {
+    pub(crate) algorithm: &'a A,
     pub(crate) on_full: OnFull,
     pub(crate) key: u64,
 }
 
-impl<'a> KeyDecider<'a> {
+impl<A> Clone for KeyDecider<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for KeyDecider<'_, A> {}
+
+impl<'a, A: Reclaim> KeyDecider<'a, A> {
     #[inline(always)]
-    fn keyed<'s>(self, store: &'s Store) -> keyed::Decider<'s, AnyAlgorithm>
+    fn keyed<'s>(self, store: &'s Store) -> keyed::Decider<'s, A>
     where
         'a: 's,
     {
@@ -197,17 +189,17 @@ impl<'a> KeyDecider<'a> {
     #[inline(never)]
     fn capacity_left_without_entry(
         store: &Store,
-        algorithm: &AnyAlgorithm,
+        algorithm: &A,
         on_full: OnFull,
         key: u64,
         now: Nanos,
     ) -> CapacityLeft {
-        let keyed = keyed::Decider {
+        let decider = keyed::Decider {
             store,
             algorithm,
             on_full,
         };
-        let peek = keyed.peek(key, now);
+        let peek = decider.peek(key, now);
         CapacityLeft {
             permits: peek.remaining(),
             overflow: peek.is_overflow(),
@@ -227,15 +219,55 @@ impl<'a> KeyDecider<'a> {
                     None => Err(false),
                 }
             }
-            StorageLookup::Keyed(store, found) => {
-                match self.keyed(store).decide_with(found, self.key, now, permits) {
-                    Ok(admitted) => Ok(Charged {
-                        overflow: admitted.is_overflow(),
-                        receipt: admitted.into_receipt(),
-                    }),
-                    Err(denied) => Err(denied.is_overflow()),
-                }
-            }
+            StorageLookup::Keyed(store, found) => match self.charge_found(store, found, now, permits) {
+                Some(Some(receipt)) => Ok(Charged {
+                    receipt,
+                    overflow: false,
+                }),
+                Some(None) => Err(false),
+                None => Self::charge_inserting(store, self.algorithm, self.on_full, self.key, now, permits),
+            },
+        }
+    }
+
+    /// Charges the entry that was found. `Some(None)` is a denial. `None` if none was found, the key has lost it, or another
+    /// thread has changed the state first.
+    #[inline(always)]
+    fn charge_found(
+        self,
+        store: &Store,
+        found: Option<Entry<'_>>,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Option<Receipt>> {
+        let entry = found?;
+        let seen = SeenWord::read(entry, self.key)?;
+        self.keyed(store).charge(entry, self.key, seen, now, permits)
+    }
+
+    /// Charges a key that was not found in its primary bucket, or whose state another thread has changed meanwhile. The fields
+    /// are separate arguments, so that the caller does not have to store them in memory.
+    #[cold]
+    #[inline(never)]
+    fn charge_inserting(
+        store: &Store,
+        algorithm: &A,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Charged, bool> {
+        let decider = keyed::Decider {
+            store,
+            algorithm,
+            on_full,
+        };
+        match decider.decide_with(None, key, now, permits) {
+            Ok(admitted) => Ok(Charged {
+                overflow: admitted.is_overflow(),
+                receipt: admitted.into_receipt(),
+            }),
+            Err(denied) => Err(denied.is_overflow()),
         }
     }
 
@@ -250,7 +282,7 @@ impl<'a> KeyDecider<'a> {
     }
 
     #[inline(never)]
-    pub(crate) fn peek(self, storage: &'a StateStorage, now: Nanos) -> Peek<'a, AnyAlgorithm> {
+    pub(crate) fn peek(self, storage: &'a StateStorage, now: Nanos) -> Peek<'a, A> {
         match storage {
             StateStorage::Single(words) => Peek::new(self.algorithm, StateRef::Own(words), now),
             StateStorage::Keyed(store) => self.keyed(store).peek(self.key, now),
@@ -262,15 +294,15 @@ impl<'a> KeyDecider<'a> {
         match storage {
             StateStorage::Single(words) => self.algorithm.charge(Shared::new(words.get()), now, permits),
             StateStorage::Keyed(store) => loop {
-                let keyed = self.keyed(store);
-                let peek = keyed.peek(self.key, now);
+                let decider = self.keyed(store);
+                let peek = decider.peek(self.key, now);
                 if peek.is_overflow() {
                     // The catch-all may hold less than the debt. The key must not get an entry before the debt expires.
-                    keyed.bar(self.key, now, permits);
+                    decider.bar(self.key, now, permits);
                 }
                 let permits = permits.min(peek.remaining());
                 // If it is denied, another thread has taken the capacity, which is then read again.
-                if keyed.decide(self.key, || now, permits).is_ok() {
+                if decider.decide(self.key, || now, permits).is_ok() {
                     return permits;
                 }
             },
@@ -283,7 +315,7 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::algorithm::CounterRing;
+    use crate::algorithm::{Algorithm, CounterRing};
     use crate::quota::Quota;
 
     /// Between the lookup of an entry and the read of its words, the key may lose the entry, and use up its limit in another one.

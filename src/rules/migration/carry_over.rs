@@ -50,33 +50,33 @@ impl<R: ?Sized> RuleState<R> {
     /// Charges each key the maximum of the permits that still count in each of `old`, plus all permits that still count in `earlier`.
     /// Returns false if the words cannot hold all of them.
     fn carry_over(&self, old: &[Arc<Self>], earlier: &[Arc<Self>], now: Nanos) -> bool {
-        let mut all = true;
+        let mut is_complete = true;
         let mut most = SpentByKey::default();
-        for old in old {
+        for state in old {
             let mut spent = SpentByKey::default();
-            all &= self.add_spent(old, now, &mut spent);
+            is_complete &= self.add_spent(state, now, &mut spent);
             for (key, (permits, at)) in spent {
-                let most = most.entry(key).or_insert((0, at));
-                *most = (most.0.max(permits), most.1.max(at));
+                let entry = most.entry(key).or_insert((0, at));
+                *entry = (entry.0.max(permits), entry.1.max(at));
             }
         }
-        for earlier in earlier {
-            all &= self.add_spent(earlier, now, &mut most);
+        for state in earlier {
+            is_complete &= self.add_spent(state, now, &mut most);
         }
         // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in most.into_iter().filter(|&(_, (permits, _))| permits > 0) {
             self.charge_debt_of_any_tier(key, None, at, permits);
-            all &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
+            is_complete &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
         }
-        all
+        is_complete
     }
 
     /// Adds the permits of each key that still count in `old`. Returns false if the catch-all of this table cannot hold
     /// the permits of the old one.
     fn add_spent(&self, old: &Self, now: Nanos, spent: &mut SpentByKey) -> bool {
         let mut add = |key: u64, permits: u64, at: Nanos| {
-            let spent = spent.entry(key).or_insert((0, at));
-            *spent = (spent.0.saturating_add(permits), spent.1.max(at));
+            let entry = spent.entry(key).or_insert((0, at));
+            *entry = (entry.0.saturating_add(permits), entry.1.max(at));
         };
         let mut add_key = |key: u64| {
             let at = old.storage.latest_time(&old.algorithms.usage, key).max(now);
@@ -84,19 +84,19 @@ impl<R: ?Sized> RuleState<R> {
         };
         match (&*old.storage, &*self.storage) {
             (StateStorage::Keyed(from), StateStorage::Keyed(to)) => {
-                to.begin_after(now);
-                from.for_each(add_key);
+                to.table().begin_after(now);
+                from.table().for_each_key(add_key);
                 let (unlimited, usage) = (self.algorithms.unlimited(), &self.algorithms.usage);
                 let shared = to.inherit_overflow(from, unlimited, usage, &old.algorithms.usage, now);
                 if let Some((permits, at)) = shared.spent {
                     // These keys already have an entry in this table, and the old catch-all may have admitted them before.
-                    to.for_each(|key| {
+                    to.table().for_each_key(|key| {
                         if from.is_marked(key, now) {
                             add(key, permits, at);
                         }
                     });
                 }
-                shared.is_remembered
+                shared.is_complete
             }
             // A successor has the same key, so both states have no key.
             (StateStorage::Single(_), StateStorage::Single(_) | StateStorage::Keyed(_))

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::successor::Successors;
-use crate::algorithm::{AnyAlgorithm, Reclaim};
+use crate::algorithm::Reclaim;
 use crate::keyed::OnFull;
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 
@@ -29,7 +29,7 @@ impl<R: ?Sized> RuleState<R> {
         let is_same = |old: &Self, renamed: bool| {
             let mut quotas = core::iter::zip(&self.quotas, &old.quotas);
             !old.retired
-                && self.keys == old.keys
+                && self.table_capacity == old.table_capacity
                 && self.lowers_time() == old.lowers_time()
                 && self.quotas.len() == old.quotas.len()
                 && quotas.all(|(new, old)| {
@@ -52,7 +52,7 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Whether a refund may lower the time of a word. An entry with such a word must not be reused before it is idle.
     fn lowers_time(&self) -> bool {
-        self.on_full != OnFull::Forget && matches!(self.algorithms.usage, AnyAlgorithm::Gcra(_))
+        self.on_full != OnFull::Forget && self.algorithms.usage.is_bucket()
     }
 
     /// Whether a rule of `old` was renamed to a rule of this state, which reuses the words of another old state.
@@ -77,7 +77,7 @@ impl<R: ?Sized> RuleState<R> {
             })
             .collect();
         let is_removed = |at: usize| successors.of(&self.quotas[at].name).is_none();
-        self.retired(quotas, self.algorithms.without_limits(is_removed))
+        self.as_retired(quotas, self.algorithms.without_limits(is_removed))
     }
 
     /// The longest time for which a charge to the state can count.

@@ -24,8 +24,8 @@ impl<R: ?Sized> Rule<R> {
     ///
     /// # Cost
     ///
-    /// The function, and a copy of the algorithm without its words if the limit is lowered: 180 instructions for a counter ring.
-    /// Nothing is allocated.
+    /// The function. A rule compares a lower limit in place, if its state is the only one of the rule set. In other cases, a lower
+    /// limit copies the algorithm without its words. Nothing is allocated.
     ///
     /// # Examples
     ///

@@ -151,6 +151,11 @@ impl<R: ?Sized> Rule<R> {
     }
 
     /// Charges a request its cost. The default is one permit.
+    ///
+    /// A rule with a cost also accepts a limit that is too large to count single permits, such as `25Gbit/s`. It counts units of
+    /// 2^k permits, as [`InUnits`](crate::algorithm::InUnits) does: each cost is rounded up to whole units, and the limit, the
+    /// burst and the limits of tiers are rounded down. Such a rule cannot have [`limit_by`](Self::limit_by). If it is shared, its
+    /// mode must be `Local`.
     pub fn cost(mut self, cost: &Cost<R>) -> Self {
         self.cost = Some(cost.clone());
         self

@@ -9,6 +9,7 @@ use crate::error::ConfigError;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::rule::Rule;
 use crate::rules::rule::enforcement::Enforcement;
 use crate::rules::rule::error::RuleError;
@@ -35,6 +36,12 @@ pub(crate) fn states<R: ?Sized>(rules: &[Rule<R>], seeds: &Seeds) -> Result<Vec<
                 }
                 let all: Vec<_> = quotas.iter().copied().chain(alone).collect();
                 let with = RuleState::new(&all, seeds).ok()?;
+                // A unit is chosen by the largest limit. A smaller limit keeps its own state, in which it counts exactly.
+                let unit = with.algorithms.unit();
+                let alone = || StateAlgorithms::new(rule, &rule.quotas[index..=index]);
+                if unit != state.algorithms.unit() || unit > 1 && alone().ok()?.unit() != unit {
+                    return None;
+                }
                 (*state, *quotas) = (with, all);
                 Some(())
             });

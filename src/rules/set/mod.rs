@@ -7,6 +7,8 @@ use crate::rules::condition::Cost;
 use crate::rules::evaluate::decision::{Admitted, Denied};
 #[cfg(feature = "tower")]
 use crate::rules::evaluate::key_hashes::KeyHashes;
+#[cfg(feature = "tower")]
+use crate::rules::evaluate::peek::EnforcedQuota;
 use crate::rules::evaluate::peek::RulePeek;
 use crate::rules::evaluate::reservation::Reservation;
 use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
@@ -215,17 +217,17 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.peek(request, self.clock.now())
     }
 
-    /// Passes the views of [`peek`](Self::peek) to `view`, at a time that was read from the rule set's clock. Keys whose hashes are
-    /// known are not extracted again.
+    /// Passes the values of each enforced quota of [`peek`](Self::peek) to `add`, at a time that was read from the rule set's
+    /// clock. Keys whose hashes are known are not extracted again.
     #[cfg(feature = "tower")]
-    pub(crate) fn peek_each<'a>(
+    pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
         now: Nanos,
         hashes: &mut KeyHashes,
-        view: impl FnMut(RulePeek<'a>),
+        add: impl FnMut(EnforcedQuota<'a>),
     ) {
-        self.states.peek_each(request, now, hashes, view);
+        self.states.enforced_quotas(request, now, hashes, add);
     }
 
     /// Returns the name and the counts of each rule, in the order in which the rules were added.

@@ -6,6 +6,7 @@ use core::time::Duration;
 use crate::algorithm::CounterRing;
 use crate::error::ConfigError;
 use crate::quota::Quota;
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::mode::Mode;
@@ -98,6 +99,13 @@ pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigErr
         if quota.window() < SHORTEST {
             let given = format!("{:?}", quota.window());
             return Err(ConfigError::new("window", given, "1ms to 366 days in a store"));
+        }
+        if StateAlgorithms::new(rule, &[*quota]).is_ok_and(|algorithms| algorithms.unit() > 1) {
+            return Err(ConfigError::new(
+                "limit",
+                format!("{} permits in {:?}", quota.limit(), quota.window()),
+                "a limit that needs no unit in a store, or the mode `Local`",
+            ));
         }
     }
     match rule.algorithm {

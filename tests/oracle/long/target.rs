@@ -1,7 +1,9 @@
 //! One limiter, and a table of keys, by the methods that both have.
 
 use ringgate::keyed::Keys;
-use ringgate::{Admitted, Denied, KeyedRateLimiter, ManualClock, Nanos, RateLimiter, Receipt, Settled};
+use ringgate::{
+    Admitted, Algorithm, Denied, KeyedRateLimiter, ManualClock, Nanos, RateLimiter, Receipt, Settled,
+};
 
 use crate::common::Any;
 
@@ -23,7 +25,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    fn new(answer: Result<Admitted<'_, Any>, Denied<'_, Any>>) -> Self {
+    fn new<A: Algorithm>(answer: Result<Admitted<'_, A>, Denied<'_, A>>) -> Self {
         match answer {
             Ok(admitted) => {
                 let remaining = admitted.remaining();

@@ -1,15 +1,18 @@
+mod word_layout;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::request_limit::{RequestLimit, lowered, with_lowered};
-use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, TimestampRing};
+use super::request_limit::{RequestLimit, lowered};
+use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing, smallest_unit};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
+use word_layout::{RingKind, StateUnits, WordLayout};
 
 /// The algorithms that decide over the words of one state.
 #[derive(Clone, Debug)]
@@ -23,68 +26,95 @@ pub(crate) struct StateAlgorithms {
     /// The algorithm that reads the spent permits. It reads at least as many as any algorithm that has written the words.
     pub(crate) usage: AnyAlgorithm,
     layout: WordLayout,
-}
-
-/// The layout of the words. Algorithms of one layout can decide over the same words.
-#[derive(Clone, Debug)]
-enum WordLayout {
-    Counter {
-        kind: RingKind,
-        cells: u64,
-        windows: Vec<Duration>,
-        /// The ring with the highest limit that the words can hold. All others are this ring with a lower limit.
-        widest: Box<CounterRing>,
-    },
-    Log(Quota),
-    Gcra {
-        quota: Quota,
-        burst: u64,
-        tiers: Vec<u64>,
-    },
-}
-
-/// The rule algorithms that are counter rings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RingKind {
-    Strict,
-    Classic,
-    Even,
-    Fixed,
-}
-
-impl RingKind {
-    fn build(self, quotas: &[Quota], cells: u64) -> Result<CounterRing, ConfigError> {
-        let ring = CounterRing::builder(quotas[0]).cells(cells);
-        let ring = quotas[1..].iter().copied().fold(ring, CounterRingBuilder::also);
-        match self {
-            Self::Strict => ring.build(),
-            Self::Classic => ring.classic().build(),
-            Self::Even => ring.even().build(),
-            Self::Fixed => ring.classic().cells(1).build(),
-        }
-    }
+    /// The unit that all algorithms count. `None` if they count permits.
+    units: Option<Box<StateUnits>>,
 }
 
 impl StateAlgorithms {
     /// The algorithms of a rule. `quotas` are its quotas, and those of rules that share its state.
+    ///
+    /// A rule with a cost counts units of 2^k permits if a limit is too large to count permits.
     pub(crate) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota]) -> Result<Self, ConfigError> {
         let tiers: Vec<u64> = rule.tiers.iter().map(|&(_, limit)| limit).collect();
+        let permits = Self::of_permits(rule, quotas, &tiers, rule.burst);
+        let window = quotas[0].window();
+        let of_tiers: Result<Vec<Quota>, _> = tiers.iter().map(|&limit| Quota::new(limit, window)).collect();
+        let too_large = match &permits {
+            Ok(algorithms) => algorithms.tiers.iter().any(AnyAlgorithm::rounds_coarsely),
+            Err(error) => error.field == "limit",
+        };
+        let Ok(of_tiers) = of_tiers else {
+            return permits;
+        };
+        if !too_large || rule.limit_by.is_some() {
+            return permits;
+        }
+        let build = |shift| Self::of_units(rule, quotas, &tiers, shift);
+        match (smallest_unit(&[quotas, &of_tiers].concat(), build), permits) {
+            (Ok((units, _)), _) if rule.cost.is_some() => Ok(units),
+            (Ok(_), Err(error)) => Err(ConfigError {
+                expected: format!("{}, or a rule with a cost", error.expected),
+                ..error
+            }),
+            (Err(error), Err(_)) if error.field == "burst" => Err(error),
+            (_, permits) => permits,
+        }
+    }
+
+    /// The algorithms of a rule, which count units of 2^`shift` permits. Limits and the burst are rounded down.
+    fn of_units<R: ?Sized>(
+        rule: &Rule<R>,
+        quotas: &[Quota],
+        tiers: &[u64],
+        shift: u32,
+    ) -> Result<Self, ConfigError> {
+        let quotas_in_units: Result<Vec<Quota>, _> = quotas
+            .iter()
+            .map(|quota| Quota::new(quota.limit() >> shift, quota.window()))
+            .collect();
+        let tiers_in_units: Vec<u64> = tiers.iter().map(|limit| limit >> shift).collect();
+        let burst = rule.burst.map(|burst| burst >> shift);
+        if let (Some(given), Some(0)) = (rule.burst, burst) {
+            let expected = format!("at least {}, one unit of such a limit", 1_u64 << shift);
+            return Err(ConfigError::new("burst", format!("{given}"), expected));
+        }
+        let mut algorithms = Self::of_permits(rule, &quotas_in_units?, &tiers_in_units, burst)?;
+        let in_units = |algorithm: &mut AnyAlgorithm| *algorithm = algorithm.clone().in_units(shift);
+        algorithms.tiers.iter_mut().for_each(in_units);
+        algorithms.unlimited.iter_mut().for_each(in_units);
+        in_units(&mut algorithms.usage);
+        algorithms.units = (shift > 0).then(|| Box::new(StateUnits::new(rule, quotas, tiers, shift)));
+        Ok(algorithms)
+    }
+
+    /// Returns the number of permits in the unit that the algorithms count.
+    pub(crate) fn unit(&self) -> u64 {
+        self.units.as_ref().map_or(1, |units| 1 << units.shift)
+    }
+
+    /// The algorithms of a rule with these limits and this burst, which count single permits.
+    fn of_permits<R: ?Sized>(
+        rule: &Rule<R>,
+        quotas: &[Quota],
+        tiers: &[u64],
+        burst: Option<u64>,
+    ) -> Result<Self, ConfigError> {
         let absent = |field, given: Option<u64>, expected| match given {
             Some(given) => Err(ConfigError::new(field, format!("{given}"), expected)),
             None => Ok(()),
         };
         let no_cells = |expected| absent("cells", rule.cells, expected);
-        let no_burst = || absent("burst", rule.burst, "no burst, except for a gcra rule");
-        let ring = |kind| Self::counter(kind, rule.cells_or_default(), quotas, &tiers);
+        let no_burst = || absent("burst", burst, "no burst, except for a gcra rule");
+        let ring = |kind| Self::counter(kind, rule.cells_or_default(), quotas, tiers);
         match rule.algorithm {
             RuleAlgorithm::Gcra => {
                 no_cells("no cells for a gcra rule")?;
-                Self::gcra(quotas[0], rule.burst, tiers)
+                Self::gcra(quotas[0], burst, tiers.to_vec())
             }
             RuleAlgorithm::Log => {
                 no_cells("no cells for a log rule")?;
                 no_burst()?;
-                Self::log(quotas[0], &tiers)
+                Self::log(quotas[0], tiers)
             }
             RuleAlgorithm::Fixed => {
                 no_cells("no cells for a fixed window, which is one cell")?;
@@ -112,6 +142,7 @@ impl StateAlgorithms {
             slowest: 0,
             usage: log,
             layout: WordLayout::Log(quota),
+            units: None,
         })
     }
 
@@ -169,6 +200,7 @@ impl StateAlgorithms {
             slowest: 0,
             usage: unlimited,
             layout,
+            units: None,
         })
     }
 
@@ -202,12 +234,16 @@ impl StateAlgorithms {
             slowest: slowest.unwrap_or(0),
             usage: informed(usage).bottomless().into(),
             layout,
+            units: None,
         }
     }
 
     /// These algorithms, over words that the algorithms of `before` have written. `None` if they would read less from
     /// the words than was charged.
     pub(crate) fn over_words_of(&self, before: &Self) -> Option<Self> {
+        if self.units.is_some() || before.units.is_some() {
+            return (self.units == before.units).then(|| before.clone());
+        }
         match &self.layout {
             WordLayout::Counter {
                 kind, cells, windows, ..
@@ -248,7 +284,7 @@ impl StateAlgorithms {
         }
         let limits = |algorithm: &AnyAlgorithm| match algorithm {
             AnyAlgorithm::Counter(ring) => ring.limits(),
-            AnyAlgorithm::Log(_) | AnyAlgorithm::Gcra(_) => Vec::new(),
+            AnyAlgorithm::Log(_) | AnyAlgorithm::Gcra(_) | AnyAlgorithm::InUnits(_) => Vec::new(),
         };
         let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
         // Fails if the old words are too narrow for a new limit.
@@ -278,9 +314,11 @@ impl StateAlgorithms {
 
     /// These algorithms without the limits of removed quotas.
     pub(crate) fn without_limits(&self, is_removed: impl Fn(usize) -> bool) -> Self {
-        let (AnyAlgorithm::Counter(ring), WordLayout::Counter { widest, .. }) =
-            (&self.tiers[0], &self.layout)
-        else {
+        let own = match &self.tiers[0] {
+            AnyAlgorithm::InUnits(in_units) => in_units.algorithm(),
+            own => own,
+        };
+        let (AnyAlgorithm::Counter(ring), WordLayout::Counter { widest, .. }) = (own, &self.layout) else {
             return self.clone();
         };
         let limits = ring.limits().into_iter().zip(widest.limits());
@@ -290,19 +328,24 @@ impl StateAlgorithms {
             .collect();
         let mut algorithms = self.clone();
         if let Ok(ring) = widest.with_limits(&limits) {
-            algorithms.tiers[0] = ring.into();
+            let shift = self.units.as_ref().map_or(0, |units| units.shift);
+            algorithms.tiers[0] = AnyAlgorithm::from(ring).in_units(shift);
         }
         algorithms
     }
 
-    /// Calls `decide` with the algorithm of this limit. All algorithms of a rule use the same words, so lowering a limit changes no
-    /// count.
+    /// The algorithm of this limit. All algorithms of a rule use the same words, so lowering a limit changes no count. A lower
+    /// limit is stored in `lower`.
     #[inline(always)]
-    pub(crate) fn with<T>(&self, limit: RequestLimit, decide: impl FnOnce(&AnyAlgorithm) -> T) -> T {
+    pub(crate) fn of<'a>(
+        &'a self,
+        limit: RequestLimit,
+        lower: &'a mut Option<AnyAlgorithm>,
+    ) -> &'a AnyAlgorithm {
         let algorithm = &self.tiers[limit.tier()];
         match limit.lowered() {
-            None => decide(algorithm),
-            Some(at_most) => with_lowered(algorithm, at_most, decide),
+            None => algorithm,
+            Some(at_most) => lower.insert(lowered(algorithm, at_most)),
         }
     }
 
@@ -326,7 +369,7 @@ impl StateAlgorithms {
     ) -> T {
         match (&self.unlimited[tier.unwrap_or(self.slowest)], at_most) {
             // A permit of a lower limit takes longer to refill.
-            (bucket @ AnyAlgorithm::Gcra(_), Some(at_most)) => with_lowered(bucket, at_most, charge),
+            (bucket @ AnyAlgorithm::Gcra(_), Some(at_most)) => charge(&lowered(bucket, at_most)),
             (algorithm, _) => charge(algorithm),
         }
     }
@@ -342,6 +385,9 @@ impl StateAlgorithms {
             WordLayout::Log(_) => String::from("Log"),
             WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
         };
+        if self.unit() > 1 {
+            text += &format!(" in units of {}", self.unit());
+        }
         for tier in &self.tiers[1..] {
             text += &format!(", tier of {}", tier.bound());
         }

@@ -1,0 +1,185 @@
+use core::time::Duration;
+
+#[cfg(feature = "rules")]
+use super::any::AnyAlgorithm;
+use super::attempt::{Attempt, opaque_copy, until_decided};
+use super::traits::{Algorithm, Reclaim, lowered_limit};
+use crate::error::ConfigError;
+use crate::receipt::Receipt;
+use crate::sync::Words;
+use crate::time::Nanos;
+
+/// An algorithm with a lower limit, as a reference to the algorithm and the limit.
+///
+/// The decisions of [`RateLimiter::with_limit`](crate::RateLimiter::with_limit) and
+/// [`KeyedRateLimiter::with_limit`](crate::KeyedRateLimiter::with_limit) are made by it.
+///
+/// # Cost
+///
+/// A decision is [an attempt in place](Reclaim::attempt_with_limit). All other methods make the algorithm
+/// [with the limit](Reclaim::with_limit) first, except those of a table of keys, which do not depend on the limit.
+#[derive(Clone, Debug)]
+pub struct Lowered<'a, A> {
+    algorithm: &'a A,
+    limit: u64,
+}
+
+impl<'a, A: Reclaim> Lowered<'a, A> {
+    /// The algorithm with the limit `limit`, which is valid for it.
+    #[inline(always)]
+    pub(crate) const fn new(algorithm: &'a A, limit: u64) -> Self {
+        Self { algorithm, limit }
+    }
+
+    /// Calls `query` with the algorithm that has the limit.
+    fn query<T>(&self, query: impl FnOnce(&A) -> T) -> T {
+        match self.algorithm.with_limit(self.limit) {
+            Ok(lower) => query(&lower),
+            Err(_) => query(self.algorithm),
+        }
+    }
+}
+
+#[cfg(feature = "rules")]
+impl<'a> Lowered<'a, AnyAlgorithm> {
+    /// The algorithm with the limit `at_most`, or with its own limit if that is lower: after a reload, a state may have a lower
+    /// limit than the rule that a request was read by. A limit of zero denies before a decision, and becomes the lowest limit here.
+    #[inline(always)]
+    pub(crate) fn at_most(algorithm: &'a AnyAlgorithm, at_most: u64) -> Self {
+        Self::new(algorithm, algorithm.lower_limit(at_most))
+    }
+}
+
+/// Repeats the attempt until it decides. The fields of [`Lowered`] are separate arguments, because a reference to it would keep
+/// it in memory.
+#[cold]
+#[inline(never)]
+fn retry<A: Reclaim, W: Words>(
+    algorithm: &A,
+    limit: u64,
+    words: W,
+    now: Nanos,
+    permits: u64,
+) -> Option<Receipt> {
+    until_decided(|| algorithm.attempt_with_limit(limit, words, now, permits))
+}
+
+impl<A: Reclaim> Algorithm for Lowered<'_, A> {
+    fn words(&self) -> usize {
+        self.algorithm.words()
+    }
+
+    fn max_request(&self) -> u64 {
+        self.query(A::max_request)
+    }
+
+    fn bound(&self) -> u64 {
+        self.query(A::bound)
+    }
+
+    fn window(&self) -> Duration {
+        self.algorithm.window()
+    }
+
+    #[inline(always)]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        self.attempt(words, now, permits)
+            .or_else(|| retry(self.algorithm, self.limit, opaque_copy(words), now, permits))
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        self.query(|lower| lower.ready_at(words, now, permits))
+    }
+
+    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        self.query(|lower| lower.earliest(words, now, permits))
+    }
+
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.query(|lower| lower.remaining(words, now))
+    }
+
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        self.query(|lower| lower.refund(words, receipt, permits))
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        self.query(|lower| lower.charge(words, now, permits))
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.query(|lower| lower.spent(words, now))
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        self.query(|lower| lower.idle_at(words, now))
+    }
+}
+
+impl<A: Reclaim> Reclaim for Lowered<'_, A> {
+    fn span(&self) -> Duration {
+        self.query(A::span)
+    }
+
+    fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
+        self.query(|lower| lower.counts_until(words, at, permits))
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        self.algorithm.attempt_with_limit(self.limit, words, now, permits)
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        self.algorithm.is_idle(first, now)
+    }
+
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        self.algorithm.advance(first, now)
+    }
+
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        self.algorithm.idle_from(first)
+    }
+
+    fn latest_time(&self, first: u64) -> Nanos {
+        self.algorithm.latest_time(first)
+    }
+
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        lowered_limit(limit, self.limit)?;
+        Ok(Self { limit, ..*self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(feature = "rules")]
+    #[test]
+    fn a_limit_of_a_request_never_exceeds_that_of_the_state() {
+        use super::{Algorithm, AnyAlgorithm, Lowered, Nanos};
+        use crate::algorithm::{CounterRing, Gcra, TimestampRing};
+        use crate::quota::Quota;
+        use crate::sync::{AtomicU64, Shared};
+
+        let quota = Quota::per_minute(50).expect("a quota");
+        let packed = CounterRing::builder(quota).cells(5).build().expect("a ring");
+        // The largest sum that the word can hold is 63.
+        assert_eq!(packed.words(), 1);
+        for algorithm in [
+            AnyAlgorithm::from(packed),
+            CounterRing::new(quota).expect("a ring").into(),
+            TimestampRing::new(quota).expect("a ring").into(),
+            Gcra::new(quota).expect("a bucket").into(),
+        ] {
+            for at_most in [0, 1, 20, 50, 70] {
+                let words: alloc::vec::Vec<_> = (0..algorithm.words()).map(|_| AtomicU64::new(0)).collect();
+                let lowered = Lowered::at_most(&algorithm, at_most);
+                let decide = |_: &u64| lowered.decide(Shared::new(&words), Nanos::ZERO, 1).is_some();
+                let admitted = (0..100).take_while(decide).count() as u64;
+                assert_eq!(admitted, at_most.clamp(1, 50), "{algorithm:?}");
+                assert_eq!(lowered.bound() == algorithm.bound(), at_most >= 50);
+            }
+        }
+    }
+}

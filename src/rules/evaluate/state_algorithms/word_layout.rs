@@ -1,0 +1,74 @@
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::algorithm::{CounterRing, CounterRingBuilder};
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::rules::rule::Rule;
+use crate::rules::rule::algorithm::RuleAlgorithm;
+
+/// The unit of a state, and the configuration that it was chosen for. States of one configuration have the same words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StateUnits {
+    /// k: the unit is 2^k permits.
+    pub(super) shift: u32,
+    algorithm: RuleAlgorithm,
+    cells: u64,
+    burst: Option<u64>,
+    quotas: Vec<Quota>,
+    tiers: Vec<u64>,
+}
+
+impl StateUnits {
+    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], tiers: &[u64], shift: u32) -> Self {
+        Self {
+            shift,
+            algorithm: rule.algorithm,
+            cells: rule.cells_or_default(),
+            burst: rule.burst,
+            quotas: quotas.to_vec(),
+            tiers: tiers.to_vec(),
+        }
+    }
+}
+
+/// The layout of the words. Algorithms of one layout can decide over the same words.
+#[derive(Clone, Debug)]
+pub(super) enum WordLayout {
+    Counter {
+        kind: RingKind,
+        cells: u64,
+        windows: Vec<Duration>,
+        /// The ring with the highest limit that the words can hold. All others are this ring with a lower limit.
+        widest: Box<CounterRing>,
+    },
+    Log(Quota),
+    Gcra {
+        quota: Quota,
+        burst: u64,
+        tiers: Vec<u64>,
+    },
+}
+
+/// The rule algorithms that are counter rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RingKind {
+    Strict,
+    Classic,
+    Even,
+    Fixed,
+}
+
+impl RingKind {
+    pub(super) fn build(self, quotas: &[Quota], cells: u64) -> Result<CounterRing, ConfigError> {
+        let ring = CounterRing::builder(quotas[0]).cells(cells);
+        let ring = quotas[1..].iter().copied().fold(ring, CounterRingBuilder::also);
+        match self {
+            Self::Strict => ring.build(),
+            Self::Classic => ring.classic().build(),
+            Self::Even => ring.even().build(),
+            Self::Fixed => ring.classic().cells(1).build(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+use crate::time::Nanos;
+
+/// A decision without a receipt. It fits into two registers.
+pub(crate) struct StateDecision {
+    /// The reading at which the decision was made.
+    pub(crate) at: Nanos,
+    outcome: StateOutcome,
+}
+
+/// Whether the request was admitted, and whether the overflow policy decided, because the key found no entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StateOutcome {
+    Admitted,
+    Denied,
+    AdmittedByOverflow,
+    DeniedByOverflow,
+}
+
+impl StateDecision {
+    #[inline(always)]
+    pub(super) const fn new(at: Nanos, admitted: bool, overflow: bool) -> Self {
+        let outcome = match (admitted, overflow) {
+            (true, false) => StateOutcome::Admitted,
+            (false, false) => StateOutcome::Denied,
+            (true, true) => StateOutcome::AdmittedByOverflow,
+            (false, true) => StateOutcome::DeniedByOverflow,
+        };
+        Self { at, outcome }
+    }
+
+    /// Whether the request was admitted.
+    #[inline(always)]
+    pub(crate) const fn is_admitted(&self) -> bool {
+        matches!(
+            self.outcome,
+            StateOutcome::Admitted | StateOutcome::AdmittedByOverflow
+        )
+    }
+
+    /// Whether the overflow policy decided, because the key found no entry.
+    #[inline(always)]
+    pub(crate) const fn is_overflow(&self) -> bool {
+        matches!(
+            self.outcome,
+            StateOutcome::AdmittedByOverflow | StateOutcome::DeniedByOverflow
+        )
+    }
+}
