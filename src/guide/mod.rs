@@ -8,6 +8,7 @@
 //! | limit each client, also during a flood of made-up clients; keep the counts over a restart | [`keys`] |
 //! | apply several limits to one request; change limits at run time, also from a file | [`rules`] |
 //! | wait for a permit instead of being denied | [`waiting`] |
+//! | call an HTTP API that answers with status 429 | [`waiting`](waiting#clients-of-http-apis) |
 //! | limit the tokens of a language model | [`token_budgets`] |
 //! | refund or settle an estimated cost | [`token_budgets`] |
 //! | limit a server of axum, tonic or hyper, also behind a proxy | [`servers`] |
@@ -58,6 +59,8 @@ pub mod rules {}
     any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "rules")),
     doc = include_str!("waiting.md")
 )]
+// Its examples need tower, so tests/servers compiles them.
+#[cfg_attr(not(doctest), doc = include_str!("waiting/http_clients.md"))]
 pub mod waiting {}
 
 #[doc = include_str!("token_budgets.md")]

@@ -1,4 +1,4 @@
-//! Rate limits for HTTP and gRPC servers: a `Layer` and a `Service` of `tower`, for axum, tonic and hyper.
+//! Rate limits for HTTP and gRPC servers and their clients: layers and services of `tower`, for axum, tonic and hyper.
 //!
 // The example is compiled in `tests/servers`, which has axum.
 #![cfg_attr(not(doctest), doc = include_str!("axum.md"))]
@@ -21,6 +21,8 @@
 //! | read the decision in a handler | [`Decision`] |
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |
 //! | count over many machines (feature `shared`) | `RateLimitLayer::from` of `SharedRules` |
+//! | obey the limits of a server as a client (feature `tokio`) | `ClientRateLimitLayer`, with the [guide](crate::guide::waiting#clients-of-http-apis) |
+//! | read the limits that a response states | [`ServerLimit`] |
 //!
 //! Rules of the layer evaluate `http::request::Parts`: the request head and its extensions. They do not depend on the type of the
 //! body.
@@ -31,7 +33,7 @@
 //! - A rejected request does not reach the inner service. It is charged to no rule, with the exceptions that
 //!   [`RuleSet`](crate::RuleSet) documents.
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
-//!   is charged in between. A rejection that no wait can change has no `Retry-After`.
+//!   is charged in between. [`RateLimitLayer::jitter`] makes it later, never earlier. A rejection that no wait can change has no `Retry-After`.
 //! - The inner service is called only after it was ready.
 //! - With [`QuotaHeaders::Off`] and without the [`Decision`], an admitted request allocates nothing. This includes shared rules that
 //!   decide by a lease. [`charge_if`](RateLimitLayer::charge_if), [`settle_body`](RateLimitLayer::settle_body), waiting, and a call
@@ -43,6 +45,7 @@
 //! - A client may be able to choose its key. [`HttpKey`] documents this for each source of a key.
 
 mod answer;
+mod client;
 mod config;
 mod layer;
 mod request;
@@ -50,6 +53,9 @@ mod rules;
 mod service;
 
 pub use answer::{Decision, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse};
+pub use client::ServerLimit;
+#[cfg(feature = "tokio")]
+pub use client::{ClientRateLimitFuture, ClientRateLimitLayer, ClientRateLimitService};
 pub use layer::RateLimitLayer;
 pub use request::{ClientIp, HttpKey, PeerAddress};
 pub use rules::HttpRules;

@@ -40,9 +40,8 @@ use super::runtime::{Runtime, TokioRuntime};
 ///
 /// # Cost
 ///
-/// Without waiters, an admission costs the decision of the limiter, two loads and one store of another word. `check` takes
-/// about as long as the limiter's `check`. A wait with capacity takes about 15 ns more. In a task that does nothing else it takes
-/// 45 ns more, because such a task yields every fifth time (measured on the EPYC of `benches/README.md`).
+/// Without waiters, `check` costs the decision of the limiter and one load. A wait with capacity costs the decision, and at most
+/// three loads and one store.
 ///
 /// With waiters, a wait also costs a lock (held briefly, never across an `.await`) and one or two reads of the state. The first
 /// waiter of a queue and each deadline need a timer. Each wait is woken about once.

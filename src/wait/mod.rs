@@ -26,6 +26,8 @@ pub use error::{CheckError, WaitError};
 pub use fair::Fair;
 pub use keyed::KeyRequest;
 pub use paced::{PacedSink, PacedStream};
+#[cfg(all(feature = "tower", feature = "shared"))]
+pub(crate) use queue::DEFAULT_MAX_WAITING;
 pub(crate) use queue::GRACE_PERIOD;
 #[cfg(feature = "rules")]
 pub use rules::{RuleSource, RulesRequest};

@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use ringgate::rules::RuleSetBuilder;
 use ringgate::wait::{CheckError, Runtime};
-use ringgate::{Clock, CounterRing, Fair, Key, Nanos, Quota, RateLimiter, Rule, RuleSet};
+use ringgate::{Clock, CounterRing, Fair, Key, Nanos, Quota, RateLimiter, Rule, RuleSet, Settled};
 
 use alloc::sync::Arc;
 #[cfg(ringgate_loom)]
@@ -237,6 +237,32 @@ fn wait_for_notified() {
         let third = waits(&limiter);
         assert!(block_on(second).is_ok());
         assert_eq!(third.join().unwrap(), Nanos::new(LATER));
+        assert_eq!(limiter.waiting(), 0);
+    });
+}
+
+/// Permits are refunded while a thread joins the queue, and it is served without a timer.
+#[test]
+fn wait_for_refund() {
+    FULL.explore(|| {
+        let (limiter, _) = limiter(1);
+        let receipt = limiter.check().unwrap();
+        let waiter = waits(&limiter);
+        assert_eq!(limiter.refund(receipt), Settled::Exact);
+        assert_eq!(waiter.join().unwrap(), Nanos::new(W));
+        assert_eq!(limiter.waiting(), 0);
+    });
+}
+
+/// A pause ends while a thread joins the queue, and it is served without a timer.
+#[test]
+fn wait_for_resume() {
+    FULL.explore(|| {
+        let (limiter, _) = limiter(1);
+        limiter.limiter().pause_until(Nanos::new(LATER));
+        let waiter = waits(&limiter);
+        limiter.resume();
+        assert_eq!(waiter.join().unwrap(), Nanos::new(W));
         assert_eq!(limiter.waiting(), 0);
     });
 }

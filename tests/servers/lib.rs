@@ -7,6 +7,9 @@ mod readme {}
 #[doc = include_str!("../../src/guide/servers.md")]
 mod servers {}
 
+#[doc = include_str!("../../src/guide/waiting/http_clients.md")]
+mod http_clients {}
+
 #[doc = include_str!("../../src/http/axum.md")]
 mod axum {}
 

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::policy::{QuotaPolicy, percent_encode};
-use super::rejection::{Rejection, RejectionResponse};
+use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -49,14 +49,11 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 
 /// Makes the gRPC response to a rejected request. `body` must be empty.
 pub(super) fn response<B>(rejection: &Rejection<'_>, body: B) -> Response<B> {
-    let code = if rejection.lacks_required_key() {
-        INTERNAL
-    } else if rejection.lacks_key() {
-        INVALID_ARGUMENT
-    } else if rejection.is_unavailable() {
-        UNAVAILABLE
-    } else {
-        RESOURCE_EXHAUSTED
+    let code = match rejection.reason() {
+        RejectionReason::NoKeyFromServer => INTERNAL,
+        RejectionReason::NoKey => INVALID_ARGUMENT,
+        RejectionReason::StoreUnavailable => UNAVAILABLE,
+        RejectionReason::QuotaExceeded => RESOURCE_EXHAUSTED,
     };
     let message = message(rejection);
     let details = STANDARD_NO_PAD.encode(status(code, &message, rejection));
@@ -77,8 +74,9 @@ pub(super) fn response<B>(rejection: &Rejection<'_>, body: B) -> Response<B> {
 
 fn message(rejection: &Rejection<'_>) -> String {
     let names: Vec<&str> = rejection.violated().map(QuotaPolicy::name).collect();
-    let message = format!("{}: {}", rejection.reason(), names.join(", "));
-    match rejection.help() {
+    let reason = rejection.reason();
+    let message = format!("{}: {}", reason.text(), names.join(", "));
+    match reason.help() {
         Some(help) => format!("{message} ({help})"),
         None => message,
     }
@@ -89,13 +87,13 @@ fn status(code: u8, message: &str, rejection: &Rejection<'_>) -> Vec<u8> {
     let mut status = Vec::new();
     push_number(&mut status, 1, u64::from(code));
     push_bytes(&mut status, 2, message.as_bytes());
-    if let Some(retry_after) = rejection.retry_after {
+    if let Some(retry_after) = rejection.jittered_retry_after() {
         // RetryInfo { retry_delay }
         let mut info = Vec::new();
         push_bytes(&mut info, 1, &duration(retry_after));
         push_bytes(&mut status, 3, &any("google.rpc.RetryInfo", &info));
     }
-    if !rejection.lacks_key() && !rejection.is_unavailable() {
+    if rejection.reason() == RejectionReason::QuotaExceeded {
         // QuotaFailure { violations: [{ subject, description }] }
         let mut failure = Vec::new();
         for policy in rejection.violated() {

@@ -1,7 +1,6 @@
 //! Quota headers of responses.
 
 use alloc::boxed::Box;
-use core::time::Duration;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
@@ -59,8 +58,8 @@ pub enum QuotaHeaders {
     Both,
 }
 
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+pub(in crate::http) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(in crate::http) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
@@ -105,12 +104,14 @@ impl HeaderValues {
     /// Adds the headers to a response, which may have quota headers of an inner layer.
     ///
     /// The standard headers are lists, so lines are added. Legacy headers that the response already has are kept.
-    pub(in crate::http) fn add_to(self, headers: &mut HeaderMap) {
-        if let Some([policy, limit]) = self.standard {
+    ///
+    /// The values are taken, and are `None` afterwards. Moving the whole struct out of its box would copy all of it.
+    pub(in crate::http) fn add_to(&mut self, headers: &mut HeaderMap) {
+        if let Some([policy, limit]) = self.standard.take() {
             headers.append(RATE_LIMIT_POLICY, policy);
             headers.append(RATE_LIMIT, limit);
         }
-        if let Some([limit, remaining, reset]) = self.legacy {
+        if let Some([limit, remaining, reset]) = self.legacy.take() {
             headers.entry(LIMIT).or_insert(limit);
             headers.entry(REMAINING).or_insert(remaining);
             headers.entry(RESET).or_insert(reset);
@@ -119,11 +120,11 @@ impl HeaderValues {
 }
 
 /// Adds `Retry-After`, unless the response has one.
-pub(in crate::http) fn add_retry_after(retry_after: Option<Duration>, headers: &mut HeaderMap) {
-    if let Some(retry_after) = retry_after {
+pub(in crate::http) fn add_retry_after(seconds: Option<u64>, headers: &mut HeaderMap) {
+    if let Some(seconds) = seconds {
         headers
             .entry(RETRY_AFTER)
-            .or_insert_with(|| HeaderValue::from(whole_seconds(retry_after)));
+            .or_insert_with(|| HeaderValue::from(seconds));
     }
 }
 

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::quota::Quota;
-use crate::rules::{Denied, KeyHashes, QuotaStatus, RulePeek, RuleSet};
+use crate::rules::{Denied, EnforcedQuota, KeyHashes, QuotaStatus, RuleSet};
 use crate::time::Nanos;
 
 /// One quota of one rule, with the state that is reported to the client.
@@ -34,21 +34,21 @@ pub struct QuotaPolicy<'a> {
 }
 
 impl<'a> QuotaPolicy<'a> {
-    fn new(peek: &RulePeek<'a>) -> Self {
-        let (remaining, reset_after) = peek.remaining_and_reset();
+    #[inline]
+    const fn new(values: &EnforcedQuota<'a>) -> Self {
         Self {
-            name: Cow::Borrowed(peek.rule()),
-            rule: peek.rule(),
-            quota: peek.quota(),
-            limit: peek.limit(),
-            permits: peek.permits(),
-            remaining,
+            name: Cow::Borrowed(values.rule),
+            rule: values.rule,
+            quota: values.quota,
+            limit: values.limit,
+            permits: values.permits,
+            remaining: values.remaining,
             // Only `denied` sets it.
             retry_after: None,
-            reset_after,
+            reset_after: values.reset_after,
             violated: false,
-            lacks_key: peek.lacks_key(),
-            lacks_required_key: peek.lacks_required_key(),
+            lacks_key: values.lacks_key,
+            lacks_required_key: values.lacks_required_key,
         }
     }
 
@@ -152,21 +152,19 @@ impl<'a> QuotaPolicy<'a> {
 /// The policies of one request. Up to four need no allocation, and most rule sets have no more.
 pub(in crate::http) type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
 
-/// Returns the enforced policies that apply to a request, in evaluation order, as of `at`.
+/// Adds the enforced policies that apply to a request to `policies`, in evaluation order, as of `at`.
 ///
-/// Each policy has the name of its rule, until [`assign_names`] is called.
-pub(in crate::http) fn policies<'a, C: Clock>(
+/// Each policy has the name of its rule, until [`assign_names`] is called. The list is an argument, because returning it would
+/// move it.
+pub(in crate::http) fn add_policies<'a, C: Clock>(
+    policies: &mut Policies<'a>,
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
     hashes: &mut KeyHashes,
-) -> Policies<'a> {
-    let mut policies = Policies::new();
-    rules.peek_each(request, at, hashes, |peek| {
-        if !peek.is_enforced() {
-            return;
-        }
-        let policy = QuotaPolicy::new(&peek);
+) {
+    rules.enforced_quotas(request, at, hashes, |values| {
+        let policy = QuotaPolicy::new(&values);
         let same =
             |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window() == policy.window();
         match policies.iter_mut().find(same) {
@@ -176,7 +174,18 @@ pub(in crate::http) fn policies<'a, C: Clock>(
             None => policies.push(policy),
         }
     });
-    policies
+}
+
+/// Returns the policies of a request that is rejected.
+fn named_policies<'a, C: Clock>(
+    rules: &'a RuleSet<Parts, C>,
+    request: &'a Parts,
+    at: Nanos,
+) -> Vec<QuotaPolicy<'a>> {
+    let mut policies = Policies::new();
+    add_policies(&mut policies, rules, request, at, &mut KeyHashes::new());
+    assign_names(&mut policies);
+    policies.into_vec()
 }
 
 /// Names each policy after its rule, and after its window if the rule has several.
@@ -190,14 +199,13 @@ pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     }
 }
 
-/// Returns the [`policies`] of a request that rules have denied. Those that denied it are marked as violated.
+/// Returns the policies of a request that rules have denied. Those that denied it are marked as violated.
 pub(in crate::http) fn denied<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     denied: &Denied<'a, Parts>,
     request: &'a Parts,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = policies(rules, request, denied.at(), &mut KeyHashes::new()).into_vec();
-    assign_names(&mut policies);
+    let mut policies = named_policies(rules, request, denied.at());
     for violation in denied.violations() {
         let window = violation.quota().window();
         let same =
@@ -210,7 +218,7 @@ pub(in crate::http) fn denied<'a, C: Clock>(
     policies
 }
 
-/// Returns the [`policies`] of a request whose wait ended without an admission. Those without enough permits are marked as
+/// Returns the policies of a request whose wait ended without an admission. Those without enough permits are marked as
 /// violated.
 #[cfg(feature = "tokio")]
 pub(in crate::http) fn exhausted<'a, C: Clock>(
@@ -218,8 +226,7 @@ pub(in crate::http) fn exhausted<'a, C: Clock>(
     request: &'a Parts,
     at: Nanos,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = policies(rules, request, at, &mut KeyHashes::new()).into_vec();
-    assign_names(&mut policies);
+    let mut policies = named_policies(rules, request, at);
     for policy in &mut policies {
         policy.violated = policy.remaining < policy.permits || policy.lacks_key;
     }

@@ -5,7 +5,7 @@ use ::http::Response;
 use ::http::header::{CONTENT_TYPE, HeaderValue};
 
 use super::grpc;
-use super::rejection::{Rejection, RejectionResponse};
+use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 
 /// Rejects with status 429 and an `application/problem+json` body (RFC 9457). The default.
 ///
@@ -31,23 +31,23 @@ impl<B: From<String>> RejectionResponse<B> for Problem {
         if grpc::is_grpc(&rejection.request.headers) {
             return grpc::response(rejection, String::new().into());
         }
-        let (kind, title) = if rejection.lacks_required_key() {
-            ("about:blank", "Server gives requests no key for a rate limit")
-        } else if rejection.lacks_key() {
-            ("about:blank", "Request lacks the key of a rate limit")
-        } else if rejection.is_unavailable() {
-            ("about:blank", "Rate limit cannot be decided")
-        } else {
-            (
+        let reason = rejection.reason();
+        let (kind, title) = match reason {
+            RejectionReason::NoKeyFromServer => {
+                ("about:blank", "Server gives requests no key for a rate limit")
+            }
+            RejectionReason::NoKey => ("about:blank", "Request lacks the key of a rate limit"),
+            RejectionReason::StoreUnavailable => ("about:blank", "Rate limit cannot be decided"),
+            RejectionReason::QuotaExceeded => (
                 "https://iana.org/assignments/http-problem-types#quota-exceeded",
                 "Request cannot be satisfied as assigned quota has been exceeded",
-            )
+            ),
         };
         let mut body = String::from("{\"type\":");
         push_json_string(&mut body, kind);
         body.push_str(",\"title\":");
         push_json_string(&mut body, title);
-        if let Some(help) = rejection.help() {
+        if let Some(help) = reason.help() {
             body.push_str(",\"detail\":");
             push_json_string(&mut body, help);
         }

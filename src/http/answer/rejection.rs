@@ -16,9 +16,40 @@ pub struct Rejection<'a> {
     pub(super) request: &'a Parts,
     pub(in crate::http) policies: Vec<QuotaPolicy<'a>>,
     pub(in crate::http) retry_after: Option<Duration>,
+    /// The time that is added to `retry_after` in the response.
+    pub(in crate::http) jitter: Duration,
     pub(in crate::http) status: StatusCode,
     pub(in crate::http) at: Nanos,
     unavailable: bool,
+}
+
+/// The reason of a rejection. Of several reasons, the first one in this order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum RejectionReason {
+    /// The request lacks a key that the server should have provided.
+    NoKeyFromServer,
+    /// The request lacks a key.
+    NoKey,
+    /// The store of shared rules does not answer.
+    StoreUnavailable,
+    QuotaExceeded,
+}
+
+impl RejectionReason {
+    /// The reason in a few words.
+    pub(in crate::http) const fn text(self) -> &'static str {
+        match self {
+            Self::NoKeyFromServer => "server gives requests no key for a rate limit",
+            Self::NoKey => "request lacks the key of a rate limit",
+            Self::StoreUnavailable => "rate limit cannot be decided",
+            Self::QuotaExceeded => "rate limit exceeded",
+        }
+    }
+
+    /// The advice to the operator, if the server is the cause.
+    pub(in crate::http) fn help(self) -> Option<&'static str> {
+        (self == Self::NoKeyFromServer).then_some(HELP)
+    }
 }
 
 impl<'a> Rejection<'a> {
@@ -32,6 +63,7 @@ impl<'a> Rejection<'a> {
             request,
             policies,
             retry_after,
+            jitter: Duration::ZERO,
             status: StatusCode::TOO_MANY_REQUESTS,
             at,
             unavailable: false,
@@ -70,10 +102,16 @@ impl<'a> Rejection<'a> {
         self.retry_after
     }
 
-    /// Returns the value of `Retry-After`: [`retry_after`](Self::retry_after) in seconds, rounded up, at least 1.
+    /// Returns the value of `Retry-After`: [`retry_after`](Self::retry_after) and the layer's
+    /// [jitter](crate::http::RateLimitLayer::jitter) in seconds, rounded up, at least 1.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
-        self.retry_after.map(whole_seconds)
+        self.jittered_retry_after().map(whole_seconds)
+    }
+
+    /// The time after which the client is told to retry.
+    pub(super) fn jittered_retry_after(&self) -> Option<Duration> {
+        self.retry_after.map(|after| after.saturating_add(self.jitter))
     }
 
     /// Returns whether the request was rejected because it has no key for a rule that requires one.
@@ -89,22 +127,16 @@ impl<'a> Rejection<'a> {
         self.violated().any(QuotaPolicy::lacks_required_key)
     }
 
-    /// Returns the reason in a few words.
-    pub(in crate::http) fn reason(&self) -> &'static str {
+    pub(in crate::http) fn reason(&self) -> RejectionReason {
         if self.lacks_required_key() {
-            "server gives requests no key for a rate limit"
+            RejectionReason::NoKeyFromServer
         } else if self.lacks_key() {
-            "request lacks the key of a rate limit"
+            RejectionReason::NoKey
         } else if self.unavailable {
-            "rate limit cannot be decided"
+            RejectionReason::StoreUnavailable
         } else {
-            "rate limit exceeded"
+            RejectionReason::QuotaExceeded
         }
-    }
-
-    /// Returns the advice to the operator, if the server is the cause.
-    pub(in crate::http) fn help(&self) -> Option<&'static str> {
-        self.lacks_required_key().then_some(HELP)
     }
 
     /// Returns whether the request was rejected because the store of shared rules does not answer, and a rule has
@@ -147,7 +179,7 @@ impl Denial for Rejection<'_> {
 
 impl fmt::Display for Rejection<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason())?;
+        f.write_str(self.reason().text())?;
         for (index, policy) in self.violated().enumerate() {
             f.write_str(if index == 0 { ": " } else { ", " })?;
             let (remaining, limit, window) = (policy.remaining(), policy.limit(), policy.window());

@@ -11,12 +11,12 @@ use super::policy::{QuotaPolicy, assign_names, percent_encode, whole_seconds};
 /// The header texts that depend on the policies of a request, and not on their state.
 pub(super) struct PolicyTexts {
     pub(super) header: HeaderValue,
-    items: Vec<Item>,
+    items: Vec<PolicyText>,
     /// The memory in which [`states`](Self::states) writes its list.
     buffer: Vec<u8>,
 }
 
-struct Item {
+struct PolicyText {
     rule: Box<str>,
     limit: u64,
     window: Duration,
@@ -68,7 +68,7 @@ impl PolicyTexts {
             }
             let start = header.len();
             push_string(&mut header, policy.name());
-            items.push(Item {
+            items.push(PolicyText {
                 rule: policy.rule().into(),
                 limit: policy.limit(),
                 window: policy.window(),
@@ -90,7 +90,7 @@ impl PolicyTexts {
     }
 
     fn are_of(&self, policies: &[QuotaPolicy<'_>]) -> bool {
-        let same = |(item, policy): (&Item, &QuotaPolicy<'_>)| {
+        let same = |(item, policy): (&PolicyText, &QuotaPolicy<'_>)| {
             item.limit == policy.limit() && item.window == policy.window() && *item.rule == *policy.rule()
         };
         self.items.len() == policies.len() && self.items.iter().zip(policies).all(same)

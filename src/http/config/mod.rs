@@ -7,14 +7,16 @@ use alloc::sync::Arc;
 use core::fmt;
 #[cfg(feature = "observe")]
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 
 use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
 
 pub(super) use self::skip::Skip;
-use super::answer::{Decision, Rejection, RejectionResponse, add_retry_after};
+use super::answer::{Decision, Rejection, RejectionReason, RejectionResponse, add_retry_after};
 use super::rules::{HttpRules, Terms};
 use crate::rules::Cost;
+use crate::time::jitter;
 
 /// Rules and options of a layer. `R` makes the responses to rejected requests.
 pub(super) struct Config<S: HttpRules, R> {
@@ -22,6 +24,8 @@ pub(super) struct Config<S: HttpRules, R> {
     pub(super) terms: Terms<S>,
     pub(super) rejection_response: R,
     pub(super) statuses: Statuses,
+    /// The longest time that is added to `Retry-After`.
+    pub(super) max_jitter: Duration,
     pub(super) decision_extension: bool,
     pub(super) skip: Skip,
     pub(super) charge_if: Option<Arc<ChargeIf>>,
@@ -55,28 +59,27 @@ impl<S: HttpRules, R> Config<S, R> {
     where
         R: RejectionResponse<B>,
     {
-        rejection.status = if rejection.lacks_required_key() {
-            StatusCode::INTERNAL_SERVER_ERROR
-        } else if rejection.lacks_key() {
-            self.statuses.missing_key
-        } else if rejection.is_unavailable() {
-            self.statuses.unavailable
-        } else {
-            self.statuses.denied
+        let reason = rejection.reason();
+        rejection.jitter = jitter(self.max_jitter);
+        rejection.status = match reason {
+            RejectionReason::NoKeyFromServer => StatusCode::INTERNAL_SERVER_ERROR,
+            RejectionReason::NoKey => self.statuses.missing_key,
+            RejectionReason::StoreUnavailable => self.statuses.unavailable,
+            RejectionReason::QuotaExceeded => self.statuses.denied,
         };
         #[cfg(feature = "observe")]
-        if let Some(help) = rejection.help()
+        if let Some(help) = reason.help()
             // Relaxed: the flag publishes no other memory.
             && !self.reported.swap(true, Ordering::Relaxed)
         {
-            tracing::error!(target: "ringgate", "{}: {help}", rejection.reason());
+            tracing::error!(target: "ringgate", "{}: {help}", reason.text());
         }
         if let Some(on_rejected) = &self.on_rejected {
             on_rejected(&rejection);
         }
         let mut response: Response<B> = self.rejection_response.response(&rejection);
         let headers = response.headers_mut();
-        add_retry_after(rejection.retry_after, headers);
+        add_retry_after(rejection.retry_after_seconds(), headers);
         self.terms.headers.values(&rejection.policies).add_to(headers);
         response.extensions_mut().insert(Decision {
             at: rejection.at,
@@ -94,6 +97,7 @@ impl<S: HttpRules, R: Clone> Clone for Config<S, R> {
             terms: self.terms.clone(),
             rejection_response: self.rejection_response.clone(),
             statuses: self.statuses,
+            max_jitter: self.max_jitter,
             decision_extension: self.decision_extension,
             skip: self.skip.clone(),
             charge_if: self.charge_if.clone(),
@@ -110,6 +114,7 @@ impl<S: HttpRules, R: fmt::Debug> fmt::Debug for Config<S, R> {
         f.debug_struct("Config")
             .field("rejection_response", &self.rejection_response)
             .field("statuses", &self.statuses)
+            .field("max_jitter", &self.max_jitter)
             .field("headers", &self.terms.headers)
             .field("skip", &self.skip)
             .field("body_cost", &self.body_cost)

@@ -1,3 +1,4 @@
+mod jitter;
 #[cfg(feature = "tokio")]
 mod wait;
 
@@ -5,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::marker::PhantomData;
+use core::time::Duration;
 
 use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
@@ -90,6 +92,7 @@ impl<S: HttpRules> RateLimitLayer<S> {
                     missing_key: StatusCode::BAD_REQUEST,
                     unavailable: StatusCode::SERVICE_UNAVAILABLE,
                 },
+                max_jitter: Duration::ZERO,
                 decision_extension: true,
                 skip: Skip::new(),
                 charge_if: None,
@@ -178,7 +181,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Charges only requests whose response satisfies a predicate, such as failed logins.
     ///
     /// A request is charged before it is served, and refunded if the predicate returns `false`. So concurrent requests cannot
-    /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays.
+    /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays
+    /// (the charge of a [settled body](Self::settle_body) is settled by 0 bytes).
     ///
     /// The algorithm determines how much can be refunded. The rest stays charged, and is counted by
     /// [`RuleCounts::forfeited`](crate::rules::RuleCounts):
@@ -275,6 +279,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
             terms,
             rejection_response: _,
             statuses,
+            max_jitter,
             decision_extension,
             skip,
             charge_if,
@@ -289,6 +294,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
                 terms,
                 rejection_response,
                 statuses,
+                max_jitter,
                 decision_extension,
                 skip,
                 charge_if,

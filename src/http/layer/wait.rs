@@ -64,10 +64,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     pub fn wait(self, max_wait: Duration) -> Self {
         self.with(|config| {
             let queue = config.rules.queue(config.terms.max_waiting);
-            config.terms.wait = Some(Wait {
-                queue,
-                most: max_wait,
-            });
+            config.terms.wait = Some(Wait { queue, max_wait });
         })
     }
 

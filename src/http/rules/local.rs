@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use ::http::request::Parts;
 
-use super::{Decide, Grant, Outcome, Terms, Turn};
+use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::clock::Clock;
 use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
 use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, Reservation, RuleSet};
@@ -122,23 +122,27 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     }
 
     #[cfg(feature = "tokio")]
-    fn resume(self: &Arc<Self>, _: Queued, terms: &Terms<Self>, head: Arc<Parts>) -> Turn<Self> {
+    fn resume(self: &Arc<Self>, _: Queued, terms: &Terms<Self>, head: Arc<Parts>) -> DecisionFuture<Self> {
         let Some(wait) = &terms.wait else {
             // Without a queue, every request was decided by `decide`.
             return Box::pin(core::future::ready(Err(WaitError::Never)));
         };
         let queue = Arc::clone(&wait.queue);
         if terms.reserves {
-            let turn = queue.acquire_owned(head).within(wait.most);
-            Box::pin(async { turn.await.map(|charge| LocalCharge::Reserved(Box::new(charge))) })
+            let waiting = queue.acquire_owned(head).within(wait.max_wait);
+            Box::pin(async {
+                waiting
+                    .await
+                    .map(|charge| LocalCharge::Reserved(Box::new(charge)))
+            })
         } else {
-            let turn = queue.until_ready_owned(head).within(wait.most);
-            Box::pin(async { turn.await.map(LocalCharge::Final) })
+            let waiting = queue.until_ready_owned(head).within(wait.max_wait);
+            Box::pin(async { waiting.await.map(LocalCharge::Final) })
         }
     }
 
     #[cfg(not(feature = "tokio"))]
-    fn resume(self: &Arc<Self>, undecided: Queued, _: &Terms<Self>, _: Arc<Parts>) -> Turn<Self> {
+    fn resume(self: &Arc<Self>, undecided: Queued, _: &Terms<Self>, _: Arc<Parts>) -> DecisionFuture<Self> {
         match undecided {}
     }
 
@@ -223,7 +227,9 @@ fn admitted_headers<C: Clock>(
     at: Nanos,
     hashes: &mut KeyHashes,
 ) -> Box<HeaderValues> {
-    Box::new(headers.values(&policy::policies(rules, head, at, hashes)))
+    let mut policies = policy::Policies::new();
+    policy::add_policies(&mut policies, rules, head, at, hashes);
+    Box::new(headers.values(&policies))
 }
 
 #[cold]

@@ -53,7 +53,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
         undecided: Self::Undecided,
         terms: &Terms<Self>,
         head: Arc<Parts>,
-    ) -> Turn<Self>;
+    ) -> DecisionFuture<Self>;
 
     /// Converts the result of [`resume`](Self::resume) to a grant or a rejection.
     fn finish<T>(
@@ -97,7 +97,7 @@ pub(super) struct Terms<S: Decide> {
 #[derive(Clone)]
 pub(super) struct Wait<Q> {
     pub(super) queue: Q,
-    pub(super) most: Duration,
+    pub(super) max_wait: Duration,
 }
 
 /// The decision about a request, if there is one. `T` is the response to a rejected request.
@@ -120,8 +120,8 @@ pub(super) struct Grant<S: Decide> {
     pub(super) headers: AdmittedHeaders,
 }
 
-/// A decision that takes time.
-pub(super) type Turn<S> = Pin<Box<dyn Future<Output = <S as Decide>::Decided> + Send>>;
+/// The future of a decision that a wait or a store delays.
+pub(super) type DecisionFuture<S> = Pin<Box<dyn Future<Output = <S as Decide>::Decided> + Send>>;
 
 impl<S: Decide> Clone for Terms<S> {
     fn clone(&self) -> Self {

@@ -12,10 +12,12 @@ use tokio::sync::Semaphore;
 #[cfg(feature = "tokio")]
 use tokio::time::{Instant, sleep};
 
-use super::{Decide, Grant, Outcome, Terms, Turn};
+use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{CheckPlan, Cost, Denial};
 use crate::shared::{Admitted, Denied, Reason, SharedRules};
+#[cfg(feature = "tokio")]
+use crate::wait::DEFAULT_MAX_WAITING;
 
 /// The charge of an admitted request, and the values that are needed to settle it.
 pub(in crate::http) struct SharedCharge {
@@ -64,11 +66,16 @@ impl Decide for SharedRules<Parts> {
         }
     }
 
-    fn resume(self: &Arc<Self>, undecided: Undecided, terms: &Terms<Self>, head: Arc<Parts>) -> Turn<Self> {
+    fn resume(
+        self: &Arc<Self>,
+        undecided: Undecided,
+        terms: &Terms<Self>,
+        head: Arc<Parts>,
+    ) -> DecisionFuture<Self> {
         let rules = Arc::clone(self);
         #[cfg(feature = "tokio")]
         if let Some(wait) = terms.wait.clone() {
-            let deadline = Instant::now() + wait.most;
+            let deadline = Instant::now() + wait.max_wait;
             return Box::pin(async move {
                 let mut decided = match undecided {
                     Undecided::AskStore(plan) => SharedRules::decide(&rules, *plan).await,
@@ -147,18 +154,14 @@ impl Decide for SharedRules<Parts> {
 
     #[cfg(feature = "tokio")]
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Arc<Semaphore> {
-        let most = max_waiting.unwrap_or(MAX_WAITING).min(Semaphore::MAX_PERMITS);
-        Arc::new(Semaphore::new(most))
+        let max_waiting = max_waiting.unwrap_or(DEFAULT_MAX_WAITING);
+        Arc::new(Semaphore::new(max_waiting.min(Semaphore::MAX_PERMITS)))
     }
 
     /// Does nothing, because a waiting request is decided again after its retry time.
     #[cfg(feature = "tokio")]
     fn recheck(_: &Arc<Semaphore>) {}
 }
-
-/// The number of requests that may wait by default, as in a queue of local rules.
-#[cfg(feature = "tokio")]
-const MAX_WAITING: usize = 1_000_000;
 
 #[inline]
 fn grant(

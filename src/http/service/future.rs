@@ -11,17 +11,17 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::body::Metering;
-use super::on_response::{OnResponse, admit};
+use super::on_response::{OnResponse, record_admission};
 use crate::http::answer::RejectionResponse;
 use crate::http::config::{Config, RejectedResponse};
-use crate::http::rules::{HttpRules, Turn};
+use crate::http::rules::{DecisionFuture, HttpRules};
 
 /// A request that is not decided yet.
 pub(super) struct Deciding<T, Q, S: HttpRules, R> {
     inner: T,
     config: Arc<Config<S, R>>,
-    turn: Turn<S>,
-    /// Shared with `turn`, until that is dropped.
+    decision: DecisionFuture<S>,
+    /// Shared with `decision`, until that is dropped.
     head: Arc<Parts>,
     body: Q,
 }
@@ -36,7 +36,7 @@ impl<T, Q, S: HttpRules, R> Deciding<T, Q, S, R> {
     ) -> Self {
         let head = Arc::new(head);
         Self {
-            turn: config.rules.resume(undecided, &config.terms, Arc::clone(&head)),
+            decision: config.rules.resume(undecided, &config.terms, Arc::clone(&head)),
             inner,
             config,
             head,
@@ -53,17 +53,17 @@ impl<T, Q, S: HttpRules, R> Deciding<T, Q, S, R> {
         let Self {
             mut inner,
             config,
-            turn,
+            decision,
             head,
             body,
         } = self;
-        drop(turn);
+        drop(decision);
         let grant = config.rules.finish(decided, &config.terms, &head, |rejection| {
             config.reject(rejection)
         })?;
         // The last reference: nothing is cloned.
         let mut head = Arc::unwrap_or_clone(head);
-        let on_response = admit(&config, grant, &mut head);
+        let on_response = record_admission(&config, grant, &mut head);
         Ok((inner.call(Request::from_parts(head, body)), on_response))
     }
 }
@@ -174,7 +174,7 @@ where
                     let Some(mut request) = deciding.take() else {
                         panic!("`RateLimitFuture` polled after a panic");
                     };
-                    match request.turn.as_mut().poll(cx) {
+                    match request.decision.as_mut().poll(cx) {
                         Poll::Pending => {
                             *deciding = Some(request);
                             return Poll::Pending;

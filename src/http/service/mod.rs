@@ -15,7 +15,7 @@ use self::body::Metering;
 pub use self::body::{Metered, MeteredBody, Unmetered};
 use self::future::Deciding;
 pub use self::future::RateLimitFuture;
-use self::on_response::{OnResponse, admit};
+use self::on_response::{OnResponse, record_admission};
 use super::answer::{Problem, RejectionResponse};
 use super::config::Config;
 use super::rules::{HttpRules, Outcome};
@@ -84,7 +84,7 @@ where
             .rules
             .decide(&config.terms, &head, |rejection| config.reject(rejection));
         let on_response = match decided {
-            Outcome::Admitted(grant) => admit(config, grant, &mut head),
+            Outcome::Admitted(grant) => record_admission(config, grant, &mut head),
             Outcome::Rejected(response) => return RateLimitFuture::rejected(response),
             Outcome::Undecided(undecided) => {
                 // The service that is called must be the one that was ready. The clone is polled for readiness again.

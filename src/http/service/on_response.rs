@@ -27,7 +27,7 @@ pub(super) struct Settlement<S: HttpRules> {
 
 /// Records the decision in an admitted request, and returns the work that is left for its response.
 #[inline]
-pub(super) fn admit<S: HttpRules, R>(
+pub(super) fn record_admission<S: HttpRules, R>(
     config: &Config<S, R>,
     grant: Grant<S>,
     head: &mut Parts,
@@ -76,7 +76,7 @@ impl<S: HttpRules> OnResponse<S> {
     pub(super) fn apply<B, M: Metering<B, S>>(&mut self, mut response: Response<B>) -> Response<M::Body> {
         match mem::replace(self, Self::Nothing) {
             Self::Nothing => M::meter(response, None),
-            Self::AddHeaders(headers) => {
+            Self::AddHeaders(mut headers) => {
                 headers.add_to(response.headers_mut());
                 M::meter(response, None)
             }
@@ -92,7 +92,7 @@ impl<S: HttpRules> OnResponse<S> {
                 {
                     reserved.refund();
                 }
-                if let Some(headers) = headers {
+                if let Some(mut headers) = headers {
                     headers.add_to(&mut head.headers);
                 }
                 M::meter(Response::from_parts(head, body), Some(reserved))

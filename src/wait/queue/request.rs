@@ -3,6 +3,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use crate::time::Nanos;
+use crate::wait::error::WaitError;
 
 /// One request to one limiter, as the queues see it.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]
@@ -36,3 +37,17 @@ pub struct Need {
 }
 
 pub(in crate::wait) type Needs = SmallVec<[Need; 4]>;
+
+/// Returns the need of the state that has capacity last. Returns an error if a state never has capacity.
+pub(super) fn slowest_need<R: QueuedRequest>(request: &R) -> Result<Need, WaitError> {
+    let mut slowest = None;
+    for need in request.needs() {
+        let ready = request
+            .ready_in(need.state, need.permits)
+            .ok_or(WaitError::Never)?;
+        if slowest.is_none_or(|(_, latest)| latest < ready) {
+            slowest = Some((need, ready));
+        }
+    }
+    slowest.map(|(need, _)| need).ok_or(WaitError::Never)
+}

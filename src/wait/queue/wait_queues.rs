@@ -1,19 +1,17 @@
 use alloc::collections::BTreeMap;
 use core::fmt;
-use core::hash::BuildHasher;
 use core::sync::atomic::Ordering;
 use core::task::{Poll, Waker};
 use core::time::Duration;
-use std::hash::RandomState;
 use std::sync::PoisonError;
 
 use super::coop_budget::CoopBudget;
 use super::deferred_wakes::DeferredWakes;
 use super::queue_position::{Polling, QueuePosition};
-use super::request::{Need, QueuedRequest};
+use super::request::{Need, QueuedRequest, slowest_need};
 use super::state_queue::{AdvanceContext, StateQueue, Ticket};
-use crate::sync::{AtomicU64, Mutex, MutexGuard};
-use crate::time::Nanos;
+use crate::sync::{self, AtomicU64, Mutex, MutexGuard};
+use crate::time::{self, Nanos};
 use crate::wait::error::WaitError;
 use crate::wait::runtime::Runtime;
 
@@ -52,9 +50,10 @@ impl<T> Queues<T> {
     }
 }
 
-impl<T: Runtime> WaitQueues<T> {
-    const DEFAULT_MAX_WAITING: usize = 1_000_000;
+/// The largest number of waiters, unless another is set.
+pub(crate) const DEFAULT_MAX_WAITING: usize = 1_000_000;
 
+impl<T: Runtime> WaitQueues<T> {
     pub(in crate::wait) fn new(runtime: T) -> Self {
         Self {
             waiting: AtomicU64::new(0),
@@ -65,7 +64,7 @@ impl<T: Runtime> WaitQueues<T> {
                 by_state: BTreeMap::new(),
             }),
             runtime,
-            max_waiting: Self::DEFAULT_MAX_WAITING,
+            max_waiting: DEFAULT_MAX_WAITING,
             max_jitter: Duration::ZERO,
         }
     }
@@ -78,6 +77,14 @@ impl<T: Runtime> WaitQueues<T> {
         // Relaxed: if a waiter joined before this call in the caller's view, coherence makes the load observe it. If a waiter
         // joins concurrently, this call is ordered first.
         self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether a waiter may be queued that has not seen a change of a state that this thread made before.
+    fn has_waiters_after_change(&self) -> bool {
+        // SeqCst: pairs with the one in `join`. If that comes first, this thread sees the waiter. If this fence comes first, the
+        // waiter sees the change when it checks for capacity.
+        sync::fence(Ordering::SeqCst);
+        self.waiting() > 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues<T::Timer>> {
@@ -179,6 +186,8 @@ impl<T: Runtime> WaitQueues<T> {
         queues.next_ticket += 1;
         queues.waiting += 1;
         self.publish_waiting(&queues);
+        // SeqCst: pairs with the one in `has_waiters_after_change`, where the reason is given. `enqueue` reads the state.
+        sync::fence(Ordering::SeqCst);
         polling.position.ticket = Some(ticket);
         self.enqueue(polling, need, &mut queues);
         Poll::Pending
@@ -200,7 +209,7 @@ impl<T: Runtime> WaitQueues<T> {
         };
         queue.update_waker(ticket, polling.waker, runtime, &mut polling.deferred);
         if queue.may_advance(ticket, now) || (expired && !queue.is_notified(ticket)) {
-            queue.advance(&mut self.context(polling, ticket, runtime), Some(ticket));
+            queue.advance(&mut self.context(polling, runtime), Some(ticket));
         }
         if queue.is_notified(ticket) {
             // Whether an earlier waiter waits for another state that the request needs.
@@ -212,7 +221,7 @@ impl<T: Runtime> WaitQueues<T> {
                 Some(need) => Ok(need),
                 None => match self.try_acquire(request, None) {
                     Some(acquired) => {
-                        let mut context = self.context(polling, ticket, runtime);
+                        let mut context = self.context(polling, runtime);
                         queues.remove_from(state, |queue| queue.remove_served(&mut context, ticket));
                         self.remove_waiter(polling.position, &mut queues);
                         return Poll::Ready(Ok(acquired));
@@ -263,21 +272,20 @@ impl<T: Runtime> WaitQueues<T> {
         polling.position.state = state;
         queue.enqueue(ticket, need.permits, polling.waker.clone(), runtime);
         if queue.may_advance(ticket, polling.request.now()) {
-            queue.advance(&mut self.context(polling, ticket, runtime), None);
+            queue.advance(&mut self.context(polling, runtime), None);
         }
     }
 
     fn context<'v, 'a, R: QueuedRequest>(
         &self,
         polling: &'v mut Polling<'a, R, T>,
-        ticket: Ticket,
         runtime: Option<u64>,
     ) -> AdvanceContext<'v, 'a, R, T> {
         AdvanceContext {
             request: polling.request,
             state: polling.position.state,
             runtime,
-            jitter: self.jitter(ticket),
+            jitter: time::jitter(self.max_jitter),
             deferred: &mut polling.deferred,
         }
     }
@@ -295,8 +303,7 @@ impl<T: Runtime> WaitQueues<T> {
     /// Wakes the leaders of all queues, so that they check for capacity.
     #[cfg(feature = "rules")]
     pub(in crate::wait) fn wake_all_leaders(&self, now: impl FnOnce() -> Nanos) {
-        // A waiter that queues after this load checks for capacity itself.
-        if self.waiting() > 0 {
+        if self.has_waiters_after_change() {
             let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
             for queue in self.lock().by_state.values_mut() {
                 queue.wake_leader(now, &mut deferred);
@@ -304,11 +311,10 @@ impl<T: Runtime> WaitQueues<T> {
         }
     }
 
-    /// Wakes the leaders of the states that the request needs, after permits were refunded. Their timers are set for a later
-    /// time.
+    /// Wakes the leaders of the states that the request needs, after permits were refunded or a pause was ended. Their timers are
+    /// set for a later time.
     pub(in crate::wait) fn wake_leaders_of<R: QueuedRequest>(&self, request: &R) {
-        // A waiter that queues after this load finds the refunded permits.
-        if self.waiting() == 0 {
+        if !self.has_waiters_after_change() {
             return;
         }
         let (needs, now) = (request.needs(), request.now());
@@ -355,31 +361,6 @@ impl<T: Runtime> WaitQueues<T> {
         }
         Some(acquired)
     }
-
-    /// A random delay up to `max_jitter`.
-    fn jitter(&self, ticket: Ticket) -> Duration {
-        if self.max_jitter.is_zero() {
-            return Duration::ZERO;
-        }
-        let random = u128::from(RandomState::new().hash_one(ticket));
-        // Both factors are below 2^64. A longer jitter is limited to 2^64 ns (584 years).
-        let nanos = (self.max_jitter.as_nanos().min(u128::from(u64::MAX)) * random) >> 64;
-        Duration::from_nanos(nanos as u64)
-    }
-}
-
-/// Returns the need of the state that has capacity last. Returns an error if a state never has capacity.
-fn slowest_need<R: QueuedRequest>(request: &R) -> Result<Need, WaitError> {
-    let mut slowest = None;
-    for need in request.needs() {
-        let ready = request
-            .ready_in(need.state, need.permits)
-            .ok_or(WaitError::Never)?;
-        if slowest.is_none_or(|(_, latest)| latest < ready) {
-            slowest = Some((need, ready));
-        }
-    }
-    slowest.map(|(need, _)| need).ok_or(WaitError::Never)
 }
 
 impl<T: Runtime> fmt::Debug for WaitQueues<T> {

@@ -6,18 +6,24 @@ extern crate alloc;
 mod allocations;
 #[path = "http/charges.rs"]
 mod charges;
+#[path = "http/client.rs"]
+mod client;
 #[path = "http/client_ip.rs"]
 mod client_ip;
 #[path = "http/grpc.rs"]
 mod grpc;
 #[path = "http/keys.rs"]
 mod keys;
+#[path = "http/many_clients.rs"]
+mod many_clients;
 #[path = "http/rejections.rs"]
 mod rejections;
 #[path = "http/server.rs"]
 mod server;
 #[path = "http/shared.rs"]
 mod shared;
+#[path = "http/server_limit.rs"]
+mod server_limit;
 #[path = "http/service.rs"]
 mod service;
 #[path = "http/wait.rs"]

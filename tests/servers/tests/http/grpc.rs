@@ -56,6 +56,28 @@ fn the_delay_is_exact() {
     }
 }
 
+/// Jitter is added to the delay, which is the time of `Retry-After`.
+#[test]
+fn the_delay_has_the_jitter_of_the_layer() {
+    let mut service = layer([rule("all", "1/min")])
+        .jitter(Duration::from_secs(20))
+        .grpc()
+        .layer(Hello);
+    send(&mut service, Request::new(()));
+    let mut later = 0;
+    for _ in 0..50 {
+        let rejected = send(&mut service, Request::new(()));
+        let details = status(&rejected).get_error_details();
+        let delay = details.retry_info().expect("retry info").retry_delay;
+        let delay = delay.expect("a delay");
+        assert!((61..81).contains(&delay.as_secs()), "{delay:?}");
+        later += u32::from(delay > Duration::from_secs(61));
+        let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+        assert_eq!(header(&rejected, "retry-after"), Some(&*seconds.to_string()));
+    }
+    assert!(later >= 40, "{later}");
+}
+
 #[test]
 fn the_default_rejects_grpc_requests_with_grpc_statuses() {
     let mut service = layer([rule("all", "1/min")]).layer(Hello);

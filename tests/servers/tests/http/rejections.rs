@@ -397,3 +397,52 @@ fn headers_follow_reloads() {
         assert_eq!(policies, [item("total", &[("q", limit), ("w", 60)])]);
     }
 }
+
+/// Jitter is added to `Retry-After` and nothing else.
+#[tokio::test]
+async fn jitter_makes_retry_after_later_and_never_earlier() {
+    use tower::ServiceExt;
+
+    let mut seen = Vec::new();
+    for seconds in [0, 20] {
+        let rules = set([rule("all", "1/10s")])
+            .build_with(ManualClock::new(), [1, 2, 3, 4])
+            .expect("rules");
+        let exact = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&exact);
+        let layer = RateLimitLayer::from(rules)
+            .jitter(Duration::from_secs(seconds))
+            .on_rejected(move |rejection| {
+                let told = (rejection.retry_after(), rejection.retry_after_seconds());
+                noted.lock().expect("no panic").push(told);
+            });
+        let service = layer.layer(tower::service_fn(|_: Request<()>| {
+            core::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))
+        }));
+        let mut told = alloc::collections::BTreeSet::new();
+        for turn in 0..200 {
+            let Ok(response) = service.clone().oneshot(Request::new(())).await;
+            if turn == 0 {
+                continue;
+            }
+            let after = response.headers()["retry-after"].to_str().expect("text");
+            told.insert(after.parse::<u64>().expect("seconds"));
+            assert_eq!(
+                items(&response, "ratelimit"),
+                [item("all", &[("r", 0), ("t", 11)])]
+            );
+        }
+        for (exact, seconds) in exact.lock().expect("no panic").iter() {
+            assert!(exact.expect("a time") <= Duration::from_secs(11));
+            assert!(told.contains(&seconds.expect("seconds")));
+        }
+        seen.push(told);
+    }
+    assert_eq!(seen[0].iter().copied().collect::<Vec<_>>(), [11]);
+    // 10.167 s and less than 20 s more, in whole seconds.
+    assert!(seen[1].len() >= 15, "{seen:?}");
+    assert!(
+        seen[1].iter().all(|seconds| (11..=31).contains(seconds)),
+        "{seen:?}"
+    );
+}

@@ -1,0 +1,135 @@
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+
+use tower_layer::Layer;
+
+use super::service::ClientRateLimitService;
+use crate::algorithm::CounterRing;
+use crate::clock::DefaultClock;
+use crate::limiter::RateLimiter;
+use crate::wait::{Fair, Runtime, TokioRuntime};
+
+/// Delays the requests of an HTTP client by a limiter, and until the times that the server states.
+///
+/// Each request waits for one permit of the limiter, in order of arrival. If the server answers that a limit is exhausted, the
+/// limiter is paused by [`pause_until`](RateLimiter::pause_until), so that all callers that share it wait:
+///
+/// | response | pause |
+/// |---|---|
+/// | 429 or 503 with `Retry-After` | for that time |
+/// | any other with `"…";r=0;t=…` in `RateLimit` | for the time `t` |
+///
+/// [`ServerLimit`](super::ServerLimit) documents which headers are read, and how malformed headers are treated. The response is
+/// returned as it is. The layer repeats no request, because the body of a request can be read only once. A retry policy outside
+/// of this layer does so, such as that of `tower::retry`: the [guide](crate::guide::waiting#clients-of-http-apis) shows one.
+///
+/// The clones of a layer and all their services share the limiter. Use one layer for each limit of the server: for each host, or
+/// for each credential.
+///
+/// # Guarantee
+///
+/// - The requests that the inner service gets stay within the [bound](RateLimiter::bound) of the limiter, and the guarantees
+///   of [`Fair`] hold.
+/// - When a response has been returned, no request of the shared limiter is admitted before the time of that response has
+///   passed since it arrived. This holds by the clock of the limiter, until [`Fair::resume`] is called.
+/// - The latest time wins. An older response that states an earlier time arrives without effect, and so does a later success.
+/// - A pause lasts at most [`ServerLimit::MAX_WAIT`](super::ServerLimit::MAX_WAIT), 24 hours.
+///
+/// # Errors
+///
+/// The error of the inner service, or a [`WaitError`](crate::wait::WaitError) if the request cannot wait. With a `WaitError`
+/// the inner service was not called, and nothing was charged.
+///
+/// # Cost
+///
+/// A request costs a clone of the inner service, two counted references and an [admission](Fair). A response costs a reading of
+/// the wall clock, and the reading of its headers. A request that does not wait allocates nothing, if the response has up to four
+/// policies.
+///
+/// # Caveats
+///
+/// - Requests that are on their way when the server rejects one are not stopped.
+/// - When a pause ends, the limiter admits at its own rate, at most a burst at once. Choose a limiter that spaces requests evenly,
+///   such as [`Gcra::token_bucket`](crate::Gcra::token_bucket) with a burst of 1.
+/// - A server without [jitter](crate::http::RateLimitLayer::jitter) tells all its clients the same time. If many processes share
+///   one limit of the server, set [`Fair::jitter`] to about twice the time in which the server admits all of them.
+/// - A rejected request stays charged.
+/// - A waiting request occupies the resources that the inner service has reserved for it, such as a place in a concurrency
+///   limit. The permit is charged last, so that the request is sent when it is charged.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use std::sync::Arc;
+///
+/// use ringgate::http::ClientRateLimitLayer;
+/// use ringgate::{Fair, Gcra, Quota, RateLimiter};
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
+/// let limiter = Arc::new(Fair::new(RateLimiter::new(pace)).max_waiting(10_000));
+/// // A request that would wait for longer than a minute fails at once.
+/// let layer = ClientRateLimitLayer::new(limiter).max_wait(Duration::from_secs(60));
+/// # let _ = layer;
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
+#[must_use = "a layer does nothing until it wraps a service"]
+pub struct ClientRateLimitLayer<A = CounterRing, C = DefaultClock, N: Runtime = TokioRuntime> {
+    limiter: Arc<Fair<RateLimiter<A, C>, N>>,
+    max_wait: Option<Duration>,
+}
+
+impl<A, C, N: Runtime> ClientRateLimitLayer<A, C, N> {
+    /// Creates a layer over a limiter that other code may use, too.
+    pub const fn new(limiter: Arc<Fair<RateLimiter<A, C>, N>>) -> Self {
+        Self {
+            limiter,
+            max_wait: None,
+        }
+    }
+
+    /// Sets the longest wait of a request for its permit. By default a request waits for any time.
+    ///
+    /// A request that cannot be admitted in time fails at once with
+    /// [`WaitError::TooLate`](crate::wait::WaitError::TooLate). A pause that begins while it waits makes it fail at the end of this
+    /// time.
+    pub const fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = Some(max_wait);
+        self
+    }
+}
+
+impl<T, A, C, N: Runtime> Layer<T> for ClientRateLimitLayer<A, C, N> {
+    type Service = ClientRateLimitService<T, A, C, N>;
+
+    fn layer(&self, inner: T) -> Self::Service {
+        ClientRateLimitService::new(inner, Arc::clone(&self.limiter), self.max_wait)
+    }
+}
+
+impl<A, C, N: Runtime> Clone for ClientRateLimitLayer<A, C, N> {
+    fn clone(&self) -> Self {
+        Self {
+            limiter: Arc::clone(&self.limiter),
+            max_wait: self.max_wait,
+        }
+    }
+}
+
+impl<A, C, N: Runtime> fmt::Debug for ClientRateLimitLayer<A, C, N>
+where
+    RateLimiter<A, C>: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientRateLimitLayer")
+            .field("limiter", &self.limiter)
+            .field("max_wait", &self.max_wait)
+            .finish()
+    }
+}

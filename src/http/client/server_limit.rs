@@ -1,0 +1,155 @@
+use core::cmp::Reverse;
+use core::time::Duration;
+use std::time::SystemTime;
+
+use ::http::StatusCode;
+use ::http::header::{DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+
+use super::list::{Items, add_items, number};
+use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
+
+/// The rate limit that a server states in the headers of a response.
+///
+/// [`from_headers`](Self::from_headers) reads it, and [`wait`](Self::wait) says how long to send no request. Any server may have
+/// sent the headers. All fields are `None` if there are none.
+///
+/// | header | read as |
+/// |---|---|
+/// | `Retry-After` | seconds, or a date: the time from `Date` of the same response, or from the wall clock without it |
+/// | `RateLimit` | a list of draft-ietf-httpapi-ratelimit-headers, such as `"burst";r=0;t=30` |
+/// | `RateLimit-Policy` | a list such as `"burst";q=100;w=60` |
+///
+/// If `RateLimit` has several items, the one that delays the client most is chosen: of those with `r=0` the one with the largest
+/// `t`, otherwise the one with the smallest `r`. The limit and the window are those of the policy with the same name. Without
+/// an item in `RateLimit`, they are those of the first policy.
+///
+/// # Malformed headers
+///
+/// No header leads to a panic.
+///
+/// - A `Retry-After` that is neither a number of digits nor a date is ignored. The longest of several counts. A date in the past is
+///   a time of zero.
+/// - A line of `RateLimit` or `RateLimit-Policy` that is no structured list (RFC 9651) is ignored. Other lines still count.
+/// - An item that is not named by a string is ignored, and so is an item of `RateLimit` without `r`.
+/// - A parameter that is no integer of 0 or more is ignored. An integer may have any number of digits.
+/// - Times are at most [`MAX_WAIT`](Self::MAX_WAIT). Other numbers are at most 2^64 − 1.
+///
+/// `X-RateLimit-Reset` and the fields of earlier drafts are not read, because servers do not agree on their units.
+///
+/// # Cost
+///
+/// Up to four lookups in the header map. Reading takes time in proportion to the length of the headers. More than four items in
+/// one header allocate.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use std::time::SystemTime;
+///
+/// use http::{HeaderMap, HeaderValue, StatusCode};
+/// use ringgate::http::ServerLimit;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("ratelimit-policy", HeaderValue::from_static("\"burst\";q=100;w=60"));
+/// headers.insert("ratelimit", HeaderValue::from_static("\"burst\";r=0;t=12"));
+/// let limit = ServerLimit::from_headers(&headers, SystemTime::now());
+/// assert_eq!((limit.limit, limit.remaining), (Some(100), Some(0)));
+/// assert_eq!(limit.window, Some(Duration::from_secs(60)));
+/// // This request was admitted, and the next one would not be.
+/// assert_eq!(limit.wait(StatusCode::OK), Some(Duration::from_secs(12)));
+///
+/// headers.insert("retry-after", HeaderValue::from_static("30"));
+/// let limit = ServerLimit::from_headers(&headers, SystemTime::now());
+/// assert_eq!(limit.wait(StatusCode::TOO_MANY_REQUESTS), Some(Duration::from_secs(30)));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerLimit {
+    /// The time of `Retry-After`, 0 to [`MAX_WAIT`](Self::MAX_WAIT).
+    pub retry_after: Option<Duration>,
+    /// The permits of a window: `q`.
+    pub limit: Option<u64>,
+    /// The window: `w`, in whole seconds.
+    pub window: Option<Duration>,
+    /// The permits that remain: `r`.
+    pub remaining: Option<u64>,
+    /// The time until more permits remain: `t`, 0 to [`MAX_WAIT`](Self::MAX_WAIT), in whole seconds.
+    pub reset_after: Option<Duration>,
+}
+
+impl ServerLimit {
+    /// The longest time that is read from a response: 24 hours. A longer time is shortened to it.
+    ///
+    /// A client that obeys a wrong or hostile header asks again after a day at the latest.
+    pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+    /// Reads the headers of a response.
+    ///
+    /// `now` is the time of the wall clock. It is used only for a date in `Retry-After` if `Date` is missing or malformed.
+    #[must_use]
+    pub fn from_headers(headers: &HeaderMap, now: SystemTime) -> Self {
+        let states = items(headers, RATE_LIMIT);
+        let policies = items(headers, RATE_LIMIT_POLICY);
+        let state = states
+            .iter()
+            .filter(|state| state.remaining.is_some())
+            .min_by_key(|state| (state.remaining, Reverse(state.reset)));
+        let policy = match state {
+            Some(state) => policies.iter().find(|policy| policy.name == state.name),
+            None => policies.first(),
+        };
+        Self {
+            retry_after: retry_after(headers, now),
+            limit: policy.and_then(|policy| policy.limit),
+            window: policy.and_then(|policy| policy.window).map(Duration::from_secs),
+            remaining: state.and_then(|state| state.remaining),
+            reset_after: state.and_then(|state| state.reset).map(wait_of_seconds),
+        }
+    }
+
+    /// Returns how long the server asks the client to send no request, after a response with this status.
+    ///
+    /// With status 429 or 503 this is [`retry_after`](Self::retry_after). Without that, and with any other status, it is
+    /// [`reset_after`](Self::reset_after) if no permits remain. Otherwise it is `None`.
+    ///
+    /// `Retry-After` of other statuses is not about rates: with a redirection, it is the time until the other address is available.
+    #[must_use]
+    pub fn wait(&self, status: StatusCode) -> Option<Duration> {
+        let is_rejection = matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        );
+        self.retry_after
+            .filter(|_| is_rejection)
+            .or_else(|| self.reset_after.filter(|_| self.remaining == Some(0)))
+    }
+}
+
+fn items(headers: &HeaderMap, name: HeaderName) -> Items<'_> {
+    let mut items = Items::new();
+    for line in headers.get_all(name) {
+        add_items(line.as_bytes(), &mut items);
+    }
+    items
+}
+
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let wait = |value: &HeaderValue| match number(value.as_bytes().trim_ascii()) {
+        Some(seconds) => Some(wait_of_seconds(seconds)),
+        None => {
+            let sent = headers.get(DATE).and_then(date).unwrap_or(now);
+            let wait = date(value)?.duration_since(sent).unwrap_or_default();
+            Some(wait.min(ServerLimit::MAX_WAIT))
+        }
+    };
+    headers.get_all(RETRY_AFTER).iter().filter_map(wait).max()
+}
+
+fn date(value: &HeaderValue) -> Option<SystemTime> {
+    httpdate::parse_http_date(value.to_str().ok()?).ok()
+}
+
+fn wait_of_seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds).min(ServerLimit::MAX_WAIT)
+}
