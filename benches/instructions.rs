@@ -107,8 +107,24 @@ fn limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     let denies = TimestampRing::new(few)?;
     add(&mut paths, clock, "TimestampRing", (1_001, log), (101, denies));
     add(&mut paths, clock, "Gcra", (1, fast_gcra()?), (1, Gcra::new(few)?));
+
+    add_lower(&mut paths, clock, "packed", &packed()?, LOWER);
+    add_lower(&mut paths, clock, "wide", &ring(plenty)?, LOWER);
+    add_lower(&mut paths, clock, "even", &even(plenty)?, LOWER);
+    let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(5))?)?;
+    paths.push((
+        "TimestampRing, with_limit, check, admitted".into(),
+        lower_admitted(RateLimiter::with_clock(log, clock.clone()), 900),
+    ));
+    paths.push((
+        "Gcra, with_limit, check, admitted".into(),
+        lower_admitted(RateLimiter::with_clock(fast_gcra()?, clock.clone()), 500_000_000),
+    ));
     Ok(paths)
 }
+
+/// A lower limit that is never used up.
+const LOWER: u64 = 3_000_000_000;
 
 /// The cells of every ring. A fixed number keeps the counts independent of the default.
 const CELLS: u64 = 5;
@@ -171,6 +187,25 @@ fn add<A: Algorithm + Clone + 'static>(
     }
 }
 
+/// Adds the paths of a limiter whose decisions have a lower limit. With the limit 1 they are denied.
+fn add_lower<A: Reclaim + Clone + 'static>(
+    paths: &mut Paths,
+    clock: &QuantaClock,
+    form: &str,
+    algorithm: &A,
+    limit: u64,
+) {
+    let of = || RateLimiter::with_clock(algorithm.clone(), clock.clone());
+    let denies = of();
+    assert!(denies.check().is_ok());
+    for (path, work) in [
+        ("with_limit, check, admitted", lower_admitted(of(), limit)),
+        ("with_limit, check, denied", lower_denied(denies, 1)),
+    ] {
+        paths.push((format!("{form}, {path}"), work));
+    }
+}
+
 // The limiter passes through `black_box` in every turn, so that each decision loads it from memory.
 
 fn admitted<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
@@ -193,6 +228,20 @@ fn denied_at<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
 
 fn admitted_mut<A: Algorithm + 'static>(mut limiter: RateLimiter<A>) -> Work {
     counted(move || black_box(&mut limiter).check_mut().is_ok())
+}
+
+fn lower_admitted<A: Reclaim + 'static>(limiter: RateLimiter<A>, limit: u64) -> Work {
+    counted(move || {
+        let lower = black_box(&limiter).with_limit(limit);
+        lower.is_ok_and(|lower| lower.check().is_ok())
+    })
+}
+
+fn lower_denied<A: Reclaim + 'static>(limiter: RateLimiter<A>, limit: u64) -> Work {
+    counted(move || {
+        let lower = black_box(&limiter).with_limit(limit);
+        lower.is_ok_and(|lower| lower.check().is_err())
+    })
 }
 
 fn denied_mut<A: Algorithm + 'static>(mut limiter: RateLimiter<A>) -> Work {
@@ -227,19 +276,25 @@ impl Turns {
 
 fn keyed_limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     let mut paths = Paths::new();
-    add_keyed(&mut paths, clock, "Gcra", fast_gcra()?, Gcra::new(few()?)?)?;
-    add_keyed(&mut paths, clock, "packed", packed()?, ring(few()?)?)?;
+    add_keyed(
+        &mut paths,
+        clock,
+        "Gcra",
+        (fast_gcra()?, 500_000_000),
+        Gcra::new(few()?)?,
+    )?;
+    add_keyed(&mut paths, clock, "packed", (packed()?, LOWER), ring(few()?)?)?;
     let (admits, denies) = (ring(plenty()?)?, ring(many()?)?);
-    add_keyed(&mut paths, clock, "wide", admits, denies)?;
+    add_keyed(&mut paths, clock, "wide", (admits, LOWER), denies)?;
     Ok(paths)
 }
 
-/// Adds the paths of a table whose keys all have an entry.
+/// Adds the paths of a table whose keys all have an entry. `lower` is a lower limit of the limiter that admits.
 fn add_keyed<A: Reclaim + Clone + 'static>(
     paths: &mut Paths,
     clock: &QuantaClock,
     form: &str,
-    admits: A,
+    (admits, lower): (A, u64),
     denies: A,
 ) -> Result<(), ConfigError> {
     let of = |algorithm: &A| {
@@ -257,6 +312,10 @@ fn add_keyed<A: Reclaim + Clone + 'static>(
         ("check, denied", keyed_denied(used_up)),
         ("check_at, admitted", keyed_admitted_at(of(&admits)?)),
         ("check_many, admitted", many_admitted(of(&admits)?)),
+        (
+            "with_limit, check, admitted",
+            keyed_lower_admitted(of(&admits)?, lower),
+        ),
     ] {
         paths.push((format!("keyed, {form}, {path}"), work));
     }
@@ -338,6 +397,14 @@ fn keyed_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
 fn keyed_denied<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
     let mut turns = Turns(0);
     counted(move || black_box(&limiter).check(&turns.next()).is_err())
+}
+
+fn keyed_lower_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>, limit: u64) -> Work {
+    let mut turns = Turns(0);
+    counted(move || {
+        let lower = black_box(&limiter).with_limit(limit);
+        lower.is_ok_and(|lower| lower.check(&turns.next()).is_ok())
+    })
 }
 
 fn keyed_admitted_at<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {

@@ -30,6 +30,7 @@ const OTHER_HEADERS: &str = "tower_governor, headers";
 const GCRA: &str = "ringgate, Gcra, no extension, no headers";
 const BARE: &str = "ringgate, no extension, no headers";
 const DECISION: &str = "ringgate, extension, no headers";
+const ONLY_HEADERS: &str = "ringgate, no extension, headers";
 const HEADERS: &str = "ringgate, extension and headers";
 
 /// Clients, which send requests in turn.
@@ -94,11 +95,13 @@ pub fn run(effort: &Effort) {
     let gcra = by(RuleAlgorithm::Gcra).headers(QuotaHeaders::Off);
     let gcra = gcra.decision_extension(false).layer(Empty);
     let bare = off().decision_extension(false).layer(Empty);
+    let only_headers = ours().decision_extension(false).layer(Empty);
     let (decision, headers) = (off().layer(Empty), ours().layer(Empty));
     let entrants = [
         (GCRA, Side::Ours),
         (BARE, Side::Ours),
         (DECISION, Side::Ours),
+        (ONLY_HEADERS, Side::Ours),
         (HEADERS, Side::Ours),
         (OTHER, Side::Rival),
         (OTHER_HEADERS, Side::Rival),
@@ -117,9 +120,10 @@ pub fn run(effort: &Effort) {
                 0 => turn(effort, threads, &gcra),
                 1 => turn(effort, threads, &bare),
                 2 => turn(effort, threads, &decision),
-                3 => turn(effort, threads, &headers),
-                4 => turn(effort, threads, &other),
-                5 => turn(effort, threads, &other_headers),
+                3 => turn(effort, threads, &only_headers),
+                4 => turn(effort, threads, &headers),
+                5 => turn(effort, threads, &other),
+                6 => turn(effort, threads, &other_headers),
                 _ => turn(effort, threads, &Empty),
             },
         ));
@@ -131,6 +135,7 @@ pub fn run(effort: &Effort) {
         (GCRA, OTHER),
         (BARE, OTHER),
         (DECISION, OTHER),
+        (ONLY_HEADERS, OTHER_HEADERS),
         (HEADERS, OTHER_HEADERS),
     ];
     for (ours, others) in pairs {
