@@ -99,6 +99,29 @@ fn what_is_saved_is_charged() {
     }
 }
 
+/// A save allocates 64 KiB and a few small texts, however many keys there are.
+#[test]
+fn a_key_takes_24_bytes_of_a_file() {
+    let bucket = Gcra::new(quota("10/s")).expect("a bucket");
+    let (limiter, _clock) = by_hand(bucket, 100_000, OnFull::Share);
+    let empty = saved(&limiter).len();
+    for key in 0..125_000 {
+        let _ = limiter.check(&key);
+    }
+    let keys = limiter.len();
+    assert!(keys > 110_000, "{keys} keys");
+    let counted = allocation_counter::measure(|| {
+        assert!(limiter.save(io::sink()).expect("a sink") >= keys);
+    });
+    assert!(counted.bytes_max < 66 * 1024, "{counted:?}");
+    let file = saved(&limiter).len() - empty;
+    // The catch-all and its marks are saved as well.
+    assert!(
+        (keys * 24..keys * 24 + 1024).contains(&(file as u64)),
+        "{file} bytes of {keys} keys"
+    );
+}
+
 #[test]
 fn nothing_is_restored_of_a_fresh_table() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {

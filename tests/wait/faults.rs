@@ -215,3 +215,13 @@ fn recheck_applies_a_reload_at_once() {
         assert_eq!(began.elapsed(), Duration::ZERO);
     });
 }
+
+/// A wait needs a timer, which is said at once and not by a wait without an end.
+#[test]
+#[should_panic(expected = "timers are disabled")]
+fn a_wait_without_a_timer_panics() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let limiter = log("1/1s");
+    assert!(limiter.check().is_ok());
+    let _ = runtime.block_on(limiter.until_ready());
+}

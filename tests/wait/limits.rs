@@ -91,6 +91,21 @@ async fn a_full_queue_is_an_error() {
     drop(waits.pop());
     let mut third = limiter.acquire(1);
     assert!(poll(&mut third).is_pending());
+    // Without a limit of its own, it has a million.
+    let limiter = Fair::new(bare_log("1/1s"));
+    assert!(limiter.check().is_ok());
+    let mut waits: Vec<_> = (0..1_000_000).map(|_| limiter.acquire(1)).collect();
+    for wait in &mut waits {
+        assert!(poll(wait).is_pending());
+    }
+    let refused = limiter.until_ready().await;
+    assert!(matches!(
+        refused,
+        Err(WaitError::QueueFull {
+            max_waiting: 1_000_000,
+            ..
+        })
+    ));
     // No request may wait, and the first does not have to.
     let limiter = Fair::new(bare_log("1/1s")).max_waiting(0);
     assert_eq!(limiter.until_ready().await, Ok(()));

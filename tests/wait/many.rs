@@ -1,12 +1,13 @@
 //! A hundred thousand waiters of one limiter.
 
 use alloc::sync::Arc;
+use alloc::task::Wake;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 
 use ringgate::wait::TokioClock;
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter};
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TimestampRing};
 
 use super::ms;
 
@@ -41,11 +42,13 @@ async fn each_waiter_is_woken_about_once() {
             waits.push(wait);
         }
     });
-    let future = size_of_val(&waits[0]) as u64;
+    let queued = memory.bytes_current.unsigned_abs() / WAITERS;
     println!(
-        "a wait: {future} bytes, and {} in the queue",
-        memory.bytes_current.unsigned_abs() / WAITERS
+        "a wait: {} bytes, and {queued} in the queue",
+        size_of_val(&waits[0])
     );
+    // The documentation states about 100 bytes.
+    assert!(queued <= 110, "{queued} bytes");
     drop(waits);
     assert_eq!(limiter.waiting(), 0);
     tokio::time::sleep(ms(1000)).await;
@@ -60,6 +63,34 @@ async fn each_waiter_is_woken_about_once() {
     let wakes = polls.load(Ordering::Relaxed) - WAITERS;
     println!("{:.3} wakes a permit", wakes as f64 / WAITERS as f64);
     assert!(wakes <= WAITERS * 105 / 100, "{wakes} wakes");
+}
+
+/// With capacity for 1000 waiters, the first one is served and wakes 63 others.
+#[tokio::test(start_paused = true)]
+async fn at_most_64_waiters_are_woken_together() {
+    let ring = TimestampRing::new(Quota::new(1000, ms(100)).unwrap()).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    assert!(limiter.check_n(1000).is_ok());
+    let wakes = Arc::new(Wakes(AtomicU64::new(0)));
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut context = Context::from_waker(&waker);
+    let mut waits: Vec<_> = (0..200).map(|_| limiter.acquire(1)).collect();
+    for wait in &mut waits {
+        assert!(Pin::new(wait).poll(&mut context).is_pending());
+    }
+    tokio::time::sleep(ms(101)).await;
+    let before = wakes.0.load(Ordering::Relaxed);
+    assert!(Pin::new(&mut waits[0]).poll(&mut context).is_ready());
+    assert_eq!(wakes.0.load(Ordering::Relaxed) - before, 63);
+}
+
+/// Counts wakes.
+struct Wakes(AtomicU64);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Permits become available one by one, and each served waiter sets the timer of the next.

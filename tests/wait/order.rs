@@ -1,7 +1,9 @@
 //! The order in which waiters are served.
 
 use alloc::sync::Arc;
+use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::task::Poll;
 use core::time::Duration;
 use std::sync::Mutex;
 
@@ -244,4 +246,21 @@ async fn refunded_permits_are_available_at_once() {
     assert_eq!(limiter.settle(taken, 1), Settled::Exact);
     waits.await.unwrap().unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+/// A task that is admitted without waiting lets others run after four admissions.
+#[tokio::test(start_paused = true)]
+async fn a_task_yields_after_four_admissions() {
+    let limiter = log("100/1s");
+    let admissions = tokio::spawn(async move {
+        core::future::poll_fn(|context| {
+            let mut admissions = 0;
+            while Pin::new(&mut limiter.acquire(1)).poll(context).is_ready() {
+                admissions += 1;
+            }
+            Poll::Ready(admissions)
+        })
+        .await
+    });
+    assert_eq!(admissions.await.unwrap(), 4);
 }

@@ -62,8 +62,7 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
     ///
     /// # Cost
     ///
-    /// Reads every entry of the table, and writes 24 bytes for each key with permits that count. Allocates 64 KiB, and
-    /// 32 bytes for each key outside of its primary bucket: for 18 % of the keys of a full table.
+    /// Reads every entry of the table twice, and writes 24 bytes for each key with permits that count. Allocates 64 KiB.
     ///
     /// # Concurrency
     ///

@@ -1,4 +1,3 @@
-use alloc::vec::Vec;
 use core::time::Duration;
 use std::io::{self, Read, Write};
 
@@ -96,22 +95,19 @@ impl Store {
         let mut keys = 0;
         // Keys outside of their primary bucket come last. In another order they would take entries that other keys have
         // in their primary bucket, and more keys would find no entry in a full table.
-        let mut others = Vec::new();
-        self.table.owned_entries().try_for_each(|(entry, key)| {
-            match Self::state_of(entry, key, algorithm, now) {
-                Some(state) if state.spent() > 0 => {
-                    keys += 1;
-                    if self.table.is_in_primary(entry, key) {
-                        return to.put_key(key, state);
-                    }
-                    others.push((key, state));
+        for in_primary in [true, false] {
+            for (entry, key) in self.table.owned_entries() {
+                if self.table.is_in_primary(entry, key) != in_primary {
+                    continue;
                 }
-                _ => {}
+                match Self::state_of(entry, key, algorithm, now) {
+                    Some(state) if state.spent() > 0 => {
+                        to.put_key(key, state)?;
+                        keys += 1;
+                    }
+                    _ => {}
+                }
             }
-            Ok(())
-        })?;
-        for (key, state) in others {
-            to.put_key(key, state)?;
         }
         let catch_all = SavedState::of(algorithm, Shared::new(self.catch_all.get()), now);
         to.put_key(Entry::VACANT, catch_all)?;

@@ -61,8 +61,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     ///
     /// # Cost
     ///
-    /// Reads every entry of every table, and writes 24 bytes for each key with permits that count. Allocates 64 KiB, and
-    /// 32 bytes for each key outside of its primary bucket: for 18 % of the keys of a full table.
+    /// Reads every entry of every table twice, and writes 24 bytes for each key with permits that count. Allocates 64 KiB.
     ///
     /// # Concurrency
     ///

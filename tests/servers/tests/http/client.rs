@@ -221,6 +221,19 @@ async fn a_request_that_cannot_wait_fails_and_charges_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+#[should_panic(expected = "polled after completion")]
+async fn a_future_that_has_failed_panics_if_it_is_polled() {
+    let limiter = limiter("1/s");
+    let mut client = ClientRateLimitLayer::new(Arc::clone(&limiter))
+        .max_wait(Duration::ZERO)
+        .layer(Server::new([OK]));
+    client.call(Request::new(())).await.expect("a response");
+    let mut late = Box::pin(client.call(Request::new(())));
+    assert!(matches!(poll_once(&mut late), Poll::Ready(Err(_))));
+    let _ = poll_once(&mut late);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_of_the_inner_service_is_returned() {
     let limiter = limiter("1000/s");
     let failing = tower::service_fn(|_: Request<()>| async { Err::<Response<()>, _>("connection refused") });
