@@ -93,7 +93,7 @@ pub struct PeerAddress(pub IpAddr);
 #[derive(Clone)]
 #[must_use = "it does nothing until it is part of a key"]
 pub struct ClientIp {
-    /// The function that reads the peer address. `None` stands for [`find_peer`].
+    /// The function that reads the peer address. `None` stands for [`with_peer`].
     peer: Option<Arc<FindPeer>>,
     source: AddressSource,
     /// The number of leading bits of an IPv6 address that identify a client, 1 to 128.
@@ -112,22 +112,25 @@ enum AddressSource {
 
 type FindPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 
-/// Reads the address of the peer from the extension of the server.
-#[inline]
-fn find_peer(request: &Parts) -> Option<IpAddr> {
+/// Passes the address of the peer, from the extension of the server, to `read`.
+///
+/// An address that is stored in two pieces and loaded in one waits for the stores. So `read` gets each address from its extension,
+/// and not from a variable that they share.
+#[inline(always)]
+fn with_peer<T>(request: &Parts, read: impl FnOnce(IpAddr) -> T) -> Option<T> {
     let extensions = &request.extensions;
     if let Some(PeerAddress(peer)) = extensions.get() {
-        return Some(*peer);
+        return Some(read(*peer));
     }
     #[cfg(feature = "axum")]
     if let Some(axum::extract::ConnectInfo(peer)) =
         extensions.get::<axum::extract::ConnectInfo<core::net::SocketAddr>>()
     {
-        return Some(peer.ip());
+        return Some(read(peer.ip()));
     }
     #[cfg(feature = "tonic")]
     if let Some(peer) = extensions.get::<tonic::transport::server::TcpConnectInfo>() {
-        return peer.remote_addr().map(|peer| peer.ip());
+        return peer.remote_addr().map(|peer| read(peer.ip()));
     }
     None
 }
@@ -312,7 +315,7 @@ impl ClientIp {
     #[inline]
     fn find_peer(&self, request: &Parts) -> Option<IpAddr> {
         let peer = match &self.peer {
-            None => find_peer(request),
+            None => with_peer(request, |peer| peer),
             Some(peer) => peer(request),
         };
         peer.map(|peer| peer.to_canonical())
@@ -321,14 +324,13 @@ impl ClientIp {
     /// Hashes the client of a request. Returns `false` if the request has no address.
     #[inline]
     pub(super) fn hash(&self, request: &Parts, hasher: &mut KeyHasher) -> bool {
-        let client = match (&self.peer, &self.source) {
+        let hash = |client| self.mask(client).hash(hasher);
+        let hashed = match (&self.peer, &self.source) {
             // The masked address is canonical, so the common case needs no call of `find`.
-            (None, AddressSource::Peer) => find_peer(request),
-            _ => self.find(request),
+            (None, AddressSource::Peer) => with_peer(request, hash),
+            _ => self.find(request).map(hash),
         };
-        let Some(client) = client else { return false };
-        self.mask(client).hash(hasher);
-        true
+        hashed.is_some()
     }
 
     /// The octets of the client's address, without the bits after the prefix.
