@@ -6,6 +6,8 @@ use crate::algorithm::Algorithm;
 #[cfg(feature = "rules")]
 use crate::algorithm::AnyAlgorithm;
 use crate::receipt::ChargedTo;
+#[cfg(feature = "rules")]
+use crate::table::OccupiedWords;
 use crate::time::Nanos;
 
 /// A read-only view of a limiter at one time.
@@ -53,6 +55,7 @@ impl<'a, A> Peek<'a, A> {
 }
 
 impl<A> Peek<'_, A> {
+    #[inline]
     fn words(&self) -> StateWords<'_> {
         StateWords::new(self.state)
     }
@@ -165,9 +168,17 @@ impl Peek<'_, AnyAlgorithm> {
                 self.retry_after_in(window, remaining.saturating_add(1)),
             );
         }
-        let (remaining, reset) = self
-            .algorithm
-            .remaining_and_reset_in(window, &self.words(), self.now);
+        let words = self.words();
+        // Words of an entry are passed as such, because each read of `words` would distinguish the states again.
+        let (remaining, reset) = match &words {
+            StateWords::Entry(entry, key, seen) => {
+                let words = OccupiedWords::new(*entry, *key, seen);
+                self.algorithm.remaining_and_reset_in(window, words, self.now)
+            }
+            words @ (StateWords::Words(_) | StateWords::Fresh) => {
+                self.algorithm.remaining_and_reset_in(window, words, self.now)
+            }
+        };
         (remaining, reset.map(|reset| reset.saturating_since(self.now)))
     }
 }

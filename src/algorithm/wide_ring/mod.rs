@@ -282,6 +282,7 @@ impl WideRing {
     }
 
     /// The slot of the first cell among `cells` that has been entered. `None` if no slot is of one of these cells.
+    #[inline]
     fn first_entered<W: Words>(
         state: State<W>,
         window: &Window,
@@ -291,6 +292,7 @@ impl WideRing {
     }
 
     /// The slot of a cell. `None` if the cell was not entered, or a later cell has replaced its slot.
+    #[inline]
     fn slot_of<W: Words>(state: State<W>, window: &Window, cell: u64) -> Option<TotalWord> {
         let slot = state.total(window.slot(cell));
         (slot.tick() == cell).then_some(slot)

@@ -11,6 +11,7 @@ use crate::time::Nanos;
 impl WideRing {
     /// Calls `query` with a consistent state of the words: repeats it until the control word is unchanged afterwards. The
     /// arguments are the state, the control word, and the tick that the query is about.
+    #[inline]
     fn observe<W: Words, T>(
         &self,
         words: W,
@@ -101,6 +102,7 @@ impl WideRing {
 
     /// The first instant, `now` or later, at which a window has the capacity for `permits`. `tick` is the tick of `now`.
     #[cfg(feature = "rules")]
+    #[inline]
     fn ready_in_window<W: Words>(
         &self,
         state: State<W>,
@@ -117,6 +119,7 @@ impl WideRing {
     }
 
     /// The capacity of a window at `tick`, which need not have been entered.
+    #[inline]
     fn capacity<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64) -> u64 {
         let cell = window.cell(tick);
         let sum = Self::sum_at(state, window, seen, cell);
@@ -126,6 +129,7 @@ impl WideRing {
     }
 
     /// The sum of a window whose current cell is `cell`, which need not have been entered.
+    #[inline]
     fn sum_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, cell: u64) -> u64 {
         if !seen.entering() && window.cell(seen.tick()) == cell {
             // The cell is open, so its base is published, as for a decision.
@@ -163,6 +167,7 @@ impl WideRing {
     }
 
     /// The first tick from `tick` on at which a window's limit leaves `permits`, if no other request comes before.
+    #[inline]
     fn first_tick_with_capacity<W: Words>(
         state: State<W>,
         window: &Window,
@@ -176,6 +181,7 @@ impl WideRing {
 
     /// The first instant, `now` or later, at which a request for `permits` would be admitted. `tick` is the tick of `now`. From
     /// the tick `from` on, the limits of all windows leave `permits`.
+    #[inline]
     fn first_instant<W: Words>(
         &self,
         state: State<W>,
@@ -204,6 +210,7 @@ impl WideRing {
     }
 
     /// The first tick from `tick` on at which a window holds at most `sum`, if no other request comes before.
+    #[inline]
     fn first_tick_with_sum<W: Words>(
         state: State<W>,
         window: &Window,
@@ -226,6 +233,7 @@ impl WideRing {
     }
 
     /// Converts a tick to an instant: `now` if it is the current tick, otherwise its beginning.
+    #[inline]
     fn instant(&self, now: Nanos, current: u64, tick: u64) -> Option<Nanos> {
         if tick == current {
             Some(now)

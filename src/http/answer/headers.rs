@@ -77,25 +77,28 @@ impl QuotaHeaders {
         }
     }
 
-    /// Returns the values of these headers for a response.
-    pub(in crate::http) fn values(self, policies: &[QuotaPolicy<'_>]) -> HeaderValues {
-        let standard = match self {
-            Self::Standard | Self::Both => lists(policies),
-            Self::Off | Self::Legacy => None,
-        };
-        let legacy = match self {
-            Self::Legacy | Self::Both => scarcest(policies),
-            Self::Off | Self::Standard => None,
-        };
-        HeaderValues { standard, legacy }
+    /// Returns the values of these headers for a response. They are written in place, because they are too large to move.
+    pub(in crate::http) fn values(self, policies: &[QuotaPolicy<'_>]) -> Box<HeaderValues> {
+        let mut values = Box::<HeaderValues>::default();
+        match self {
+            Self::Standard | Self::Both => write_lists(policies, &mut values),
+            Self::Off | Self::Legacy => {}
+        }
+        match self {
+            Self::Legacy | Self::Both => values.legacy = scarcest(policies),
+            Self::Off | Self::Standard => {}
+        }
+        values
     }
 }
 
 /// Quota headers of one response.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::http) struct HeaderValues {
-    /// `RateLimit-Policy` and `RateLimit`.
-    standard: Option<[HeaderValue; 2]>,
+    /// `RateLimit-Policy`.
+    policy: Option<HeaderValue>,
+    /// `RateLimit`.
+    state: Option<HeaderValue>,
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
     legacy: Option<[HeaderValue; 3]>,
 }
@@ -107,9 +110,11 @@ impl HeaderValues {
     ///
     /// The values are taken, and are `None` afterwards. Moving the whole struct out of its box would copy all of it.
     pub(in crate::http) fn add_to(&mut self, headers: &mut HeaderMap) {
-        if let Some([policy, limit]) = self.standard.take() {
+        if let Some(policy) = self.policy.take() {
             headers.append(RATE_LIMIT_POLICY, policy);
-            headers.append(RATE_LIMIT, limit);
+        }
+        if let Some(state) = self.state.take() {
+            headers.append(RATE_LIMIT, state);
         }
         if let Some([limit, remaining, reset]) = self.legacy.take() {
             headers.entry(LIMIT).or_insert(limit);
@@ -135,10 +140,13 @@ fn scarcest(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 3]> {
     Some([policy.limit(), policy.remaining(), reset].map(HeaderValue::from))
 }
 
-/// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state.
-fn lists(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 2]> {
+/// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state. Without a policy,
+/// nothing is written.
+fn write_lists(policies: &[QuotaPolicy<'_>], values: &mut HeaderValues) {
     PolicyTexts::with(policies, |texts| {
-        let states = texts.states(policies)?;
-        Some([texts.header.clone(), states])
-    })?
+        values.state = texts.states(policies);
+        if values.state.is_some() {
+            values.policy = Some(texts.header.clone());
+        }
+    });
 }

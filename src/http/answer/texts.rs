@@ -32,17 +32,17 @@ thread_local! {
 }
 
 impl PolicyTexts {
-    /// Passes the texts of these policies to `write`. Each thread caches the texts of the last lists of
+    /// Passes the texts of these policies to `write`, unless there is no policy. Each thread caches the texts of the last lists of
     /// policies that it has built.
-    ///
-    /// Returns `None` if there is no policy.
-    pub(super) fn with<T>(policies: &[QuotaPolicy<'_>], write: impl FnOnce(&mut Self) -> T) -> Option<T> {
+    pub(super) fn with(policies: &[QuotaPolicy<'_>], write: impl FnOnce(&mut Self)) {
         let with_cache = |cache: &RefCell<Vec<Self>>| {
             let cache = &mut *cache.borrow_mut();
             let index = match cache.iter().position(|texts| texts.are_of(policies)) {
                 Some(index) => index,
                 None => {
-                    let texts = Self::new(policies)?;
+                    let Some(texts) = Self::new(policies) else {
+                        return;
+                    };
                     // The oldest texts are replaced.
                     if cache.len() == MAX_CACHED {
                         cache.remove(0);
@@ -51,10 +51,10 @@ impl PolicyTexts {
                     cache.len() - 1
                 }
             };
-            cache.get_mut(index).map(write)
+            write(&mut cache[index]);
         };
         // This fails while the thread ends. The response has no quota headers then.
-        CACHE.try_with(with_cache).ok().flatten()
+        let _ = CACHE.try_with(with_cache);
     }
 
     fn new(policies: &[QuotaPolicy<'_>]) -> Option<Self> {

@@ -229,7 +229,7 @@ fn admitted_headers<C: Clock>(
 ) -> Box<HeaderValues> {
     let mut policies = policy::Policies::new();
     policy::add_policies(&mut policies, rules, head, at, hashes);
-    Box::new(headers.values(&policies))
+    headers.values(&policies)
 }
 
 #[cold]
