@@ -80,7 +80,8 @@ impl WideRing {
             return Some(now);
         }
         self.observe(words, now, |state, seen, tick| {
-            self.ready_in_window(state, window, seen, (now, tick), permits)
+            let held = Held::at(state, window, seen, tick);
+            self.ready_in_window(state, window, seen, (now, &held), permits)
         })
     }
 
@@ -94,13 +95,14 @@ impl WideRing {
     ) -> (u64, Option<Nanos>) {
         let window = self.window(window);
         self.observe(words, now, |state, seen, tick| {
-            let remaining = Self::capacity(state, window, seen, tick);
-            let reset = self.ready_in_window(state, window, seen, (now, tick), remaining + 1);
+            let held = Held::at(state, window, seen, tick);
+            let remaining = held.capacity(state, window, seen);
+            let reset = self.ready_in_window(state, window, seen, (now, &held), remaining + 1);
             (remaining, reset)
         })
     }
 
-    /// The first instant, `now` or later, at which a window has the capacity for `permits`. `tick` is the tick of `now`.
+    /// The first instant, `now` or later, at which a window has the capacity for `permits`. `held` is at the tick of `now`.
     #[cfg(feature = "rules")]
     #[inline]
     fn ready_in_window<W: Words>(
@@ -108,28 +110,25 @@ impl WideRing {
         state: State<W>,
         window: &Window,
         seen: TotalWord,
-        (now, tick): (Nanos, u64),
+        (now, held): (Nanos, &Held),
         permits: u64,
     ) -> Option<Nanos> {
         if permits > window.cell_window.max_request() {
             return None;
         }
-        let from = Self::first_tick_with_capacity(state, window, seen, tick, permits);
-        self.first_instant(state, seen, (now, tick), permits, from)
+        let sum = window.cell_window.limit().saturating_sub(permits);
+        let from = held.first_tick_with_sum(state, window, seen, sum);
+        self.first_instant(state, seen, (now, held.tick), permits, from)
     }
 
     /// The capacity of a window at `tick`, which need not have been entered.
     #[inline]
     fn capacity<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64) -> u64 {
-        let cell = window.cell(tick);
-        let sum = Self::sum_at(state, window, seen, cell);
-        window.cell_window.capacity(sum, cell, || {
-            Self::slot_of(state, window, cell).map_or(0, |slot| seen.since(slot))
-        })
+        Held::at(state, window, seen, tick).capacity(state, window, seen)
     }
 
     /// The sum of a window whose current cell is `cell`, which need not have been entered.
-    #[inline]
+    #[inline(always)]
     fn sum_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, cell: u64) -> u64 {
         if !seen.entering() && window.cell(seen.tick()) == cell {
             // The cell is open, so its base is published, as for a decision.
@@ -160,23 +159,13 @@ impl WideRing {
         permits: u64,
     ) -> Option<Nanos> {
         self.observe(words, now, |state, seen, tick| {
-            let first_tick = |window| Self::first_tick_with_capacity(state, window, seen, tick, permits);
+            let first_tick = |window: &Window| {
+                let sum = window.cell_window.limit().saturating_sub(permits);
+                Held::at(state, window, seen, tick).first_tick_with_sum(state, window, seen, sum)
+            };
             let from = self.windows().map(first_tick).fold(tick, u64::max);
             self.first_instant(state, seen, (now, tick), permits, from)
         })
-    }
-
-    /// The first tick from `tick` on at which a window's limit leaves `permits`, if no other request comes before.
-    #[inline]
-    fn first_tick_with_capacity<W: Words>(
-        state: State<W>,
-        window: &Window,
-        seen: TotalWord,
-        tick: u64,
-        permits: u64,
-    ) -> u64 {
-        let sum = window.cell_window.limit().saturating_sub(permits);
-        Self::first_tick_with_sum(state, window, seen, tick, sum)
     }
 
     /// The first instant, `now` or later, at which a request for `permits` would be admitted. `tick` is the tick of `now`. From
@@ -203,33 +192,10 @@ impl WideRing {
         self.observe(words, now, |state, seen, tick| {
             let empty = self
                 .windows()
-                .map(|window| Self::first_tick_with_sum(state, window, seen, tick, 0))
+                .map(|window| Held::at(state, window, seen, tick).first_tick_with_sum(state, window, seen, 0))
                 .fold(tick, u64::max);
             self.instant(now, tick, empty)
         })
-    }
-
-    /// The first tick from `tick` on at which a window holds at most `sum`, if no other request comes before.
-    #[inline]
-    fn first_tick_with_sum<W: Words>(
-        state: State<W>,
-        window: &Window,
-        seen: TotalWord,
-        tick: u64,
-        sum: u64,
-    ) -> u64 {
-        let cell = window.cell(tick);
-        let oldest = window.oldest(cell);
-        // Consider the permits that were admitted since the beginning of each cell, and find the newest cell for which they are
-        // more than `sum`. The window holds at most `sum` as soon as it no longer sums this cell. The oldest cell may have no
-        // slot, but its permits are the sum of the window.
-        (oldest + 1..=cell)
-            .rev()
-            .find(|&cell| Self::slot_of(state, window, cell).is_some_and(|slot| seen.since(slot) > sum))
-            .or_else(|| (Self::sum_at(state, window, seen, cell) > sum).then_some(oldest))
-            .map_or(tick, |last| {
-                (last + window.cell_window.summed()) * window.ticks.divisor()
-            })
     }
 
     /// Converts a tick to an instant: `now` if it is the current tick, otherwise its beginning.
@@ -240,5 +206,54 @@ impl WideRing {
         } else {
             self.cells.start(tick)
         }
+    }
+}
+
+/// The permits that a window counts at a tick.
+struct Held {
+    tick: u64,
+    /// The cell at the tick.
+    cell: u64,
+    sum: u64,
+}
+
+impl Held {
+    /// The permits at `tick`, which need not have been entered.
+    #[inline(always)]
+    fn at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64) -> Self {
+        let cell = window.cell(tick);
+        let sum = WideRing::sum_at(state, window, seen, cell);
+        Self { tick, cell, sum }
+    }
+
+    /// The capacity of the window.
+    #[inline]
+    fn capacity<W: Words>(&self, state: State<W>, window: &Window, seen: TotalWord) -> u64 {
+        window.cell_window.capacity(self.sum, self.cell, || {
+            WideRing::slot_of(state, window, self.cell).map_or(0, |slot| seen.since(slot))
+        })
+    }
+
+    /// The first tick, this one or later, at which the window holds at most `sum`, if no other request comes before.
+    #[inline]
+    fn first_tick_with_sum<W: Words>(
+        &self,
+        state: State<W>,
+        window: &Window,
+        seen: TotalWord,
+        sum: u64,
+    ) -> u64 {
+        if self.sum <= sum {
+            return self.tick;
+        }
+        // Consider the permits that were admitted since the beginning of each cell, and find the newest cell for which they are
+        // more than `sum`. The window holds at most `sum` as soon as it no longer sums this cell. The oldest cell may have no
+        // slot, but its permits are the sum of the window.
+        let oldest = window.oldest(self.cell);
+        let last = (oldest + 1..=self.cell)
+            .rev()
+            .find(|&cell| WideRing::slot_of(state, window, cell).is_some_and(|slot| seen.since(slot) > sum))
+            .unwrap_or(oldest);
+        (last + window.cell_window.summed()) * window.ticks.divisor()
     }
 }

@@ -285,7 +285,15 @@ impl<'a, A: Reclaim> KeyDecider<'a, A> {
     pub(crate) fn peek(self, storage: &'a StateStorage, now: Nanos) -> Peek<'a, A> {
         match storage {
             StateStorage::Single(words) => Peek::new(self.algorithm, StateRef::Own(words), now),
-            StateStorage::Keyed(store) => self.keyed(store).peek(self.key, now),
+            StateStorage::Keyed(store) => {
+                // Most keys have an entry in their primary bucket, which is then the view of the table, too.
+                if let Some(entry) = store.table().find_in_primary(self.key)
+                    && SeenWord::read(entry, self.key).is_some()
+                {
+                    return Peek::new(self.algorithm, StateRef::Entry(entry, self.key), now);
+                }
+                self.keyed(store).peek(self.key, now)
+            }
         }
     }
 
