@@ -116,13 +116,13 @@ impl Quota {
         Duration::from_nanos(self.window)
     }
 
-    /// The window in nanoseconds.
     /// This quota with a lower limit, which is at least 1.
     #[inline]
     pub(crate) const fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }
 
+    /// The window in nanoseconds.
     pub(crate) const fn window_nanos(self) -> u64 {
         self.window
     }
@@ -207,11 +207,7 @@ impl FromStr for Quota {
                 Some((&text[..at], &text[at + separator.len()..]))
             })
             .ok_or_else(invalid)?;
-        let limit = limit.trim();
-        let limit = match limit.find(|c: char| c.is_ascii_alphabetic()) {
-            Some(unit_at) if limit.starts_with(|c: char| c.is_ascii_digit()) => parse_bytes(limit, unit_at)?,
-            _ => parse_limit(limit).ok_or_else(invalid)??,
-        };
+        let limit = limit_from_text(limit.trim()).ok_or_else(invalid)??;
         let window = window.trim().to_lowercase();
         let unit_at = window.find(|c: char| c.is_alphabetic()).ok_or_else(invalid)?;
         let (amount, unit) = window.split_at(unit_at);
@@ -228,6 +224,14 @@ impl FromStr for Quota {
                 .ok_or_else(too_long)?,
         };
         Self::new(limit, Duration::from_nanos(nanos))
+    }
+}
+
+/// Parses a limit in permits, bytes or bits. Returns `None` if it does not begin with a number.
+pub(crate) fn limit_from_text(limit: &str) -> Option<Result<u64, ConfigError>> {
+    match limit.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(unit_at) if limit.starts_with(|c: char| c.is_ascii_digit()) => Some(parse_bytes(limit, unit_at)),
+        _ => parse_limit(limit),
     }
 }
 

@@ -22,6 +22,9 @@ mod harness;
 mod lease_state;
 use ringgate::sync;
 
+#[cfg(feature = "calendar")]
+#[path = "models/calendar.rs"]
+mod calendar;
 #[path = "models/counter_ring.rs"]
 mod counter_ring;
 #[path = "models/gcra.rs"]

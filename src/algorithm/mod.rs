@@ -2,6 +2,8 @@
 
 mod any;
 mod attempt;
+#[cfg(feature = "calendar")]
+mod calendar;
 mod cell_window;
 mod counter_ring;
 mod gcra;
@@ -14,6 +16,8 @@ mod wide_ring;
 
 pub use any::AnyAlgorithm;
 pub use attempt::Attempt;
+#[cfg(feature = "calendar")]
+pub use calendar::{Calendar, CalendarQuota};
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;
 pub use in_units::InUnits;

@@ -7,6 +7,8 @@ mod manual;
 #[cfg(feature = "quanta")]
 mod quanta;
 mod source;
+#[cfg(feature = "std")]
+mod system;
 
 #[cfg(feature = "quanta")]
 pub use self::quanta::QuantaClock;
@@ -15,3 +17,5 @@ pub use coarse::{CoarseClock, CoarseClockError};
 pub use default_clock::DefaultClock;
 pub use manual::ManualClock;
 pub use source::Clock;
+#[cfg(feature = "std")]
+pub use system::SystemClock;

@@ -181,15 +181,14 @@ impl<A: Reclaim> KeyedBuilder<A> {
 /// The properties that distinguish the algorithms of a table from others, as text.
 fn description<A: Reclaim>(algorithms: &[A]) -> String {
     let own = &algorithms[0];
-    let hour = Nanos::from_duration(Duration::from_secs(3600));
     let mut text = format!(
-        "bound {} in {:?}, counted for {:?}, at most {} at once, {} words, {:#x} after an hour",
+        "bound {} in {:?}, counted for {:?}, at most {} at once, {} words, {:#x} at the origin",
         own.bound(),
         own.window(),
         own.span(),
         own.max_request(),
         own.words(),
-        own.advance(0, hour).unwrap_or(0),
+        own.advance(0, Nanos::ZERO).unwrap_or(0),
     );
     for tier in &algorithms[1..] {
         text += &format!(", tier with bound {} in {:?}", tier.bound(), tier.span());

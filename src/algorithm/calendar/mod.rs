@@ -1,0 +1,312 @@
+//! A quota for each calendar period, in one word.
+//!
+//! # States and protocol
+//!
+//! | bits, from the top | field | meaning |
+//! |---|---|---|
+//! | 2 | | clear ([`FIRST_WORD_BITS`]) |
+//! | 14 | `period` | the number of the newest period that was charged: 1 for the period of the clock's origin; 0 in a fresh word |
+//! | 48 | `used` | the permits that are charged to this period |
+//!
+//! L is the limit. P(now) is the number of the period that contains the reading `now`. The starts of the periods are computed when
+//! the algorithm is created, so P depends on nothing else.
+//!
+//! | event | instruction | by |
+//! |---|---|---|
+//! | *admit* n | exchange `{ period, used }` → `{ p, used' + n }`, where p = max(`period`, P(now)), and `used'` is `used` if p is `period`, else 0 | a caller for which `used'` + n ≤ L |
+//! | *charge* n | as *admit*, whatever the sum; `used` saturates | a caller that charges debt |
+//! | *refund* n | exchange `{ period, used }` → `{ period, used − n }` | a caller whose charge was to `period` |
+//!
+//! # Proof sketch
+//!
+//! No event decreases `period`, and each period's `used` begins at 0. While the word has period p, `used` is the number of permits
+//! that are charged to p and not refunded. An admission to p leaves at most L. So each period has at most L, in every interleaving
+//! and with readings in any order: a reading of an earlier period is decided in the newest one. (models `calendar_*`)
+//!
+//! An exchange succeeds only on the word that was decided about. If that word returns after a refund, the state is the same, since
+//! the word is the whole state.
+//!
+//! A refund subtracts only from the period that its receipt names. If the word has left that period, the charge counts no more.
+//!
+//! When a table reuses the word for another key, it is idle: P(now) is above `period`. The new word has the period P(now), so it is
+//! above every word of the old key, and an exchange of a suspended thread fails.
+
+use alloc::format;
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+use std::time::SystemTime;
+
+use super::attempt::{Attempt, until_decided};
+use super::traits::Algorithm;
+use crate::clock::Clock;
+use crate::error::ConfigError;
+use crate::receipt::Receipt;
+use crate::sync::Words;
+use crate::time::{Divider, Nanos};
+
+mod quota;
+mod reclaim;
+mod word;
+
+pub use quota::CalendarQuota;
+use word::{State, Word};
+
+/// A quota for each calendar day, week, month or year in a time zone: exactly L permits in each period.
+///
+/// Use it for quotas that a contract states, such as "50,000 per month". A client can spend the whole limit at the end of a period,
+/// and again at the start of the next one. So an interval as long as the shortest period can hold 2L permits, which is the
+/// [`bound`](Algorithm::bound). To protect a server, add a [`CounterRing`](crate::CounterRing).
+///
+/// A denial's retry time is the start of the next period.
+///
+/// # Clocks
+///
+/// The starts of all periods within 20 years are computed when the algorithm is created, as readings of one clock. So the limiter
+/// must use that clock.
+///
+/// A [`SystemClock`](crate::clock::SystemClock) follows the time of the operating system, also when that is corrected. Other clocks
+/// do not: after 100 days the periods of a [`QuantaClock`](crate::QuantaClock) can begin minutes early or late, and later by the
+/// time for which the machine was suspended.
+///
+/// A clock that steps back gives no second budget: permits are charged to the newest period of their key. In a period that a clock
+/// skips, nothing is admitted.
+///
+/// # Cost
+///
+/// A decision is one load and one compare-exchange, and the search of the period, which is a multiplication and two or three
+/// comparisons. The state takes 8 bytes. The starts take 8 bytes each, and clones share them: 59 KB for days, 2 KB for months. They
+/// are computed in a few milliseconds.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::algorithm::{Calendar, CalendarQuota};
+/// use ringgate::clock::SystemClock;
+/// use ringgate::KeyedRateLimiter;
+/// use ringgate::keyed::KeyedBuilder;
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let quota: CalendarQuota = "50_000/month from 5".parse()?;
+/// let clock = SystemClock::new();
+/// let plan = Calendar::new(&quota.in_zone("Europe/Berlin")?, &clock)?;
+/// let limiter = KeyedBuilder::new(plan).capacity(10_000).build_with(clock, ringgate::keyed::AnyKey::new())?;
+/// assert!(limiter.check_n("customer 17", 50_000).is_ok());
+/// let denied = limiter.check("customer 17").unwrap_err();
+/// // It is the fifth of next month.
+/// assert!(denied.retry_after().is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Calendar {
+    limit: u64,
+    /// The readings at which the periods begin. The first is 0, since the period of the origin began at or before it.
+    starts: Arc<[u64]>,
+    /// The mean length of a period, for a guess of the period of a reading.
+    mean: Divider,
+    /// The length of the shortest period.
+    shortest: Duration,
+    /// The length of the longest period.
+    longest: Duration,
+}
+
+impl Calendar {
+    /// Creates the algorithm for limiters that use `clock`. The time of the operating system is read once, to learn the time at the
+    /// clock's origin.
+    ///
+    /// # Errors
+    ///
+    /// `origin`: the time of the operating system is before 1970 or after the year 9900.
+    pub fn new(quota: &CalendarQuota, clock: &impl Clock) -> Result<Self, ConfigError> {
+        let since_origin = Duration::from_nanos(clock.now().get());
+        let now = SystemTime::now();
+        let origin = now.checked_sub(since_origin).unwrap_or(SystemTime::UNIX_EPOCH);
+        Self::with_origin(quota, origin)
+    }
+
+    /// Creates the algorithm for limiters whose clock has its origin at the time `origin`, for tests and simulations.
+    ///
+    /// # Errors
+    ///
+    /// `origin`: before 1970 or after the year 9900.
+    pub fn with_origin(quota: &CalendarQuota, origin: SystemTime) -> Result<Self, ConfigError> {
+        let starts = quota.starts(origin).ok_or_else(|| {
+            ConfigError::new(
+                "origin",
+                format!("{origin:?}"),
+                "a time in the years 1970 to 9900",
+            )
+        })?;
+        // The first period is left out: it may have begun before the origin.
+        let lengths = || starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]);
+        let periods = lengths().count().max(1) as u64;
+        Ok(Self {
+            limit: quota.limit(),
+            mean: Divider::new((lengths().sum::<u64>() / periods).max(1)),
+            shortest: Duration::from_nanos(lengths().min().unwrap_or(1)),
+            longest: Duration::from_nanos(lengths().max().unwrap_or(1)),
+            starts: starts.into(),
+        })
+    }
+
+    /// The number of the period that contains `now`. The last period has no end.
+    #[inline]
+    fn period_at(&self, now: Nanos) -> u64 {
+        let last = self.starts.len() - 1;
+        // Periods differ from their mean by a few days at most, so the guess is wrong by one or two.
+        #[expect(clippy::cast_possible_truncation, reason = "the minimum is an index")]
+        let mut index = self.mean.quotient(now.get()).min(last as u64) as usize;
+        while self.starts[index] > now.get() {
+            index -= 1;
+        }
+        while index < last && self.starts[index + 1] <= now.get() {
+            index += 1;
+        }
+        index as u64 + 1
+    }
+
+    /// The start of a period. `None`: it begins after the end of time.
+    fn start_of(&self, period: u64) -> Option<Nanos> {
+        let index = usize::try_from(period).ok()?.checked_sub(1)?;
+        self.starts.get(index).copied().map(Nanos::new)
+    }
+
+    /// The word that a decision at `now` replaces, without the permits of earlier periods.
+    #[inline]
+    fn current(&self, seen: Word, now: Nanos) -> Word {
+        let period = self.period_at(now);
+        if period > seen.period() {
+            Word::new(period, 0)
+        } else {
+            seen
+        }
+    }
+
+    /// Decides once. `Admitted` has the number of the period. `Retry`: another thread changed the word.
+    #[inline]
+    fn attempt_once<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
+        let state = State(words);
+        let seen = state.observe();
+        let current = self.current(seen, now);
+        if permits > limit.saturating_sub(current.used()) {
+            Attempt::Denied
+        } else if state.replace(seen, Word::new(current.period(), current.used() + permits)) {
+            Attempt::Admitted(current.period())
+        } else {
+            Attempt::Retry
+        }
+    }
+
+    /// The receipt of a charge to a period. An older reading was decided at the start of the period.
+    #[inline]
+    fn receipt(&self, now: Nanos, permits: u64, period: u64) -> Receipt {
+        let start = self.start_of(period).unwrap_or(now);
+        Receipt::new(now.max(start), permits, period)
+    }
+}
+
+impl Algorithm for Calendar {
+    fn words(&self) -> usize {
+        1
+    }
+
+    fn max_request(&self) -> u64 {
+        self.limit
+    }
+
+    /// 2L, in an interval as long as the shortest period. A period has at most L.
+    fn bound(&self) -> u64 {
+        2 * self.limit
+    }
+
+    /// The length of the shortest period: 23 hours for days in many time zones, 28 days or an hour less for months.
+    fn window(&self) -> Duration {
+        self.shortest
+    }
+
+    #[inline]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        if permits == 0 {
+            return Some(Receipt::new(now, 0, 0));
+        }
+        until_decided(|| self.attempt_once(self.limit, words, now, permits))
+            .map(|period| self.receipt(now, permits, period))
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        if permits == 0 || permits > self.limit {
+            return (permits == 0).then_some(now);
+        }
+        let current = self.current(State(words).observe(), now);
+        if permits <= self.limit.saturating_sub(current.used()) {
+            return Some(now);
+        }
+        self.start_of(current.period() + 1)
+    }
+
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.limit.saturating_sub(self.spent(words, now))
+    }
+
+    /// Succeeds until the period of the charge has ended and a later request was charged.
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        if permits == 0 || permits > receipt.permits() {
+            return permits == 0;
+        }
+        let state = State(words);
+        loop {
+            let seen = state.observe();
+            let Some(used) = seen.used().checked_sub(permits) else {
+                return false;
+            };
+            if seen.period() != receipt.mark() {
+                return false;
+            }
+            if state.replace(seen, Word::new(seen.period(), used)) {
+                return true;
+            }
+        }
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        if permits == 0 {
+            return 0;
+        }
+        let state = State(words);
+        loop {
+            let seen = state.observe();
+            let current = self.current(seen, now);
+            let charged = permits.min(Word::MAX_USED - current.used());
+            if state.replace(seen, Word::new(current.period(), current.used() + charged)) {
+                return charged;
+            }
+        }
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.current(State(words).observe(), now).used()
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        let current = self.current(State(words).observe(), now);
+        let idle = match current.used() {
+            0 => self.start_of(current.period()),
+            _ => self.start_of(current.period() + 1),
+        };
+        idle.map(|idle| idle.max(now))
+    }
+}
+
+impl fmt::Debug for Calendar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calendar")
+            .field("limit", &self.limit)
+            .field("periods", &self.starts.len())
+            .field("longest", &self.longest)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
