@@ -28,6 +28,7 @@
 //! | sliding log | [`TimestampRing`] |
 //! | token bucket, leaky bucket | [`Gcra`] |
 //! | fixed window | [`CounterRing::fixed_window`] |
+//! | quota for each civil day, week, month or year (`calendar`) | [`algorithm::Calendar`] |
 //! | choose the algorithm at run time | [`AnyAlgorithm`] |
 //! | limit one resource from many cores | [`StripedLimiter`] |
 //! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
@@ -60,6 +61,7 @@
 //! | [`CounterRing`], classic | 8, or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |
+//! | [`Calendar`](algorithm::Calendar) | 8 | 2L | all | up to W |
 //! | [`Gcra`] | 8 | b + L − 1 | all | W/L |
 //! | [`StripedLimiter`], batches of B | a strict ring's, and 128·S | **L** | about (L − S·B)/L · N/(N + 1) | up to W + W/N |
 //!
@@ -95,7 +97,8 @@
 //!   later times.
 //! - Bounds hold by readings, and the readings of two processors can differ by half a microsecond.
 //!   [`RateLimiter::promise`] states the bound in true time.
-//! - The clock does not count time during which the machine is suspended, which makes limits stricter.
+//! - The clock does not count time during which the machine is suspended, which makes limits stricter. A
+//!   [`clock::SystemClock`] does.
 //! - Targets without 64-bit atomics use those of `portable-atomic`, which may take locks.
 //!
 //! # Features
@@ -104,6 +107,7 @@
 //! |---|---|---|
 //! | `quanta` | yes | [`QuantaClock`] and [`clock::CoarseClock`]; needs the standard library |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
+//! | `calendar` | no | [`algorithm::Calendar`] and [`algorithm::CalendarQuota`]; needs the standard library |
 //! | `std` | with most features | random seeds for tables of keys, and [`saved`] tables |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; enable `rules` |
@@ -121,6 +125,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(all(
+        feature = "calendar",
         feature = "observe",
         feature = "quanta",
         feature = "redis-client",

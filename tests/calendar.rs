@@ -82,7 +82,9 @@ proptest! {
                             if permits > 0 {
                                 newest = today;
                                 *count += permits;
-                                receipts.push((admitted.into_receipt(), today));
+                                let receipt = admitted.into_receipt();
+                                prop_assert_eq!(day(receipt.at().get() / HOUR), today);
+                                receipts.push((receipt, today));
                             }
                         }
                         Err(denied) => {
@@ -178,9 +180,13 @@ fn a_clock_that_steps_back_gives_no_second_budget() {
     }
     noon(1);
     assert!(limiter.check("a").is_err() || limiter.check("a").expect("no entry").is_overflow());
-    // The next day, it has its budget.
-    noon(4);
-    assert!(limiter.check_n("a", 10).is_ok());
+    // Three days later, it has its budget, and keeps its entry until midnight.
+    noon(6);
+    assert!(limiter.check_n("a", 7).is_ok());
+    for key in keys.by_ref().take(2000) {
+        let _ = limiter.check(&key);
+    }
+    assert_eq!(limiter.peek("a").spent(), 7);
 }
 
 #[test]

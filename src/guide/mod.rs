@@ -32,6 +32,7 @@
 #[doc = include_str!("choosing/cells.md")]
 #[doc = include_str!("pictures/cells.svg")]
 #[doc = include_str!("choosing/several.md")]
+#[cfg_attr(any(not(doctest), feature = "calendar"), doc = include_str!("choosing/calendar.md"))]
 pub mod choosing {}
 
 #[cfg_attr(

@@ -7,7 +7,9 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use super::word::Word;
 use super::{Calendar, CalendarQuota};
+use crate::algorithm::Reclaim;
 use crate::time::{HORIZON, Nanos};
 
 /// Zones with transitions at midnight, just after midnight, of half an hour, and over a whole day.
@@ -107,7 +109,9 @@ fn each_period_begins_with_the_first_instant_of_its_day() {
 }
 
 #[test]
-fn a_week_begins_with_its_day() {
+fn weeks_and_months_begin_with_their_day() {
+    let months = starts(&quota("1/month from 16", "UTC"), time("2026-11-16T00:00:00Z"));
+    assert_eq!(months[1].to_string(), "2026-12-16T00:00:00Z");
     for (text, first) in [
         ("1/week", "2026-11-16T00:00:00Z"),
         ("1/week from sunday", "2026-11-22T00:00:00Z"),
@@ -175,6 +179,34 @@ fn the_guess_of_a_period_is_close() {
             }
         }
     }
+}
+
+/// An advanced word is above all words of its state, and fresh. At the end of time there is none.
+#[test]
+fn an_advanced_word_begins_a_later_period() {
+    let calendar =
+        Calendar::with_origin(&quota("9/day", "UTC"), time("2026-11-23T00:00:00Z")).expect("in range");
+    let noon = |day: u64| Nanos::new((24 * day + 12) * 3_600_000_000_000);
+    let word = |period, used| Word::new(period, used).0;
+    assert_eq!(calendar.advance(0, noon(0)), Some(word(1, 0)));
+    assert_eq!(calendar.advance(word(3, 9), noon(5)), Some(word(6, 0)));
+    assert_eq!(calendar.advance(word(3, 9), noon(2)), Some(word(4, 0)));
+    assert_eq!(calendar.advance(word(3, 9), noon(1)), None);
+    let last = calendar.starts.len() as u64;
+    assert_eq!(calendar.advance(word(last, 1), Nanos::MAX), None);
+    assert_eq!(
+        calendar.advance(word(last - 1, 1), Nanos::MAX),
+        Some(word(last, 0))
+    );
+    assert_eq!(
+        calendar.idle_from(word(3, 1)),
+        Some(Nanos::new(3 * 24 * 3_600_000_000_000))
+    );
+    assert_eq!(calendar.idle_from(word(last, 1)), None);
+    assert_eq!(
+        calendar.latest_time(word(3, 1)),
+        Nanos::new(2 * 24 * 3_600_000_000_000)
+    );
 }
 
 #[test]
