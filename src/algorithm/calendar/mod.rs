@@ -4,7 +4,7 @@
 //!
 //! | bits, from the top | field | meaning |
 //! |---|---|---|
-//! | 2 | | clear ([`FIRST_WORD_BITS`]) |
+//! | 2 | | clear, for the owner of the words |
 //! | 14 | `period` | the number of the newest period that was charged: 1 for the period of the clock's origin; 0 in a fresh word |
 //! | 48 | `used` | the permits that are charged to this period |
 //!
