@@ -1,6 +1,8 @@
 //! A validated limit per window.
 
 use alloc::format;
+#[cfg(feature = "rules")]
+use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -110,7 +112,33 @@ impl Quota {
         self.limit
     }
 
-    /// Returns the window.
+    /// The quota of a rule that limits requests in flight: a limit without a window. No limiter is built of it.
+    #[cfg(feature = "rules")]
+    pub(crate) const fn in_flight(limit: u64) -> Self {
+        Self { limit, window: 0 }
+    }
+
+    /// Whether this is a limit of requests in flight.
+    #[cfg(feature = "rules")]
+    pub(crate) const fn is_in_flight(self) -> bool {
+        self.window == 0
+    }
+
+    /// The window in words, after a number of permits.
+    #[cfg(feature = "rules")]
+    pub(crate) fn per_window(self) -> String {
+        match self.window {
+            0 => String::from("in flight"),
+            _ => format!("per {:?}", self.window()),
+        }
+    }
+
+    /// Checks that this is a limit per window. A quota that was read from a rule may be a limit of requests in flight.
+    pub(crate) fn validate(self) -> Result<(), ConfigError> {
+        Self::new(self.limit, self.window()).map(|_| ())
+    }
+
+    /// Returns the window. It is zero for the quota of a rule that limits requests in flight.
     #[must_use]
     pub const fn window(self) -> Duration {
         Duration::from_nanos(self.window)
@@ -131,9 +159,13 @@ impl Quota {
     const WINDOWS: &'static str = "1µs to 366 days";
 }
 
-/// Formats the limit, and the window in the largest unit of which it is a multiple: `100/60s` as `100/1min`.
+/// Formats the limit, and the window in the largest unit of which it is a multiple: `100/60s` as `100/1min`. A
+/// limit of requests in flight is formatted as `100 in flight`.
 impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.window == 0 {
+            return write!(f, "{} in flight", self.limit);
+        }
         let (nanos, unit) = UNITS
             .iter()
             .rev()

@@ -17,6 +17,8 @@ mod full;
 mod migration;
 #[path = "rules/histories.rs"]
 mod histories;
+#[path = "rules/in_flight.rs"]
+mod in_flight;
 #[path = "rules/limit_by.rs"]
 mod limit_by;
 #[path = "rules/missing.rs"]

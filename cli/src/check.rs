@@ -39,6 +39,12 @@ pub(crate) fn words(plan: &Plan) -> Result<String, Failure> {
                 }
             );
         }
+        if let Some(limit) = view.in_flight {
+            text += &format!(
+                "  {limit} requests in flight for {}: 8 bytes of state a key\n",
+                whom(&view)
+            );
+        }
         for sentence in sentences(&view) {
             text += &format!("  {sentence}\n");
         }

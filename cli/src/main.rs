@@ -109,7 +109,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     // The rules come first, so that an error in them is reported before a long input is read.
     let aliases = aliases(&args.input)?;
     let plan = match &args.rules {
-        Some(path) => Plan::of_file(path, aliases)?,
+        Some(path) => Plan::of_file(path, aliases)?.replayable()?,
         None => Plan::of_args(&args.rule, &args.count, aliases)?,
     };
     let depth = ReportParts {

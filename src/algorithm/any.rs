@@ -4,6 +4,8 @@ use core::time::Duration;
 use super::attempt::Attempt;
 use super::counter_ring::CounterRing;
 use super::gcra::Gcra;
+#[cfg(feature = "rules")]
+use super::in_flight::InFlight;
 use super::in_units::InUnits;
 use super::timestamp_ring::TimestampRing;
 #[cfg(feature = "rules")]
@@ -45,6 +47,9 @@ pub enum AnyAlgorithm {
     Gcra(Gcra),
     /// One of them, which counts units of permits.
     InUnits(Box<InUnits<Self>>),
+    /// A limit of requests in flight. Only a rule makes it: [`Rule::in_flight`](crate::Rule::in_flight).
+    #[cfg(feature = "rules")]
+    InFlight(InFlight),
 }
 
 impl From<CounterRing> for AnyAlgorithm {
@@ -71,6 +76,13 @@ impl From<InUnits<Self>> for AnyAlgorithm {
     }
 }
 
+#[cfg(feature = "rules")]
+impl From<InFlight> for AnyAlgorithm {
+    fn from(in_flight: InFlight) -> Self {
+        Self::InFlight(in_flight)
+    }
+}
+
 /// Runs the same expression on each algorithm.
 macro_rules! each {
     ($any:expr, $algorithm:ident => $work:expr) => {
@@ -79,38 +91,44 @@ macro_rules! each {
             AnyAlgorithm::Log($algorithm) => $work,
             AnyAlgorithm::Gcra($algorithm) => $work,
             AnyAlgorithm::InUnits($algorithm) => $work,
+            #[cfg(feature = "rules")]
+            AnyAlgorithm::InFlight($algorithm) => $work,
         }
     };
 }
 
-/// Runs the same expression on each algorithm, in a function that is always inlined. Units are counted by `$in_units`, a
-/// function that is never inlined, because it calls the inlined function again.
+/// Runs the same expression on each algorithm, in a function that is always inlined. Units are counted by `$apart`, a function
+/// that is never inlined, because it calls the inlined function again. Requests in flight are counted by it, too, so that the
+/// other algorithms stay close together.
 macro_rules! each_inlined {
-    ($any:expr, $algorithm:ident => $work:expr, $in_units:expr) => {
+    ($any:expr, $algorithm:ident => $work:expr, $apart:expr) => {
         match $any {
             AnyAlgorithm::Counter($algorithm) => $work,
             AnyAlgorithm::Log($algorithm) => $work,
             AnyAlgorithm::Gcra($algorithm) => $work,
-            AnyAlgorithm::InUnits($algorithm) => $in_units,
+            AnyAlgorithm::InUnits(in_units) => {
+                let $algorithm = &**in_units;
+                $apart
+            }
+            #[cfg(feature = "rules")]
+            AnyAlgorithm::InFlight($algorithm) => $apart,
         }
     };
 }
 
-type Units = InUnits<AnyAlgorithm>;
-
 #[inline(never)]
-fn decide_units<W: Words>(any: &Units, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+fn decide_apart<A: Reclaim, W: Words>(any: &A, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
     any.decide(words, now, permits)
 }
 
 #[inline(never)]
-fn attempt_units<W: Words>(any: &Units, words: W, now: Nanos, permits: u64) -> Attempt {
+fn attempt_apart<A: Reclaim, W: Words>(any: &A, words: W, now: Nanos, permits: u64) -> Attempt {
     any.attempt(words, now, permits)
 }
 
 #[inline(never)]
-fn attempt_units_with_limit<W: Words>(
-    any: &Units,
+fn attempt_apart_with_limit<A: Reclaim, W: Words>(
+    any: &A,
     limit: u64,
     words: W,
     now: Nanos,
@@ -122,12 +140,12 @@ fn attempt_units_with_limit<W: Words>(
 #[cfg(feature = "rules")]
 #[cold]
 #[inline(never)]
-fn lower_limit_in_units(any: &Units, at_most: u64) -> u64 {
+fn lower_limit_in_units(any: &InUnits<AnyAlgorithm>, at_most: u64) -> u64 {
     any.permits(any.algorithm().lower_limit(at_most / any.unit()))
 }
 
 #[inline(never)]
-fn remaining_units<W: Words>(any: &Units, words: W, now: Nanos) -> u64 {
+fn remaining_apart<A: Reclaim, W: Words>(any: &A, words: W, now: Nanos) -> u64 {
     any.remaining(words, now)
 }
 
@@ -150,7 +168,7 @@ impl Algorithm for AnyAlgorithm {
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        each_inlined!(self, it => it.decide(words, now, permits), decide_units(it, words, now, permits))
+        each_inlined!(self, it => it.decide(words, now, permits), decide_apart(it, words, now, permits))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -164,7 +182,7 @@ impl Algorithm for AnyAlgorithm {
 
     #[inline(always)]
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        each_inlined!(self, it => it.remaining(words, now), remaining_units(it, words, now))
+        each_inlined!(self, it => it.remaining(words, now), remaining_apart(it, words, now))
     }
 
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
@@ -195,7 +213,7 @@ impl Reclaim for AnyAlgorithm {
 
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        each_inlined!(self, it => it.attempt(words, now, permits), attempt_units(it, words, now, permits))
+        each_inlined!(self, it => it.attempt(words, now, permits), attempt_apart(it, words, now, permits))
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -228,7 +246,7 @@ impl Reclaim for AnyAlgorithm {
         each_inlined!(
             self,
             it => it.attempt_with_limit(limit, words, now, permits),
-            attempt_units_with_limit(it, limit, words, now, permits)
+            attempt_apart_with_limit(it, limit, words, now, permits)
         )
     }
 }
@@ -238,10 +256,20 @@ impl AnyAlgorithm {
     #[cfg(feature = "rules")]
     pub(crate) fn is_bucket(&self) -> bool {
         match self {
-            Self::Counter(_) | Self::Log(_) => false,
+            Self::Counter(_) | Self::Log(_) | Self::InFlight(_) => false,
             Self::Gcra(_) => true,
             Self::InUnits(it) => it.algorithm().is_bucket(),
         }
+    }
+
+    /// Whether it limits requests in flight.
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn is_in_flight(&self) -> bool {
+        #[cfg(feature = "rules")]
+        if matches!(self, Self::InFlight(_)) {
+            return true;
+        }
+        false
     }
 
     /// Builds an algorithm as a rule with a cost does: with the unit 1 if that is accepted, and otherwise in
@@ -289,6 +317,7 @@ impl AnyAlgorithm {
             Self::Log(log) => log.limit(),
             Self::Gcra(bucket) => bucket.limit(),
             Self::InUnits(it) => return lower_limit_in_units(it, at_most),
+            Self::InFlight(in_flight) => in_flight.limit(),
         };
         at_most.min(own).max(1)
     }
@@ -300,7 +329,7 @@ impl AnyAlgorithm {
         match self {
             Self::Counter(ring) => ring.remaining_in(window, words, now),
             Self::InUnits(it) => it.permits(it.algorithm().remaining_in(window, words, now)),
-            Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
+            Self::Log(_) | Self::Gcra(_) | Self::InFlight(_) => self.remaining(words, now),
         }
     }
 
@@ -316,7 +345,7 @@ impl AnyAlgorithm {
         match self {
             Self::Counter(ring) => ring.ready_in(window, words, now, permits),
             Self::InUnits(it) => it.algorithm().ready_in(window, words, now, it.units(permits)),
-            Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
+            Self::Log(_) | Self::Gcra(_) | Self::InFlight(_) => self.ready_at(words, now, permits),
         }
     }
 
@@ -337,6 +366,7 @@ impl AnyAlgorithm {
             }
             Self::Log(log) => remaining_and_reset(log, words, now),
             Self::Gcra(gcra) => remaining_and_reset(gcra, words, now),
+            Self::InFlight(in_flight) => (in_flight.remaining(words, now), None),
         }
     }
 }

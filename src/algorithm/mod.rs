@@ -7,6 +7,8 @@ mod calendar;
 mod cell_window;
 mod counter_ring;
 mod gcra;
+#[cfg(feature = "rules")]
+mod in_flight;
 mod in_units;
 mod lowered;
 mod packed_ring;
@@ -20,6 +22,8 @@ pub use attempt::Attempt;
 pub use calendar::{Calendar, CalendarQuota};
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;
+#[cfg(feature = "rules")]
+pub(crate) use in_flight::InFlight;
 pub use in_units::InUnits;
 #[cfg(feature = "rules")]
 pub(crate) use in_units::smallest_unit;

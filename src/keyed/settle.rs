@@ -21,11 +21,10 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 generation == self.store.generation && self.algorithm.refund(words, receipt, permits)
             }
             ChargedTo::Entry(number, generation) => {
-                let own = self.insertion(key, receipt.at()).own_entry();
-                // The charge is gone if the key has begun anew in another entry, or if the table was cleared since.
-                let paid =
-                    own.filter(|entry| (number, generation) == (entry.number(), self.store.generation));
-                paid.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))
+                // The charge is gone if the key has lost this entry, or if the table was cleared since.
+                let charged = self.insertion(key, receipt.at()).entry_numbered(number);
+                let charged = charged.filter(|_| generation == self.store.generation);
+                charged.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))
             }
             // The charge is not in this table.
             ChargedTo::Words | ChargedTo::Limiter(_) => false,

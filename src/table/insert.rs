@@ -308,11 +308,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         // `resolve` uses no time of its `Insertion`.
         let this = Self::new(table, algorithm, key, Nanos::ZERO);
         let lines = this.probe.lines();
-        let mut entries = this
-            .probe
-            .all()
-            .flat_map(|choice| this.probe.bucket(choice).entries());
-        let Some(mut entry) = entries.find(|entry| entry.number() == number) else {
+        let Some(mut entry) = this.entry_numbered(number) else {
             return false;
         };
         let (mut tentative, mut begun, mut overflow) = (tentative, begun, overflow);

@@ -49,9 +49,16 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// The entry that the key owns.
-    pub(crate) fn own_entry(&self) -> Option<Entry<'a>> {
-        self.probe.own_entry().map(|own| own.entry)
+    /// The entry with this number, if the key can own it. The caller checks whether it does.
+    ///
+    /// A search for the key's own entry could return another one: a thread may give an entry to the key while the search reads
+    /// it, and take it back.
+    pub(crate) fn entry_numbered(&self, number: usize) -> Option<Entry<'a>> {
+        let mut entries = self
+            .probe
+            .all()
+            .flat_map(|choice| self.probe.bucket(choice).entries());
+        entries.find(|entry| entry.number() == number)
     }
 
     /// Returns an entry that the key may take over when the front has no vacant one. The choices are, in this order: a

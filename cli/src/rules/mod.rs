@@ -133,7 +133,9 @@ impl Plan {
         for rule in rules.rules() {
             let view = rule.view();
             tiers.extend(view.tiers.iter().map(|(name, _)| (*name).into()));
-            for quota in view.quotas {
+            // A limit of requests in flight is not evaluated.
+            let quotas = view.quotas.iter().filter(|_| view.in_flight.is_none());
+            for quota in quotas {
                 let name = match view.quotas {
                     [_] => view.name.to_string(),
                     _ => format!("{}-{:?}", view.name, quota.window()),
@@ -175,6 +177,21 @@ impl Plan {
 
     /// The rules, each of which can be built.
     ///
+    /// Checks that a log can be replayed against the rules.
+    ///
+    /// # Errors
+    ///
+    /// When a rule limits requests in flight: a log does not say when a request has ended.
+    pub(crate) fn replayable(self) -> Result<Self, Failure> {
+        let mut rules = self.rules.rules().iter().map(Rule::view);
+        match rules.find_map(|view| Some((view.name, view.in_flight?))) {
+            None => Ok(self),
+            Some((name, limit)) => Err(Failure::new(format!(
+                "rule {name:?}: in_flight = {limit} cannot be replayed, because a log does not say when a request has ended (expected a quota)"
+            ))),
+        }
+    }
+
     /// # Errors
     ///
     /// When a rule cannot be built.

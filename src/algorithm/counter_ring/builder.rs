@@ -106,6 +106,10 @@ impl CounterRingBuilder {
     ///   of at least 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min.)
     /// - `windows`: several windows for an even ring.
     pub fn build(self) -> Result<CounterRing, ConfigError> {
+        self.more
+            .iter()
+            .chain([&self.first])
+            .try_for_each(|quota| quota.validate())?;
         let cells = self.cells.unwrap_or(match self.variant {
             Variant::Strict => CounterRing::DEFAULT_CELLS,
             Variant::Classic | Variant::Even => CounterRing::DEFAULT_CLASSIC_CELLS,

@@ -164,6 +164,7 @@ impl Gcra {
     /// - `burst`: zero, or more than both the limit and the permits that 366 days refill.
     #[doc(alias = "leaky bucket")]
     pub fn token_bucket(quota: Quota, burst: u64) -> Result<Self, ConfigError> {
+        quota.validate()?;
         let (limit, window) = (quota.limit(), quota.window_nanos());
         if limit > window {
             return Err(ConfigError::new(

@@ -76,6 +76,7 @@ impl TimestampRing {
     /// - `limit`: more than [`MAX_LIMIT`](Self::MAX_LIMIT).
     /// - `window`: shorter than ten units of time (0.5 µs at a limit of 100, 5 µs at 1,000, 5 ms at 10^6).
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
+        quota.validate()?;
         if quota.limit() > Self::MAX_LIMIT {
             return Err(ConfigError::new(
                 "limit",

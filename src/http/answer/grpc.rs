@@ -99,7 +99,7 @@ fn status(code: u8, message: &str, rejection: &Rejection<'_>) -> Vec<u8> {
         for policy in rejection.violated() {
             let mut violation = Vec::new();
             push_bytes(&mut violation, 1, policy.name().as_bytes());
-            let description = format!("{} per {:?}", policy.limit(), policy.window());
+            let description = format!("{} {}", policy.limit(), policy.per_window());
             push_bytes(&mut violation, 2, description.as_bytes());
             push_bytes(&mut failure, 1, &violation);
         }

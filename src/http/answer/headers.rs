@@ -1,6 +1,7 @@
 //! Quota headers of responses.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
@@ -47,7 +48,9 @@ pub enum QuotaHeaders {
     /// | `r` | permits that one request could take now |
     /// | `t` | seconds until `r` grows, rounded up; omitted if nothing was charged or `r` never grows |
     ///
-    /// `t` can exceed `w`, because a strict ring counts up to one cell more than the window.
+    /// `t` can exceed `w`, because a strict ring counts up to one cell more than the window. A rule that limits
+    /// [requests in flight](crate::Rule::in_flight) has no item here, and is not the policy of the other headers: it has no
+    /// window, and no time frees a slot.
     #[default]
     Standard,
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the policy with the fewest remaining permits.
@@ -79,6 +82,10 @@ impl QuotaHeaders {
 
     /// Returns the values of these headers for a response. They are written in place, because they are too large to move.
     pub(in crate::http) fn values(self, policies: &[QuotaPolicy<'_>]) -> Box<HeaderValues> {
+        if policies.iter().any(QuotaPolicy::is_in_flight) {
+            let with_window = policies.iter().filter(|policy| !policy.is_in_flight());
+            return self.values(&with_window.cloned().collect::<Vec<_>>());
+        }
         let mut values = Box::<HeaderValues>::default();
         match self {
             Self::Standard | Self::Both => write_lists(policies, &mut values),

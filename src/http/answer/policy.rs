@@ -104,10 +104,20 @@ impl<'a> QuotaPolicy<'a> {
         self.limit
     }
 
-    /// Returns the window.
+    /// Returns the window. It is zero for a limit of [requests in flight](crate::Rule::in_flight).
     #[must_use]
     pub const fn window(&self) -> Duration {
         self.quota.window()
+    }
+
+    /// Whether it limits requests in flight.
+    pub(super) const fn is_in_flight(&self) -> bool {
+        self.quota.is_in_flight()
+    }
+
+    /// The window in words, after a number of permits.
+    pub(super) fn per_window(&self) -> String {
+        self.quota.per_window()
     }
 
     /// Returns the permits that the request costs.

@@ -96,7 +96,8 @@ impl<'a> Rejection<'a> {
 
     /// Returns the time until the request would be admitted if no other request were charged.
     ///
-    /// Returns `None` if the request is never admitted.
+    /// Returns `None` if the request is never admitted, or if it needs a slot [in flight](crate::Rule::in_flight), which no time
+    /// frees. The response has no `Retry-After` then.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -182,12 +183,8 @@ impl fmt::Display for Rejection<'_> {
         f.write_str(self.reason().text())?;
         for (index, policy) in self.violated().enumerate() {
             f.write_str(if index == 0 { ": " } else { ", " })?;
-            let (remaining, limit, window) = (policy.remaining(), policy.limit(), policy.window());
-            write!(
-                f,
-                "{} ({remaining} of {limit} per {window:?} left)",
-                policy.rule()
-            )?;
+            let (remaining, limit, per_window) = (policy.remaining(), policy.limit(), policy.per_window());
+            write!(f, "{} ({remaining} of {limit} {per_window} left)", policy.rule())?;
         }
         match self.retry_after {
             Some(after) => write!(f, "; try again in {after:?}"),

@@ -95,7 +95,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     ) -> Outcome<Self, T> {
         #[cfg(feature = "tokio")]
         if let Some(wait) = &terms.wait {
-            if terms.reserves {
+            if terms.reserves || self.load().has_slots() {
                 return Outcome::Undecided(Queued);
             }
             return match wait.queue.check(head) {
@@ -110,7 +110,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         }
         let rules = self.load();
         let mut hashes = terms.headers.key_hashes();
-        let decided = if terms.reserves {
+        let decided = if terms.reserves || rules.has_slots() {
             reserve(&rules, head)
         } else {
             rules.check_with(head, hashes.as_mut()).map(LocalCharge::Final)
@@ -128,7 +128,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             return Box::pin(core::future::ready(Err(WaitError::Never)));
         };
         let queue = Arc::clone(&wait.queue);
-        if terms.reserves {
+        if terms.reserves || self.load().has_slots() {
             let waiting = queue.acquire_owned(head).within(wait.max_wait);
             Box::pin(async {
                 waiting
@@ -183,8 +183,14 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         match decided {}
     }
 
-    fn refund(self: &Arc<Self>, charge: Box<Reservation<Parts>>) {
+    fn refund(self: &Arc<Self>, mut charge: Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
+        let slots = charge.take_slots();
         self.load().refund(*charge);
+        slots.holds_slots().then(|| Box::new(slots))
+    }
+
+    fn release(charge: Box<Reservation<Parts>>) -> bool {
+        charge.holds_slots()
     }
 
     fn settle(self: &Arc<Self>, charge: Box<Reservation<Parts>>, cost: &Cost<Parts>, actual: u64) {

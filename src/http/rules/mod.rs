@@ -64,8 +64,11 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T>;
 
-    /// Refunds a charge.
-    fn refund(self: &Arc<Self>, charge: Self::Charge);
+    /// Refunds a charge. Returns the slots in flight that it holds, which are released when they are dropped.
+    fn refund(self: &Arc<Self>, charge: Self::Charge) -> Option<Self::Charge>;
+
+    /// Drops a charge, and releases the slots in flight that it holds. Returns whether it held any.
+    fn release(charge: Self::Charge) -> bool;
 
     /// Settles the rules that have this cost: replaces their charge by the actual amount.
     fn settle(self: &Arc<Self>, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);
@@ -113,7 +116,7 @@ pub(super) enum Outcome<S: Decide, T> {
 
 /// An admission.
 pub(super) struct Grant<S: Decide> {
-    /// Present if the terms say that it is [reserved](Terms::reserves).
+    /// Present if the terms say that it is [reserved](Terms::reserves), or if a rule limits requests in flight.
     pub(super) charge: Option<S::Charge>,
     pub(super) at: Nanos,
     pub(super) limited: bool,

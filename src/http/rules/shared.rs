@@ -127,7 +127,7 @@ impl Decide for SharedRules<Parts> {
         }
     }
 
-    fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) {
+    fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) -> Option<Box<SharedCharge>> {
         let (
             rules,
             SharedCharge {
@@ -138,6 +138,11 @@ impl Decide for SharedRules<Parts> {
         if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), runtime) {
             runtime.spawn(async move { SharedRules::refund(&rules, rest).await });
         }
+        None
+    }
+
+    fn release(_: Box<SharedCharge>) -> bool {
+        false
     }
 
     fn settle(self: &Arc<Self>, charge: Box<SharedCharge>, cost: &Cost<Parts>, actual: u64) {

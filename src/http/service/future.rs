@@ -2,6 +2,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
@@ -79,7 +80,7 @@ pin_project! {
     /// - A request that waits for permits is charged nothing, and the next waiter has its turn.
     /// - A request that a store is deciding may be charged.
     /// - An admitted request stays charged. But with [`settle_body`](super::RateLimitLayer::settle_body), its charge is settled by
-    ///   0 bytes.
+    ///   0 bytes. Its slots of rules that limit [requests in flight](crate::Rule::in_flight) are released.
     ///
     /// # Panics
     ///
@@ -162,9 +163,12 @@ where
                     on_response: OnResponse::Nothing,
                 } => return inner.poll(cx).map_ok(|response| M::meter(response, None)),
                 StateProjection::Admitted { inner, on_response } => {
-                    return inner
-                        .poll(cx)
-                        .map_ok(|response| on_response.apply::<B, M>(response));
+                    let response = inner.poll(cx);
+                    if let Poll::Ready(Err(_)) = &response {
+                        // The request has ended, although its future may be kept.
+                        drop(mem::replace(on_response, OnResponse::Nothing));
+                    }
+                    return response.map_ok(|response| on_response.apply::<B, M>(response));
                 }
                 StateProjection::Rejected { response } => match response.take() {
                     Some(response) => return Poll::Ready(Ok(M::meter(*response, None))),

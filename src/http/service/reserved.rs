@@ -6,9 +6,10 @@ use ::http::request::Parts;
 use crate::http::rules::HttpRules;
 use crate::rules::Cost;
 
-/// A charge that is refunded, or settled by the bytes of a body.
+/// A charge that is refunded, or settled by the bytes of a body, and the slots in flight that are released.
 ///
 /// Dropping it settles the rules that have the cost, by the bytes that were counted so far. Without a cost, the permits stay charged.
+/// Slots are released in both cases.
 #[expect(unnameable_types, reason = "an argument of a sealed trait")]
 pub struct Reserved<S: HttpRules> {
     pub(super) rules: Arc<S>,
@@ -20,15 +21,15 @@ pub struct Reserved<S: HttpRules> {
 }
 
 impl<S: HttpRules> Reserved<S> {
-    /// Refunds the whole charge.
+    /// Refunds the whole charge, and keeps the slots.
     pub(super) fn refund(&mut self) {
         if let Some(charge) = self.charge.take() {
-            self.rules.refund(charge);
+            self.charge = self.rules.refund(charge);
             self.recheck();
         }
     }
 
-    /// Makes waiting requests check for the refunded permits.
+    /// Makes waiting requests check for the refunded permits, and for released slots.
     fn recheck(&self) {
         #[cfg(feature = "tokio")]
         if let Some(queue) = &self.queue {
@@ -48,9 +49,17 @@ impl<S: HttpRules> fmt::Debug for Reserved<S> {
 
 impl<S: HttpRules> Drop for Reserved<S> {
     fn drop(&mut self) {
-        if let (Some(charge), Some(cost)) = (self.charge.take(), &self.cost) {
-            self.rules.settle(charge, cost, self.bytes);
-            self.recheck();
+        if let Some(charge) = self.charge.take() {
+            let has_freed = match &self.cost {
+                Some(cost) => {
+                    self.rules.settle(charge, cost, self.bytes);
+                    true
+                }
+                None => S::release(charge),
+            };
+            if has_freed {
+                self.recheck();
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ pub(super) const RULE: &[&str] = &[
     "renamed_from",
     "quota",
     "quotas",
+    "in_flight",
     "algorithm",
     "cells",
     "burst",

@@ -28,8 +28,8 @@ use file_format::FileFormat;
 impl<R: ?Sized> RuleSetBuilder<R> {
     /// Reads rules from a file. The extension of the file determines the [format](FileFormat).
     ///
-    /// A rule needs a `name`, and either `quota` or `quotas` (written as for [`Quota`](crate::Quota)). All other fields are
-    /// optional, and fields that are not in this example are errors. A quota of bytes may have a unit, such as `50MiB/s`.
+    /// A rule needs a `name`, and one of `quota` and `quotas` (written as for [`Quota`](crate::Quota)) and `in_flight`. All other
+    /// fields are optional, and fields that are not in this example are errors. A quota of bytes may have a unit, such as `50MiB/s`.
     ///
     /// ```toml
     /// [[rules]]
@@ -59,6 +59,9 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// `shadow = true` and `enforce` exclude each other. A rule with tiers has one quota and is not a log. `cells` is for
     /// counter, classic and even rules, `burst` for gcra rules. `capacity`, `enforce`, `allow` and `deny` need a `key`. A
     /// file with `rules = []` is valid and limits nothing.
+    ///
+    /// `in_flight = 20` instead of a quota limits the [requests in flight](crate::Rule::in_flight), 1 to 1,048,575. Such a rule
+    /// has no `algorithm`, `cells`, `burst` or `cost`, and its `on_full` is `"deny"`, the default, or `"admit"`.
     ///
     /// To limit one endpoint, name a [`Condition`](super::Condition) in `when`. To limit several endpoints in one rule, let a
     /// [`TierOf`](super::TierOf) return the endpoint. To limit each user on each endpoint, use a [`Key`](crate::Key)

@@ -52,11 +52,16 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
     let field = |name: &str| node.field(name);
     let name = field("name").ok_or_else(|| missing(node, "name", "a name for each rule"))?;
     let name = text(name, "name", "text")?;
-    let mut quotas = quotas(node)?.into_iter();
-    let first = quotas
-        .next()
-        .ok_or_else(|| missing(node, "quota", "at least one quota"))?;
-    let mut rule = quotas.fold(Rule::new(name, first), Rule::also);
+    let mut rule = match field("in_flight") {
+        Some(limit) => in_flight(name, limit, node)?,
+        None => {
+            let mut quotas = quotas(node)?.into_iter();
+            let first = quotas
+                .next()
+                .ok_or_else(|| missing(node, "quota", "at least one quota"))?;
+            quotas.fold(Rule::new(name, first), Rule::also)
+        }
+    };
     if let Some(old) = field("renamed_from") {
         rule = rule.renamed_from(text(old, "renamed_from", "text: the previous name of the rule")?);
     }
@@ -102,6 +107,23 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
     Ok(rule)
 }
 
+fn in_flight<R: ?Sized>(name: &str, limit: &Node, rule: &Node) -> Result<Rule<R>, FileError> {
+    if let Some(algorithm) = rule.field("algorithm") {
+        let error = ConfigError::new("algorithm", "given beside in_flight", "no algorithm");
+        return Err(FileError::value(algorithm.at, error));
+    }
+    match ["quota", "quotas"]
+        .into_iter()
+        .find(|name| rule.field(name).is_some())
+    {
+        None => Ok(Rule::in_flight(name, whole("in_flight", limit)?)),
+        Some(other) => Err(FileError::value(
+            limit.at,
+            ConfigError::new("in_flight", format!("given beside {other}"), "one of the two"),
+        )),
+    }
+}
+
 fn quotas(rule: &Node) -> Result<Vec<Quota>, FileError> {
     let quota = |field: &'static str, node: &Node| -> Result<Quota, FileError> {
         text(node, field, A_QUOTA)?
@@ -125,7 +147,7 @@ fn quotas(rule: &Node) -> Result<Vec<Quota>, FileError> {
         (None, None) => Err(missing(
             rule,
             "quota",
-            &format!("{A_QUOTA}, or a list of such in quotas"),
+            &format!("{A_QUOTA}, or a list of such in quotas, or a number in in_flight"),
         )),
     }
 }
@@ -149,7 +171,10 @@ fn tiers<R: ?Sized>(
     };
     for field in fields {
         let limit = whole("limits", &field.node)?;
-        Quota::new(limit, rule.quotas[0].window()).map_err(|error| FileError::value(field.node.at, error))?;
+        if !rule.is_in_flight() {
+            Quota::new(limit, rule.quotas[0].window())
+                .map_err(|error| FileError::value(field.node.at, error))?;
+        }
         rule = rule.tier(field.name.as_str(), limit);
     }
     Ok(rule)

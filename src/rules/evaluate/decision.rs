@@ -114,7 +114,8 @@ impl<'a, R: ?Sized> Denied<'a, R> {
 
     /// Returns the time from [`at`](Self::at) until all rules would admit the request, if no other request came before.
     ///
-    /// `None` if they never would: the request costs more than a limit, or its key is denied by a list. With several even rules
+    /// `None` if they never would: the request costs more than a limit, or its key is denied by a list. `None` also if it needs a
+    /// slot [in flight](crate::Rule::in_flight), because a release frees it and not a time. With several even rules
     /// the time may be too early: the capacity of an even rule changes with the share of each cell, and the search for a common
     /// time ends after a thousand rounds.
     ///
@@ -144,17 +145,17 @@ impl<R: ?Sized> fmt::Display for Denied<'_, R> {
             if index > 0 {
                 f.write_str(", ")?;
             }
+            let (name, remaining, limit) = (violation.rule(), violation.remaining(), violation.limit());
             write!(
                 f,
-                "{} ({} of {} per {:?} left)",
-                violation.rule(),
-                violation.remaining(),
-                violation.limit(),
-                violation.quota().window()
+                "{name} ({remaining} of {limit} {} left)",
+                violation.quota().per_window()
             )?;
         }
+        let awaits_slot = |violation: RulePeek<'_>| violation.quota().is_in_flight() && violation.limit() > 0;
         match self.retry_after() {
             Some(after) => write!(f, "; try again in {after:?}"),
+            None if self.violations().any(awaits_slot) => f.write_str("; try again when a request has ended"),
             None => f.write_str("; never admitted"),
         }
     }
@@ -178,7 +179,7 @@ impl<R: ?Sized> RuleStates<R> {
                 if let Some(extracted) = state.extract(request, &self.seeds)
                     && extracted.enforced
                 {
-                    if extracted.denied {
+                    if extracted.is_denied() {
                         return None;
                     }
                     let peek = state.peek(&extracted, ready);

@@ -3,7 +3,8 @@ use alloc::sync::Arc;
 use smallvec::SmallVec;
 
 use super::decision::{Admitted, Denied, Violation};
-use super::extractor::Extracted;
+use super::extractor::{Extracted, Handling};
+use super::held_slots::HeldSlots;
 use super::key_hashes::KeyHashes;
 use super::reservation::{Reservation, StateCharge};
 use super::rule_state::RuleState;
@@ -70,7 +71,7 @@ impl<R: ?Sized> RuleStates<R> {
             let Some(extracted) = extracted else {
                 return Ok(Admitted::unlimited(now()));
             };
-            if extracted.enforced && !extracted.denied {
+            if extracted.enforced && extracted.handling == Handling::Charge {
                 let decision = state.decide(&extracted, now);
                 let shard = ShardId::current();
                 if decision.is_overflow() {
@@ -101,7 +102,7 @@ impl<R: ?Sized> RuleStates<R> {
         // The clock is read while the memory is prefetched.
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &mut evaluations, now, &mut charged)?;
+        self.charge_all(request, &mut evaluations, now, false, &mut charged)?;
         Ok(if charged.is_empty() {
             Admitted::unlimited(now)
         } else {
@@ -119,16 +120,21 @@ impl<R: ?Sized> RuleStates<R> {
         self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations);
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &mut evaluations, now, &mut charged)?;
-        let charge = |ChargedStep { evaluation, receipt }: ChargedStep| {
+        self.charge_all(request, &mut evaluations, now, true, &mut charged)?;
+        let (mut charges, mut slots) = (SmallVec::new(), HeldSlots::new());
+        for ChargedStep { evaluation, receipt } in charged {
             let Evaluation { state, extracted, .. } = &evaluations[usize::from(evaluation)];
-            StateCharge {
+            let charge = StateCharge {
                 state: Arc::clone(state),
                 extracted: *extracted,
                 receipt,
+            };
+            match extracted.handling {
+                Handling::Hold => slots.push(charge),
+                Handling::Charge | Handling::Deny => charges.push(charge),
             }
-        };
-        Ok(Reservation::new(now, charged.into_iter().map(charge).collect()))
+        }
+        Ok(Reservation::new(now, charges, slots))
     }
 
     /// Adds the states that apply to the request, and prefetches their words.
@@ -151,13 +157,15 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Charges the request to every state or to none, by [the protocol](crate::rules). Adds the charges to `charged`.
+    /// Charges the request to every state or to none, by [the protocol](crate::rules). Adds the charges to `charged`. With `holds`,
+    /// the caller releases slots. Otherwise a state of slots is only peeked.
     #[inline(always)]
     fn charge_all<'a>(
         &'a self,
         request: &'a R,
         evaluations: &mut [Evaluation<'a, R>],
         now: Nanos,
+        holds: bool,
         charged: &mut ChargedSteps,
     ) -> Result<(), Denied<'a, R>> {
         let mut steps = ChargeSteps::new();
@@ -176,10 +184,11 @@ impl<R: ?Sized> RuleStates<R> {
                 found,
                 ..
             } = &evaluations[usize::from(evaluation)];
-            let charge = if extracted.denied {
-                Err(false)
-            } else {
-                state.charge(extracted, *found, now)
+            let charge = match extracted.handling {
+                Handling::Charge => state.charge(extracted, *found, now),
+                Handling::Hold if holds => state.charge(extracted, *found, now),
+                Handling::Hold => continue,
+                Handling::Deny => Err(false),
             };
             match charge {
                 Ok(Charged { receipt, overflow }) => {
@@ -285,7 +294,7 @@ impl<R: ?Sized> RuleStates<R> {
         for (quota, _) in (0_u16..).zip(&state.quotas) {
             let left = peek.remaining_in(usize::from(quota));
             least = least.min((left, quota));
-            if extracted.denied || left < extracted.permits {
+            if extracted.is_denied() || left < extracted.permits {
                 some = true;
                 violated(quota);
             }
@@ -312,11 +321,9 @@ fn peek_all<R: ?Sized>(
 ) -> Option<DeniedEvaluation> {
     for (index, evaluation) in (0..).zip(evaluations) {
         let Extracted {
-            permits,
-            enforced,
-            denied,
-            ..
+            permits, enforced, ..
         } = evaluation.extracted;
+        let denied = evaluation.extracted.is_denied();
         let left = evaluation
             .state
             .capacity_left(&evaluation.extracted, evaluation.found, now);

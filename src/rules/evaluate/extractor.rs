@@ -21,10 +21,20 @@ pub(crate) struct Extracted {
     pub(crate) limit: RequestLimit,
     /// Whether the rule is enforced for this request, and not in the shadow.
     pub(crate) enforced: bool,
-    /// Whether the request is denied without a decision of the state.
-    pub(crate) denied: bool,
+    pub(crate) handling: Handling,
     /// Whether the rule has a key and the request does not.
     pub(crate) lacks_key: bool,
+}
+
+/// How a state handles a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handling {
+    /// It is charged.
+    Charge,
+    /// It holds a slot, if its caller can release the slot.
+    Hold,
+    /// It is denied without a decision of the state.
+    Deny,
 }
 
 /// The key of a state that counts all requests together.
@@ -38,9 +48,15 @@ impl Extracted {
             permits: 1,
             limit: RequestLimit::OF_RULE,
             enforced: true,
-            denied: false,
+            handling: Handling::Charge,
             lacks_key: false,
         }
+    }
+
+    /// Whether the request is denied without a decision of the state.
+    #[inline(always)]
+    pub(crate) const fn is_denied(&self) -> bool {
+        matches!(self.handling, Handling::Deny)
     }
 }
 
@@ -55,6 +71,8 @@ pub(crate) struct Extractor<R: ?Sized> {
     tier_of: Option<TierOf<R>>,
     tiers: TierIndex,
     limit_by: Option<LimitBy<R>>,
+    /// Whether the rule limits requests in flight.
+    is_in_flight: bool,
     /// The limit of the rule's first quota.
     limit: u64,
     enforced: KeyFraction,
@@ -89,6 +107,7 @@ impl<R: ?Sized> Extractor<R> {
                 && rule.tiers.is_empty()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
+                && !rule.is_in_flight()
                 && enforced == KeyFraction::ALL,
             key: rule.key.clone(),
             cost: rule.cost.clone(),
@@ -96,6 +115,7 @@ impl<R: ?Sized> Extractor<R> {
             tier_of: rule.tier_of.clone(),
             tiers: TierIndex::new(&rule.tiers),
             limit_by: rule.limit_by.clone(),
+            is_in_flight: rule.is_in_flight(),
             limit: rule.quotas[0].limit(),
             enforced,
             allow: hashes(&rule.allow, seeds),
@@ -155,6 +175,9 @@ impl<R: ?Sized> Extractor<R> {
             return None;
         }
         let mut extracted = Extracted::plain(NO_KEY);
+        if self.is_in_flight {
+            extracted.handling = Handling::Hold;
+        }
         if let Some(cost) = &self.cost {
             extracted.permits = (cost.0.function())(request);
         }
@@ -172,8 +195,11 @@ impl<R: ?Sized> Extractor<R> {
             if !self.allow.is_empty() && self.allow.contains(&hash) {
                 return None;
             }
-            extracted.denied = !self.deny.is_empty() && self.deny.contains(&hash)
-                || extracted.lacks_key && key.on_missing().denies();
+            if !self.deny.is_empty() && self.deny.contains(&hash)
+                || extracted.lacks_key && key.on_missing().denies()
+            {
+                extracted.handling = Handling::Deny;
+            }
             if self.enforced != KeyFraction::ALL && extracted.enforced {
                 let hash = key.hash(request, &seeds.percent);
                 let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.percent));
@@ -202,8 +228,8 @@ impl<R: ?Sized> Extractor<R> {
         if limit < of_tier {
             extracted.limit = extracted.limit.lowered_to(limit);
         }
-        if limit == 0 && !extracted.denied {
-            extracted.denied = true;
+        if limit == 0 && !extracted.is_denied() {
+            extracted.handling = Handling::Deny;
             // The limit denies the request, and not the missing key.
             extracted.lacks_key = false;
         }
@@ -258,6 +284,7 @@ impl<R: ?Sized> Clone for Extractor<R> {
             tier_of: self.tier_of.clone(),
             tiers: self.tiers.clone(),
             limit_by: self.limit_by.clone(),
+            is_in_flight: self.is_in_flight,
             limit: self.limit,
             enforced: self.enforced,
             allow: self.allow.clone(),

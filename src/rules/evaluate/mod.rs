@@ -3,6 +3,7 @@
 pub(crate) mod decision;
 mod evaluation;
 pub(crate) mod extractor;
+mod held_slots;
 pub(crate) mod key_hashes;
 #[cfg(feature = "tokio")]
 pub(crate) mod needed_state;

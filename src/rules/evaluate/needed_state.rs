@@ -1,9 +1,12 @@
 use core::time::Duration;
 
-use crate::algorithm::AnyAlgorithm;
+use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::clock::Clock;
 use crate::decision::Peek;
 use crate::rules::set::RuleSet;
+
+/// The time after which a waiter checks for a slot although none was released through its queues.
+const RELEASE_CHECK: Duration = Duration::from_secs(1);
 
 /// A state of which a request needs permits, for a wait queue.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +22,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         let seeds = &self.states.seeds;
         self.states.states.iter().filter_map(move |state| {
             let extracted = state.extract(request, seeds)?;
-            let needed = extracted.enforced && (extracted.permits > 0 || extracted.denied);
+            let needed = extracted.enforced && (extracted.permits > 0 || extracted.is_denied());
             needed.then(|| NeededState {
                 state: state.id(&extracted, seeds),
                 permits: extracted.permits,
@@ -28,9 +31,13 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     }
 
     /// The time until the state would admit a request for `permits`, if no other request came before. `None` if it never would.
-    /// Zero for a state that no longer exists.
+    /// Zero for a state that no longer exists. For a slot in flight, which only a release frees, it is the time until the next check.
     pub(crate) fn ready_in(&self, request: &R, state: u64, permits: u64) -> Option<Duration> {
-        self.latest(request, state, |peek, _| peek.retry_after(permits))
+        self.latest(request, state, |peek, _| {
+            let is_later = || permits <= peek.algorithm().max_request() && peek.algorithm().is_in_flight();
+            peek.retry_after(permits)
+                .or_else(|| is_later().then_some(RELEASE_CHECK))
+        })
     }
 
     /// A lower bound of the time until the state has admitted `before` permits of other requests and then `permits`.
@@ -57,7 +64,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
                 && extracted.enforced
                 && candidate.id(&extracted, seeds) == state
             {
-                if extracted.denied {
+                if extracted.is_denied() {
                     return None;
                 }
                 let has_several_limits = candidate.extractor.has_several_limits();

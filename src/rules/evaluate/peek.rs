@@ -97,10 +97,10 @@ impl<R: ?Sized> RuleStates<R> {
             if !extracted.enforced {
                 continue;
             }
-            let lacks_key = extracted.lacks_key && extracted.denied;
+            let lacks_key = extracted.lacks_key && extracted.is_denied();
             state.with_peek(&extracted, now, |peek| {
                 for (index, quota) in state.quotas.iter().enumerate() {
-                    let (remaining, reset_after) = if extracted.denied {
+                    let (remaining, reset_after) = if extracted.is_denied() {
                         (0, None)
                     } else {
                         peek.remaining_and_reset_in(index)
@@ -179,7 +179,7 @@ impl<'a> RulePeek<'a> {
     /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
     #[must_use]
     pub const fn lacks_key(&self) -> bool {
-        self.extracted.lacks_key && self.extracted.denied
+        self.extracted.lacks_key && self.extracted.is_denied()
     }
 
     /// Returns whether the request lacks a key that the server should have provided ([`OnMissingKey::Fail`]).
@@ -217,7 +217,7 @@ impl<'a> RulePeek<'a> {
     /// Returns the most permits that one request would be granted now.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        if self.extracted.denied {
+        if self.extracted.is_denied() {
             return 0;
         }
         self.peek.get().remaining_in(self.index)
@@ -226,7 +226,7 @@ impl<'a> RulePeek<'a> {
     /// The most permits that one request would be granted now, and the time until it would be granted more. `None` if it never
     /// would.
     pub(crate) fn remaining_and_reset(&self) -> (u64, Option<Duration>) {
-        if self.extracted.denied {
+        if self.extracted.is_denied() {
             return (0, None);
         }
         self.peek.get().remaining_and_reset_in(self.index)
@@ -242,7 +242,7 @@ impl<'a> RulePeek<'a> {
     /// before. `None` if they never would.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
-        if self.extracted.denied {
+        if self.extracted.is_denied() {
             return None;
         }
         self.peek.get().retry_after(permits)
@@ -251,7 +251,7 @@ impl<'a> RulePeek<'a> {
     /// Returns the time until this quota alone would admit `permits`, if no other request came before. `None` if it never would.
     #[must_use]
     pub fn quota_retry_after(&self, permits: u64) -> Option<Duration> {
-        if self.extracted.denied {
+        if self.extracted.is_denied() {
             return None;
         }
         self.peek.get().retry_after_in(self.index, permits)

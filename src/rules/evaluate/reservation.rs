@@ -4,6 +4,7 @@ use core::fmt;
 use smallvec::SmallVec;
 
 use super::extractor::Extracted;
+use super::held_slots::HeldSlots;
 use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
 use crate::receipt::{Receipt, Settled};
@@ -11,11 +12,14 @@ use crate::rules::condition::Cost;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
-/// The charges of an admitted request, for a later [`refund`](super::super::RuleSet::refund) or
+/// The charges of an admitted request, and its slots in flight, for a later [`refund`](super::super::RuleSet::refund) or
 /// [`settle`](super::super::RuleSet::settle).
 ///
 /// If it is dropped, the permits stay charged. It borrows nothing, and can be settled after a reload. Then debt is charged to the
 /// rules that are in force, and a charge to a state that was replaced is not refunded.
+///
+/// The slots of rules that limit [requests in flight](crate::Rule::in_flight) are released when it is dropped, refunded or settled,
+/// once each, also by a panic, and also after a reload. A reservation that is leaked ([`core::mem::forget`]) never releases them.
 ///
 /// # Examples
 ///
@@ -40,6 +44,7 @@ use crate::time::Nanos;
 pub struct Reservation<R: ?Sized> {
     at: Nanos,
     charges: SmallVec<[StateCharge<R>; 4]>,
+    slots: HeldSlots<R>,
 }
 
 /// The charge to one state.
@@ -50,8 +55,8 @@ pub(crate) struct StateCharge<R: ?Sized> {
 }
 
 impl<R: ?Sized> Reservation<R> {
-    pub(crate) const fn new(at: Nanos, charges: SmallVec<[StateCharge<R>; 4]>) -> Self {
-        Self { at, charges }
+    pub(crate) const fn new(at: Nanos, charges: SmallVec<[StateCharge<R>; 4]>, slots: HeldSlots<R>) -> Self {
+        Self { at, charges, slots }
     }
 
     /// Returns the reading of the clock that the decision used.
@@ -63,7 +68,20 @@ impl<R: ?Sized> Reservation<R> {
     /// Returns whether any rule was charged, including rules in the shadow.
     #[must_use]
     pub fn is_limited(&self) -> bool {
-        !self.charges.is_empty()
+        !self.charges.is_empty() || self.holds_slots()
+    }
+
+    /// Returns whether it holds a slot of a rule that limits requests in flight.
+    #[must_use]
+    pub const fn holds_slots(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// Takes the slots, in a reservation without charges.
+    #[cfg(feature = "tower")]
+    pub(crate) fn take_slots(&mut self) -> Self {
+        let slots = core::mem::replace(&mut self.slots, HeldSlots::new());
+        Self::new(self.at, SmallVec::new(), slots)
     }
 
     /// Replaces the charges of this cost, or all of them, by the `actual` amount.
@@ -140,6 +158,7 @@ impl<R: ?Sized> fmt::Debug for Reservation<R> {
         f.debug_struct("Reservation")
             .field("at", &self.at)
             .field("states", &self.charges.len())
+            .field("slots", &self.slots)
             .finish_non_exhaustive()
     }
 }

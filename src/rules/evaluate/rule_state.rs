@@ -323,6 +323,11 @@ impl<R: ?Sized> RuleState<R> {
         extracted.limit.permits(of_tier)
     }
 
+    /// Whether it limits requests in flight.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.algorithms.is_in_flight()
+    }
+
     /// Whether both states have the same words.
     pub(crate) fn shares_storage_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)

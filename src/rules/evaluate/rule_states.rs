@@ -11,6 +11,8 @@ pub(crate) struct RuleStates<R: ?Sized> {
     pub(crate) rules: Box<[NamedCounts]>,
     pub(crate) states: Box<[Arc<RuleState<R>>]>,
     pub(crate) seeds: Seeds,
+    /// Whether a state limits requests in flight.
+    pub(crate) has_slots: bool,
 }
 
 /// The name and the counts of a rule.
@@ -26,6 +28,7 @@ impl<R: ?Sized> Clone for RuleStates<R> {
             rules: self.rules.clone(),
             states: self.states.clone(),
             seeds: self.seeds.clone(),
+            has_slots: self.has_slots,
         }
     }
 }

@@ -57,7 +57,9 @@ pub(crate) fn migrate<R: ?Sized>(
             .collect();
         let is_reused = state.reuse_state(&predecessors, successors);
         let (mut replaced, mut earlier) = (Vec::new(), Vec::new());
-        for old in predecessors {
+        // Slots that another state holds are released there. Charging them here would hold them for ever.
+        let carries_over = !state.is_in_flight();
+        for old in predecessors.into_iter().filter(|_| carries_over) {
             if old.retired {
                 earlier.push(retired.of(old, successors));
             } else if !is_reused || state.is_renamed_onto(old) {
@@ -86,6 +88,7 @@ pub(crate) fn migrate<R: ?Sized>(
         counts,
     });
     let states = RuleStates {
+        has_slots: states.iter().any(|state| state.is_in_flight()),
         rules: named.collect(),
         states: states.into_boxed_slice(),
         seeds,

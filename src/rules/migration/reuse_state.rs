@@ -10,11 +10,14 @@ use crate::keyed::OnFull;
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 
 impl<R: ?Sized> RuleState<R> {
-    /// Whether a rule of the old state continues in this state, with the same key.
+    /// Whether a rule of the old state continues in this state, with the same key. Slots in flight and permits of a window do not
+    /// continue each other.
     pub(crate) fn succeeds(&self, old: &Self, successors: &Successors<'_, R>) -> bool {
         let is_here = |rule: u16| self.quotas.iter().any(|new| new.rule == rule);
         let continues = |old: &StateQuota| successors.of(&old.name).is_some_and(|new| is_here(new.rule));
-        self.extractor.has_key_of(&old.extractor) && old.quotas.iter().any(continues)
+        self.extractor.has_key_of(&old.extractor)
+            && self.is_in_flight() == old.is_in_flight()
+            && old.quotas.iter().any(continues)
     }
 
     /// Whether any rule of this state continues.
@@ -25,11 +28,13 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Reuses the words of one of the `old` states, if both states interpret them in the same way. A state whose rules have kept
     /// their names is preferred. Returns whether there was such a state.
+    ///
+    /// A table of slots in flight is reused whatever the new capacity, because its slots are released there.
     pub(crate) fn reuse_state(&mut self, old: &[&Arc<Self>], successors: &Successors<'_, R>) -> bool {
         let is_same = |old: &Self, renamed: bool| {
             let mut quotas = core::iter::zip(&self.quotas, &old.quotas);
             !old.retired
-                && self.table_capacity == old.table_capacity
+                && (self.table_capacity == old.table_capacity || self.is_in_flight())
                 && self.lowers_time() == old.lowers_time()
                 && self.quotas.len() == old.quotas.len()
                 && quotas.all(|(new, old)| {

@@ -28,8 +28,10 @@ use crate::quota::Quota;
 pub struct RuleView<'a> {
     /// The name of the rule.
     pub name: &'a str,
-    /// The quotas, at least one.
+    /// The quotas, at least one. A limit of requests in flight is a quota whose window is zero.
     pub quotas: &'a [Quota],
+    /// The limit of requests in flight. `None` for a rule that limits requests per window.
+    pub in_flight: Option<u64>,
     /// The algorithm.
     pub algorithm: RuleAlgorithm,
     /// The cells per window. `None` if not set.
@@ -71,6 +73,7 @@ impl<R: ?Sized> Rule<R> {
         RuleView {
             name: &self.name,
             quotas: &self.quotas,
+            in_flight: self.is_in_flight().then(|| self.quotas[0].limit()),
             algorithm: self.algorithm,
             cells: self.cells,
             burst: self.burst,

@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 use std::collections::HashSet;
 
 use crate::error::ConfigError;
+use crate::keyed::OnFull;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::rule::Rule;
+use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::enforcement::Enforcement;
 use crate::rules::rule::error::RuleError;
 
@@ -70,6 +72,7 @@ pub(crate) fn validate<R: ?Sized>(rules: &[Rule<R>]) -> Result<(), RuleError> {
         };
         validate_names(rule, &rules[..at], others)
             .and_then(|()| rule.mode.validate())
+            .and_then(|()| validate_in_flight(rule))
             .and_then(|()| validate_quotas(rule))
             .and_then(|()| validate_tiers(rule))
             .and_then(|()| validate_limit_by(rule))
@@ -104,6 +107,52 @@ fn validate_names<'a, R: ?Sized + 'a, I: Iterator<Item = &'a Rule<R>>>(
         }
     }
     Ok(())
+}
+
+fn validate_in_flight<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
+    if !rule.is_in_flight() {
+        return Ok(());
+    }
+    let given = |is: bool, field, given: String, expected: &str| match is {
+        true => Err(ConfigError::new(field, given, String::from(expected))),
+        false => Ok(()),
+    };
+    let on_full = || format!("{:?}", rule.on_full);
+    let is_counter = rule.algorithm == RuleAlgorithm::Counter;
+    let one = "no such field for a rule of requests in flight";
+    given(
+        rule.quotas.len() > 1,
+        "quotas",
+        format!("{} quotas", rule.quotas.len()),
+        "one limit of requests in flight",
+    )
+    .and_then(|()| given(!is_counter, "algorithm", format!("{:?}", rule.algorithm), one))
+    .and_then(|()| {
+        given(
+            rule.cells.is_some(),
+            "cells",
+            format!("{:?}", rule.cells.unwrap_or(0)),
+            one,
+        )
+    })
+    .and_then(|()| {
+        given(
+            rule.burst.is_some(),
+            "burst",
+            format!("{:?}", rule.burst.unwrap_or(0)),
+            one,
+        )
+    })
+    .and_then(|()| given(rule.cost.is_some(), "cost", String::from("a cost"), one))
+    .and_then(|()| match rule.on_full {
+        OnFull::Deny | OnFull::Admit => Ok(()),
+        OnFull::Share | OnFull::Forget => given(
+            true,
+            "on_full",
+            on_full(),
+            "Deny or Admit for a rule of requests in flight",
+        ),
+    })
 }
 
 fn validate_quotas<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {

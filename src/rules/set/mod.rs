@@ -94,6 +94,9 @@ pub struct RuleSet<R: ?Sized, C = DefaultClock> {
 impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Charges the request to every rule that applies to it, or to none.
     ///
+    /// A rule that limits [requests in flight](crate::Rule::in_flight) is not charged: this is denied if no slot is free, and holds
+    /// none. [`reserve`](Self::reserve) holds a slot.
+    ///
     /// # Errors
     ///
     /// When a rule has too little capacity left. The error names every such rule.
@@ -132,7 +135,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Charges the request as [`check`](Self::check) does, and returns a reservation to [`refund`](Self::refund) or
     /// [`settle`](Self::settle) later.
     ///
-    /// The reservation holds a reference to each charged state. It allocates if there are more than four.
+    /// The reservation holds a reference to each charged state, and a slot of each rule that limits
+    /// [requests in flight](crate::Rule::in_flight). It allocates if there are more than four, or any slots.
     ///
     /// # Errors
     ///
@@ -174,7 +178,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// which a key had an entry.
     ///
     /// Rules without a key keep their counts, because other requests share them. For this reason, the catch-all of a full table
-    /// keeps its counts, too. As with [`KeyedRateLimiter::reset`](crate::KeyedRateLimiter::reset), a key whose table is full may get no new
+    /// keeps its counts, too. Slots in flight of the keys are free again, and their release has no effect. As with [`KeyedRateLimiter::reset`](crate::KeyedRateLimiter::reset), a key whose table is full may get no new
     /// entry. A reservation of the key that is settled afterwards refunds nothing.
     ///
     /// # Concurrency
@@ -249,6 +253,13 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> LiveCounts<'_> {
         LiveCounts::new(&self.states.rules)
+    }
+
+    /// Returns whether a rule limits requests in flight, so that a decision has to hold slots.
+    #[cfg(feature = "tower")]
+    #[inline(always)]
+    pub(crate) const fn has_slots(&self) -> bool {
+        self.states.has_slots
     }
 
     /// Returns the number of states. It is the number of atomic steps of a request to which all rules apply.

@@ -83,7 +83,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         let mut to = SavedWriter::new(to, &header)?;
         let now = self.clock.now();
         let mut keys = 0;
-        for state in &self.states.states {
+        for state in self.states.saved() {
             keys += state.save(now, &mut to)?;
         }
         to.finish()?;
@@ -131,7 +131,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         let seeds = &rules.states.seeds.tables;
         header.compare("list of rules", rules.states.description(), seeds)?;
         let now = rules.clock.now();
-        for state in &rules.states.states {
+        for state in rules.states.saved() {
             state.restore(now, elapsed, &mut from)?;
         }
         from.finish()?;
@@ -140,6 +140,12 @@ impl<R: ?Sized> RuleSetBuilder<R> {
 }
 
 impl<R: ?Sized> RuleStates<R> {
+    /// The states that are saved. Slots in flight end with the process that holds them.
+    fn saved(&self) -> impl Iterator<Item = &RuleState<R>> {
+        let states = self.states.iter().map(|state| &**state);
+        states.filter(|state| !state.is_in_flight())
+    }
+
     /// The properties that distinguish the states from those of other rules, as text.
     fn description(&self) -> String {
         let states: Vec<String> = self.states.iter().map(|state| state.description()).collect();

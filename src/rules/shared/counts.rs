@@ -12,7 +12,7 @@ impl<R: ?Sized> SharedPlanner<R> {
     pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(usize) -> bool) {
         let shard = ShardId::current();
         for (at, target) in plan.targets.iter().enumerate() {
-            if from_store(at) && target.extracted.permits > 0 && !target.extracted.denied {
+            if from_store(at) && target.extracted.permits > 0 && !target.extracted.is_denied() {
                 self.state(target).count(shard, RuleEvent::ByNode);
             }
         }

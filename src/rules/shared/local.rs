@@ -51,7 +51,7 @@ impl<R: ?Sized> SharedPlanner<R> {
             }
             let (state, extracted) = (self.state(target), &target.extracted);
             let capacity = state.capacity_left(extracted, state.find(extracted), now).permits;
-            if extracted.enforced && (extracted.denied || capacity < extracted.permits) {
+            if extracted.enforced && (extracted.is_denied() || capacity < extracted.permits) {
                 self.name_full(plan, target, &mut full);
             }
         }
@@ -76,7 +76,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         let mut charges = Vec::new();
         for (at, target) in targets {
             let (state, extracted) = (self.state(target), &target.extracted);
-            let taken = match extracted.denied {
+            let taken = match extracted.is_denied() {
                 true => Err(false),
                 false => state.charge(extracted, state.find(extracted), now),
             };
@@ -235,14 +235,14 @@ impl<R: ?Sized> SharedPlanner<R> {
         let first: usize = before.sum();
         let peek = state.peek(extracted, self.clock.now());
         let peek = peek.get();
-        let retry_after = if extracted.denied {
+        let retry_after = if extracted.is_denied() {
             None
         } else {
             peek.retry_after(extracted.permits)
         };
         let quotas = (0..state.quotas.len()).map(|position| FullQuota {
             quota: first + position,
-            remaining: if extracted.denied {
+            remaining: if extracted.is_denied() {
                 0
             } else {
                 peek.remaining_in(position)
@@ -251,8 +251,10 @@ impl<R: ?Sized> SharedPlanner<R> {
         });
         let some = quotas
             .clone()
-            .any(|quota| extracted.denied || quota.remaining < extracted.permits);
-        full.extend(quotas.filter(|quota| !some || extracted.denied || quota.remaining < extracted.permits));
+            .any(|quota| extracted.is_denied() || quota.remaining < extracted.permits);
+        full.extend(
+            quotas.filter(|quota| !some || extracted.is_denied() || quota.remaining < extracted.permits),
+        );
     }
 
     /// Counts a request that these rules have denied.

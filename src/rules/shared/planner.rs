@@ -138,8 +138,8 @@ impl<R: ?Sized> SharedPlanner<R> {
     fn step(&self, at: usize, target: &Target, first: usize) -> Step {
         let Target { state, extracted } = target;
         let route = match self.modes[usize::from(*state)] {
-            _ if extracted.denied && extracted.enforced => Route::Listed,
-            _ if extracted.denied || extracted.permits == 0 => Route::Free,
+            _ if extracted.is_denied() && extracted.enforced => Route::Listed,
+            _ if extracted.is_denied() || extracted.permits == 0 => Route::Free,
             Mode::Local => Route::Local,
             Mode::Lease { .. } | Mode::Sync { .. } if extracted.enforced => Route::Lease,
             Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,
@@ -198,9 +198,9 @@ impl<R: ?Sized> SharedPlanner<R> {
                     key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
                     permits: target.extracted.permits,
                     enforced: target.extracted.enforced,
-                    always_denied: target.extracted.denied,
-                    lacks_key: target.extracted.denied && target.extracted.lacks_key,
-                    lacks_required_key: target.extracted.denied
+                    always_denied: target.extracted.is_denied(),
+                    lacks_key: target.extracted.is_denied() && target.extracted.lacks_key,
+                    lacks_required_key: target.extracted.is_denied()
                         && target.extracted.lacks_key
                         && self.state(target).extractor.requires_key(),
                     on_error: rule.on_error,

@@ -76,6 +76,11 @@ pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
 
 /// How a store keeps a rule. The burst is that of keys in no tier.
 pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigError> {
+    if rule.is_in_flight() {
+        let given = format!("{} in flight", rule.quotas[0].limit());
+        let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
+        return Err(ConfigError::new("in_flight", given, expected));
+    }
     if rule.mode == Mode::Local {
         return Ok(StoredAs::Log);
     }

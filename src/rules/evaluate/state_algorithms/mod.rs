@@ -1,3 +1,4 @@
+mod in_flight;
 mod word_layout;
 
 use alloc::boxed::Box;
@@ -99,6 +100,9 @@ impl StateAlgorithms {
         tiers: &[u64],
         burst: Option<u64>,
     ) -> Result<Self, ConfigError> {
+        if rule.is_in_flight() {
+            return Self::in_flight(quotas[0].limit(), tiers);
+        }
         let absent = |field, given: Option<u64>, expected| match given {
             Some(given) => Err(ConfigError::new(field, format!("{given}"), expected)),
             None => Ok(()),
@@ -266,6 +270,7 @@ impl StateAlgorithms {
                 }
                 self.bucket_over(before)
             }
+            WordLayout::InFlight => before.is_in_flight().then(|| self.clone()),
         }
     }
 
@@ -284,7 +289,10 @@ impl StateAlgorithms {
         }
         let limits = |algorithm: &AnyAlgorithm| match algorithm {
             AnyAlgorithm::Counter(ring) => ring.limits(),
-            AnyAlgorithm::Log(_) | AnyAlgorithm::Gcra(_) | AnyAlgorithm::InUnits(_) => Vec::new(),
+            AnyAlgorithm::Log(_)
+            | AnyAlgorithm::Gcra(_)
+            | AnyAlgorithm::InUnits(_)
+            | AnyAlgorithm::InFlight(_) => Vec::new(),
         };
         let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
         // Fails if the old words are too narrow for a new limit.
@@ -384,6 +392,7 @@ impl StateAlgorithms {
             WordLayout::Counter { kind, cells, .. } => format!("{kind:?} of {cells} cells"),
             WordLayout::Log(_) => String::from("Log"),
             WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
+            WordLayout::InFlight => String::from("InFlight"),
         };
         if self.unit() > 1 {
             text += &format!(" in units of {}", self.unit());

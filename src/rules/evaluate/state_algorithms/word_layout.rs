@@ -49,6 +49,8 @@ pub(super) enum WordLayout {
         burst: u64,
         tiers: Vec<u64>,
     },
+    /// The word does not depend on the limit.
+    InFlight,
 }
 
 /// The rule algorithms that are counter rings.

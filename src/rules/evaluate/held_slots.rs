@@ -1,0 +1,44 @@
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::reservation::StateCharge;
+
+/// The slots of a request in flight. Dropping it releases them.
+///
+/// Each is released to the words that it was charged to, whichever rules are in force. A reload keeps these words for the rule of
+/// the same name, so the slot is free there. If the rule was removed, the words are dropped with the last slot.
+pub(crate) struct HeldSlots<R: ?Sized>(Vec<StateCharge<R>>);
+
+impl<R: ?Sized> HeldSlots<R> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(crate) fn push(&mut self, slot: StateCharge<R>) {
+        self.0.push(slot);
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<R: ?Sized> Drop for HeldSlots<R> {
+    fn drop(&mut self) {
+        for StateCharge {
+            state,
+            extracted,
+            receipt,
+        } in &self.0
+        {
+            // It fails only if the key was reset, and the slot is not held any more.
+            let _ = state.refund(extracted, receipt, extracted.permits);
+        }
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for HeldSlots<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HeldSlots").field(&self.0.len()).finish()
+    }
+}

@@ -1,0 +1,604 @@
+//! Limits of requests in flight: every slot is released once, whatever ends its request.
+
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::panic::{catch_unwind, resume_unwind};
+use std::thread;
+
+use ringgate::Settled;
+use ringgate::keyed::OnFull;
+use ringgate::rules::{OnMissingKey, Reloaded, Reservation, RuleAlgorithm};
+
+use super::*;
+
+type Held = Reservation<Request>;
+
+fn slots(name: &'static str, limit: u64) -> Rule<Request> {
+    Rule::in_flight(name, limit)
+}
+
+fn spent(rules: &ByHand, request: &Request) -> Vec<u64> {
+    rules.peek(request).map(|peek| peek.spent()).collect()
+}
+
+/// The slots of the request's key that can be held in addition.
+fn free(rules: &ByHand, request: &Request) -> usize {
+    let held: Vec<Held> = core::iter::from_fn(|| rules.reserve(request).ok()).collect();
+    held.len()
+}
+
+#[test]
+fn a_slot_is_held_until_its_reservation_ends() {
+    let (rules, clock) = by_hand([slots("a", 2).by(&by_user())]);
+    let first = rules.reserve(&user(1)).expect("a slot");
+    assert!(first.holds_slots() && first.is_limited());
+    let second = rules.reserve(&user(1)).expect("a slot");
+    // No time frees a slot.
+    clock.advance(secs(1_000_000_000));
+    assert!(rules.reserve(&user(1)).is_err() && rules.reserve(&user(2)).is_ok());
+    drop(first);
+    let third = rules.reserve(&user(1)).expect("the slot that was dropped");
+    assert_eq!(rules.refund(second), Settled::Exact);
+    let fourth = rules.reserve(&user(1)).expect("the slot that was refunded");
+    assert_eq!(rules.settle(third, &by_cost(), 5), Settled::Exact);
+    assert_eq!(spent(&rules, &user(1)), [1]);
+    drop(fourth);
+    assert_eq!((free(&rules, &user(1)), spent(&rules, &user(1))), (2, vec![0]));
+    assert_eq!(counts(&rules, "a").forfeited, 0);
+}
+
+#[test]
+fn a_check_looks_for_a_free_slot_and_holds_none() {
+    // The state is alone, and beside another.
+    for rules in [vec![slots("a", 1)], vec![slots("a", 1), rule("rate", "100/s")]] {
+        let (rules, _) = by_hand(rules);
+        for _ in 0..5 {
+            assert!(rules.check(&user(1)).is_ok());
+        }
+        let held = rules.reserve(&user(1)).expect("a slot");
+        assert!(rules.check(&user(1)).is_err());
+        drop(held);
+        assert!(rules.check(&user(1)).is_ok());
+        assert_eq!(spent(&rules, &user(1))[0], 0);
+    }
+}
+
+#[test]
+fn slots_and_rates_are_taken_together_or_not_at_all() {
+    let (rules, _) = by_hand([
+        slots("slots", 3),
+        rule("rate", "5/min"),
+        slots("user", 1).by(&by_user()),
+    ]);
+    let remaining = |id, name| {
+        let request = user(id);
+        let peek = rules.peek(&request).find(|peek| peek.rule() == name);
+        peek.expect(name).remaining()
+    };
+    let (one, three) = (user(1), user(3));
+    let held = rules.reserve(&user(1)).expect("both");
+    // The rule of the user denies, and the others keep their capacity.
+    let denied = rules.reserve(&one).expect_err("one for each user");
+    assert_eq!(
+        denied
+            .violations()
+            .map(|peek| peek.rule().to_owned())
+            .collect::<Vec<_>>(),
+        ["user"]
+    );
+    assert_eq!((remaining(2, "slots"), remaining(2, "rate")), (2, 4));
+    // The rate denies, and no slot is held.
+    drop(held);
+    for _ in 0..4 {
+        assert!(rules.reserve(&user(2)).is_ok());
+    }
+    let denied = rules.reserve(&three).expect_err("five a minute");
+    assert_eq!(
+        denied
+            .violations()
+            .map(|peek| peek.rule().to_owned())
+            .collect::<Vec<_>>(),
+        ["rate"]
+    );
+    assert_eq!((remaining(3, "slots"), remaining(3, "user")), (3, 1));
+}
+
+#[test]
+fn a_denial_says_that_no_time_frees_a_slot() {
+    let (rules, _) = by_hand([slots("exports", 1)]);
+    let one = user(1);
+    let held = rules.reserve(&one).expect("a slot");
+    let denied = rules.reserve(&one).expect_err("one slot");
+    assert_eq!(denied.retry_after(), None);
+    let text = "rate limit reached: exports (0 of 1 in flight left); try again when a request has ended";
+    assert_eq!(denied.to_string(), text);
+    let peek = denied.violations().next().expect("a violation");
+    assert_eq!(
+        (peek.quota().window(), peek.limit(), peek.status().reset_after()),
+        (Duration::ZERO, 1, None)
+    );
+    assert_eq!(peek.quota().to_string(), "1 in flight");
+    drop(held);
+    assert_eq!(
+        rules.check(&user(1)).map(|admitted| admitted.is_limited()).ok(),
+        Some(false)
+    );
+}
+
+/// A quota that was read from such a rule builds no limiter.
+#[test]
+fn a_limit_in_flight_is_no_quota_of_a_window() {
+    for limit in [0, 1, u64::MAX] {
+        let rule = slots("a", limit);
+        let quota = rule.view().quotas[0];
+        assert_eq!(rule.view().in_flight, Some(limit));
+        assert!(ringgate::CounterRing::new(quota).is_err() && ringgate::TimestampRing::new(quota).is_err());
+        assert!(ringgate::Gcra::new(quota).is_err() && ringgate::CounterRing::fixed_window(quota).is_err());
+    }
+}
+
+#[test]
+fn tiers_lists_and_lower_limits_apply() {
+    let limited = slots("a", 3)
+        .by(&by_user())
+        .tier_of(&by_plan())
+        .tier("paid", 5)
+        .tier("free", 1)
+        .limit_by(|request: &Request| request.limit)
+        .allow(7_u64)
+        .deny(8_u64);
+    let (rules, _) = by_hand([limited]);
+    let of = |id, plan, limit| Request {
+        plan,
+        limit,
+        ..user(id)
+    };
+    for (request, limit) in [
+        (of(1, None, None), 3),
+        (of(1, Some("paid"), None), 5),
+        (of(1, Some("free"), None), 1),
+        (of(1, Some("paid"), Some(2)), 2),
+        (of(1, None, Some(100)), 3),
+        (of(1, None, Some(0)), 0),
+        (of(8, None, None), 0),
+    ] {
+        assert_eq!(free(&rules, &request), limit, "{request:?}");
+    }
+    // The slots of all tiers are the same ones.
+    let held = rules.reserve(&of(1, Some("paid"), None)).expect("a slot");
+    assert!(rules.reserve(&of(1, Some("free"), None)).is_err());
+    assert_eq!(free(&rules, &of(1, None, None)), 2);
+    drop(held);
+    let allowed: Vec<Held> = (0..9).filter_map(|_| rules.reserve(&user(7)).ok()).collect();
+    assert!(allowed.len() == 9 && allowed.iter().all(|held| !held.holds_slots()));
+}
+
+#[test]
+fn a_rule_in_the_shadow_holds_and_counts_but_does_not_deny() {
+    let (rules, _) = by_hand([slots("a", 1).shadow()]);
+    let held: Vec<Held> = (0..3)
+        .map(|_| rules.reserve(&user(1)).expect("a shadow"))
+        .collect();
+    assert_eq!(held.iter().filter(|held| held.holds_slots()).count(), 1);
+    assert_eq!(counts(&rules, "a").shadow_denied, 2);
+    drop(held);
+    assert_eq!(spent(&rules, &user(1)), [0]);
+}
+
+#[test]
+fn a_request_without_the_key_holds_a_slot_as_the_rule_says() {
+    let key = |on_missing| {
+        Key::optional("user", on_missing, |request: &Request, key| {
+            request.user.hash(key);
+            request.user > 0
+        })
+    };
+    for (on_missing, expected) in [
+        (OnMissingKey::Skip, 5),
+        (OnMissingKey::Share, 2),
+        (OnMissingKey::Deny, 0),
+    ] {
+        let (rules, _) = by_hand([slots("a", 2).by(&key(on_missing))]);
+        let held: Vec<Held> = (0..5).filter_map(|_| rules.reserve(&user(0)).ok()).collect();
+        assert_eq!(held.len(), expected, "{on_missing:?}");
+    }
+}
+
+#[test]
+fn invalid_rules_are_errors() {
+    let of = |rule: Rule<Request>| set([rule]).build_with(ManualClock::new(), [1; 4]);
+    let error = |rule| of(rule).expect_err("an invalid rule").to_string();
+    let range = "(expected 1 to 1048575 requests in flight)";
+    assert_eq!(
+        error(slots("a", 0)),
+        format!("rule \"a\": invalid in_flight: 0 {range}")
+    );
+    assert_eq!(
+        error(slots("a", 1 << 20)),
+        format!("rule \"a\": invalid in_flight: 1048576 {range}")
+    );
+    let tiers = slots("a", 1)
+        .by(&by_user())
+        .tier_of(&by_plan())
+        .tier("big", 1 << 20);
+    assert_eq!(
+        error(tiers),
+        format!("rule \"a\": invalid tiers: 1048576 {range}")
+    );
+    assert!(of(slots("a", (1 << 20) - 1)).is_ok() && of(slots("a", 1).on_full(OnFull::Admit)).is_ok());
+    let one = "(expected no such field for a rule of requests in flight)";
+    for (rule, problem) in [
+        (slots("a", 1).algorithm(RuleAlgorithm::Gcra), "algorithm: Gcra"),
+        (slots("a", 1).cells(5), "cells: 5"),
+        (slots("a", 1).burst(5), "burst: 5"),
+        (slots("a", 1).cost(&by_cost()), "cost: a cost"),
+    ] {
+        assert_eq!(error(rule), format!("rule \"a\": invalid {problem} {one}"));
+    }
+    for on_full in [OnFull::Share, OnFull::Forget] {
+        let expected =
+            format!("invalid on_full: {on_full:?} (expected Deny or Admit for a rule of requests in flight)");
+        assert_eq!(
+            error(slots("a", 1).on_full(on_full)),
+            format!("rule \"a\": {expected}")
+        );
+    }
+    let two = "rule \"a\": invalid quotas: 2 quotas (expected one limit of requests in flight)";
+    assert_eq!(error(slots("a", 1).also(quota("1/s"))), two);
+    assert_eq!(error(rule("a", "1/s").also(slots("b", 1).view().quotas[0])), two);
+}
+
+/// The two rules have the same key and no algorithm. Their states differ.
+#[test]
+fn slots_share_no_state_with_a_quota_or_with_other_slots() {
+    let key = by_user();
+    let (rules, _) = by_hand([
+        rule("rate", "9/s").by(&key),
+        slots("a", 1).by(&key),
+        slots("b", 2).by(&key),
+    ]);
+    assert_eq!(rules.states(), 3);
+    let held = rules.reserve(&user(1)).expect("a slot of both");
+    assert_eq!(spent(&rules, &user(1)), [1, 1, 1]);
+    drop(held);
+    assert_eq!(spent(&rules, &user(1)), [1, 0, 0]);
+}
+
+#[test]
+fn a_reset_frees_slots_and_their_release_frees_no_other() {
+    let (rules, _) = by_hand([slots("a", 2).by(&by_user()).capacity(1)]);
+    let lost = [
+        rules.reserve(&user(1)).expect("a slot"),
+        rules.reserve(&user(1)).expect("a slot"),
+    ];
+    core::mem::forget(rules.reserve(&user(2)).expect("a slot that is leaked"));
+    assert_eq!(
+        (
+            rules.reset(&user(1)),
+            rules.reset(&user(2)),
+            rules.reset(&user(3))
+        ),
+        (1, 1, 0)
+    );
+    let held = [
+        rules.reserve(&user(1)).expect("free again"),
+        rules.reserve(&user(1)).expect("free again"),
+    ];
+    drop(lost);
+    assert!(rules.reserve(&user(1)).is_err());
+    drop(held);
+    assert_eq!((free(&rules, &user(1)), free(&rules, &user(2))), (2, 2));
+}
+
+#[test]
+fn slots_are_not_saved() {
+    let rules = || {
+        set([
+            slots("a", 2).by(&by_user()),
+            rule("rate", "9/h").by(&by_user()),
+            slots("all", 3),
+        ])
+    };
+    let before = rules().build_with(ManualClock::new(), [1; 4]).expect("rules");
+    let held = before.reserve(&user(1)).expect("a slot");
+    let mut file = Vec::new();
+    before.save(&mut file).expect("a file");
+    drop(held);
+    let after = rules()
+        .restore_with(ManualClock::new(), &*file, Duration::ZERO)
+        .expect("the file");
+    assert_eq!(spent(&after, &user(1)), [0, 1, 0]);
+    // The limit is a part of the rules that the file is of.
+    let other = set([
+        slots("a", 1).by(&by_user()),
+        rule("rate", "9/h").by(&by_user()),
+        slots("all", 3),
+    ]);
+    assert!(
+        other
+            .restore_with(ManualClock::new(), &*file, Duration::ZERO)
+            .is_err()
+    );
+}
+
+/// A small pseudo-random number below `below`.
+fn random(seed: &mut u64, below: u64) -> u64 {
+    *seed = seed
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % below
+}
+
+/// Random requests of more keys than the table has entries, compared with a count for each key. A request ends by a drop, a
+/// refund, a settlement or a panic.
+#[test]
+fn held_slots_are_those_of_an_exact_count() {
+    for mut seed in 1..=20_u64 {
+        let key = by_user();
+        let (rules, clock) = by_hand([
+            slots("user", 3).by(&key).capacity(1),
+            slots("all", 20),
+            rule("rate", "90/s"),
+        ]);
+        let (mut held, mut of_user) = (Vec::<(u64, Held)>::new(), HashMap::<u64, u64>::new());
+        let mut denied_without_entry = 0;
+        for _ in 0..if cfg!(miri) { 50 } else { 5_000 } {
+            clock.advance(Duration::from_millis(random(&mut seed, 30)));
+            if random(&mut seed, 5) < 3 {
+                let id = random(&mut seed, 40);
+                let mine = of_user.get(&id).copied().unwrap_or(0);
+                let rate = rules
+                    .peek(&user(id))
+                    .find(|peek| peek.rule() == "rate")
+                    .expect("a rate")
+                    .remaining();
+                let fits = mine < 3 && held.len() < 20 && rate > 0;
+                match rules.reserve(&user(id)) {
+                    Ok(new) => {
+                        assert!(fits, "{mine} slots of {id}, {} of all", held.len());
+                        held.push((id, new));
+                        *of_user.entry(id).or_default() += 1;
+                    }
+                    // A key that holds nothing may find the table full of slots that others hold.
+                    Err(_) if fits => {
+                        let others = of_user.values().filter(|&&held| held > 0).count();
+                        assert!(
+                            mine == 0 && others >= 12,
+                            "{mine} slots of {id}, and {others} other keys"
+                        );
+                        denied_without_entry += 1;
+                    }
+                    Err(_) => {}
+                }
+            } else if !held.is_empty() {
+                let at = random(&mut seed, held.len() as u64) as usize;
+                let (id, ended) = held.swap_remove(at);
+                *of_user.entry(id).or_default() -= 1;
+                match random(&mut seed, 4) {
+                    0 => drop(ended),
+                    1 => assert!(matches!(
+                        rules.refund(ended),
+                        Settled::Exact | Settled::Forfeited(_)
+                    )),
+                    2 => assert_eq!(rules.settle(ended, &by_cost(), 1), Settled::Exact),
+                    _ => {
+                        let work = AssertUnwindSafe(move || {
+                            let _held = ended;
+                            resume_unwind(Box::new(()));
+                        });
+                        assert!(catch_unwind(work).is_err());
+                    }
+                }
+            }
+            let zero = user(0);
+            let all = rules.peek(&zero).find(|peek| peek.rule() == "all").expect("all");
+            assert_eq!(all.spent(), held.len() as u64);
+        }
+        assert!(cfg!(miri) || denied_without_entry > 0);
+        held.clear();
+        for id in 0..40 {
+            clock.advance(secs(10));
+            assert_eq!(free(&rules, &user(id)), 3, "{id}");
+        }
+        assert!(
+            rules
+                .peek(&user(0))
+                .filter(|peek| peek.rule() != "rate")
+                .all(|peek| peek.spent() == 0)
+        );
+    }
+}
+
+/// Threads hold slots of few keys in a table of few entries, and drop them by panics too. No more than the limit is ever held,
+/// and none is lost.
+#[test]
+fn threads_neither_exceed_a_limit_nor_lose_a_slot() {
+    let turns = if cfg!(miri) { 20 } else { 20_000 };
+    let (rules, _) = by_hand([slots("user", 2).by(&by_user()).capacity(1), slots("all", 3)]);
+    let held: Vec<AtomicU64> = (0..16).map(|_| AtomicU64::new(0)).collect();
+    thread::scope(|scope| {
+        for mut seed in 1..=4_u64 {
+            let (rules, held) = (&rules, &held);
+            scope.spawn(move || {
+                for _ in 0..turns {
+                    let id = random(&mut seed, 16);
+                    let Ok(slot) = rules.reserve(&user(id)) else {
+                        continue;
+                    };
+                    let count = &held[id as usize];
+                    // The count is raised after the slot is held, and lowered before it is released.
+                    assert!(count.fetch_add(1, Ordering::SeqCst) < 2);
+                    let fails = random(&mut seed, 8) == 0;
+                    let work = AssertUnwindSafe(move || {
+                        let _slot = slot;
+                        count.fetch_sub(1, Ordering::SeqCst);
+                        if fails {
+                            resume_unwind(Box::new(()));
+                        }
+                    });
+                    assert_eq!(catch_unwind(work).is_err(), fails);
+                }
+            });
+        }
+    });
+    for id in 0..16 {
+        assert_eq!(
+            (free(&rules, &user(id)), spent(&rules, &user(id))),
+            (2, vec![0, 0])
+        );
+    }
+}
+
+#[test]
+fn keys_without_an_entry_are_denied_or_not_limited() {
+    for (on_full, extra) in [(OnFull::Deny, 0), (OnFull::Admit, 5)] {
+        let (rules, _) = by_hand([slots("a", 1).by(&by_user()).capacity(1).on_full(on_full)]);
+        let held: Vec<Held> = (0..1_000)
+            .map_while(|id| rules.reserve(&user(id)).ok())
+            .take(12)
+            .collect();
+        assert_eq!(held.len(), 12);
+        let more: Vec<Held> = (0..5).filter_map(|_| rules.reserve(&user(5_000)).ok()).collect();
+        assert_eq!(more.len(), extra, "{on_full:?}");
+        assert!(counts(&rules, "a").overflowed >= 5);
+        drop((held, more));
+        assert_eq!(free(&rules, &user(5_000)), 1, "{on_full:?}");
+    }
+}
+
+/// A reload of `slots` with these limits, while slots are held.
+#[test]
+fn slots_are_released_after_a_reload_that_changes_the_limit() {
+    let key = by_user();
+    let rules = |limit| [slots("a", limit).by(&key).capacity(9), rule("rate", "1000/s")];
+    let (live, _) = live(rules(2));
+    let load = || live.load();
+    let first = load().reserve(&user(1)).expect("a slot");
+    let second = load().reserve(&user(1)).expect("a slot");
+    assert_eq!(live.store(&set(rules(3))), Ok(Reloaded::Done));
+    let third = load().reserve(&user(1)).expect("a slot of the higher limit");
+    assert!(load().reserve(&user(1)).is_err());
+    assert_eq!(live.store(&set(rules(1))), Ok(Reloaded::Done));
+    for held in [first, third] {
+        assert!(load().reserve(&user(1)).is_err());
+        drop(held);
+    }
+    assert!(load().reserve(&user(1)).is_err());
+    drop(second);
+    let one = load().reserve(&user(1)).expect("all three were released");
+    assert!(load().reserve(&user(1)).is_err());
+    // A change of the capacity keeps the table, and so do tiers, and another rule that is added or removed.
+    let tiered = slots("a", 1)
+        .by(&key)
+        .capacity(100)
+        .tier_of(&by_plan())
+        .tier("paid", 4);
+    assert_eq!(
+        live.store(&set([rule("other", "9/s"), tiered])),
+        Ok(Reloaded::Done)
+    );
+    assert!(load().reserve(&user(1)).is_err());
+    let paid = Request {
+        plan: Some("paid"),
+        ..user(1)
+    };
+    let many: Vec<Held> = (0..9).map_while(|_| load().reserve(&paid).ok()).collect();
+    assert_eq!(many.len(), 3);
+    // The new name continues the old one.
+    let renamed = slots("b", 2).by(&key).renamed_from("a");
+    assert_eq!(live.store(&set([renamed])), Ok(Reloaded::Done));
+    drop(many);
+    let two = load().reserve(&user(1)).expect("the second slot");
+    assert!(load().reserve(&user(1)).is_err());
+    drop((one, two));
+    assert_eq!(free(&load(), &user(1)), 2);
+}
+
+#[test]
+fn a_rule_that_was_removed_or_replaced_begins_with_free_slots() {
+    let key = by_user();
+    let with = || set([slots("a", 1).by(&key)]);
+    let (live, _) = live([slots("a", 1).by(&key)]);
+    for between in [
+        set([]),
+        // Another key, and a quota of the same name. None of their counts is one of slots.
+        set([slots("a", 1).by(&by_address())]),
+        set([rule("a", "1/h").by(&key)]),
+        set([slots("a", 1)]),
+    ] {
+        let before = live.load().reserve(&user(1)).expect("a slot");
+        assert_eq!(live.store(&between), Ok(Reloaded::Done));
+        let meanwhile = live
+            .load()
+            .reserve(&user(1))
+            .expect("a slot of the other rule, or none");
+        assert_eq!(live.store(&with()), Ok(Reloaded::Done));
+        let after = live.load().reserve(&user(1)).expect("a new slot");
+        assert!(live.load().reserve(&user(1)).is_err());
+        // They release the slots of rules that are gone, and no other.
+        drop((before, meanwhile));
+        assert!(live.load().reserve(&user(1)).is_err());
+        drop(after);
+        assert_eq!(free(&live.load(), &user(1)), 1);
+    }
+}
+
+/// Two rules become one: its slots are those of its own name, and those of the other are released where they were held.
+#[test]
+fn a_rule_that_is_renamed_onto_another_holds_nothing_for_ever() {
+    let (live, _) = live([slots("a", 1), slots("b", 1)]);
+    let held = live.load().reserve(&user(1)).expect("both");
+    assert_eq!(
+        live.store(&set([slots("b", 2).renamed_from("a")])),
+        Ok(Reloaded::Done)
+    );
+    assert_eq!(free(&live.load(), &user(1)), 1);
+    drop(held);
+    assert_eq!(free(&live.load(), &user(1)), 2);
+}
+
+/// Random reloads, with slots that are held over them, compared with an exact count.
+#[test]
+fn random_reloads_neither_lose_nor_double_a_slot() {
+    let key = by_user();
+    for mut seed in 1..=10_u64 {
+        let (live, _) = live([slots("a", 2).by(&key)]);
+        // The limit, and the slots of each user that the present words hold. A slot has the number of its words.
+        let (mut limit, mut words) = (Some(2), 0);
+        let mut held: Vec<(u64, u64, Held)> = Vec::new();
+        for _ in 0..if cfg!(miri) { 20 } else { 2_000 } {
+            match random(&mut seed, 10) {
+                0 => {
+                    let next = random(&mut seed, 5);
+                    if limit.is_none() && next > 0 {
+                        words += 1;
+                    }
+                    limit = (next > 0).then_some(next);
+                    let rules = limit.map(|limit| slots("a", limit).by(&key));
+                    assert_eq!(live.store(&set(rules)), Ok(Reloaded::Done));
+                }
+                1..6 => {
+                    let id = random(&mut seed, 3);
+                    let mine = held
+                        .iter()
+                        .filter(|(of, at, _)| (*of, *at) == (id, words))
+                        .count() as u64;
+                    let got = live.load().reserve(&user(id)).ok();
+                    assert_eq!(got.is_some(), limit.is_none_or(|limit| mine < limit));
+                    held.extend(got.filter(Held::holds_slots).map(|slot| (id, words, slot)));
+                }
+                _ if held.is_empty() => {}
+                _ => {
+                    let at = random(&mut seed, held.len() as u64) as usize;
+                    drop(held.swap_remove(at));
+                }
+            }
+        }
+        held.clear();
+        assert_eq!(live.store(&set([slots("a", 4).by(&key)])), Ok(Reloaded::Done));
+        for id in 0..3 {
+            assert_eq!(free(&live.load(), &user(id)), 4);
+        }
+    }
+}
