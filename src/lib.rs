@@ -39,6 +39,7 @@
 //! | use client addresses as keys | [`ClientAddress`](keyed::ClientAddress) |
 //! | decide several limits as one (feature `rules`) | [`RuleSet`] of [`Rule`]s, each with a [`Key`] |
 //! | replace rules while they are in use (`rules`) | [`LiveRules`] |
+//! | limit the requests in flight (`rules`) | [`Rule::in_flight`] |
 //! | test a rule before it is enforced (`rules`) | [`Rule::shadow`], [`Rule::enforce_percent`] |
 //! | read rules from a file (`config`), follow the file (`watch`) | `rules::RuleSetBuilder::from_file`, `rules::RulesWatcher` |
 //! | export metrics and events (`observe`) | [`observe`] |

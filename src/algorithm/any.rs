@@ -263,13 +263,9 @@ impl AnyAlgorithm {
     }
 
     /// Whether it limits requests in flight.
-    #[cfg(feature = "tokio")]
+    #[cfg(all(feature = "tokio", feature = "rules"))]
     pub(crate) const fn is_in_flight(&self) -> bool {
-        #[cfg(feature = "rules")]
-        if matches!(self, Self::InFlight(_)) {
-            return true;
-        }
-        false
+        matches!(self, Self::InFlight(_))
     }
 
     /// Builds an algorithm as a rule with a cost does: with the unit 1 if that is accepted, and otherwise in

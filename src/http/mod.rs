@@ -16,6 +16,7 @@
 //! | exempt CORS preflights and health checks | [`RateLimitLayer::skip_preflight`], [`RateLimitLayer::skip_path`] |
 //! | count failed requests only | [`RateLimitLayer::charge_if`] |
 //! | charge the bytes of response bodies | [`RateLimitLayer::settle_body`] |
+//! | limit the requests in flight until their bodies have ended | [`RateLimitLayer::until_body_end`] |
 //! | delay requests instead of rejecting them (feature `tokio`) | `RateLimitLayer::wait` |
 //! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
 //! | read the decision in a handler | [`Decision`] |
@@ -33,11 +34,12 @@
 //! - A rejected request does not reach the inner service. It is charged to no rule, with the exceptions that
 //!   [`RuleSet`](crate::RuleSet) documents.
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
-//!   is charged in between. [`RateLimitLayer::jitter`] makes it later, never earlier. A rejection that no wait can change has no `Retry-After`.
+//!   is charged in between. [`RateLimitLayer::jitter`] makes it later, never earlier. A rejection that no wait can change, or that needs a
+//!   slot [in flight](crate::Rule::in_flight), has no `Retry-After`.
 //! - The inner service is called only after it was ready.
 //! - With [`QuotaHeaders::Off`] and without the [`Decision`], an admitted request allocates nothing. This includes shared rules that
-//!   decide by a lease. [`charge_if`](RateLimitLayer::charge_if), [`settle_body`](RateLimitLayer::settle_body), waiting, and a call
-//!   of a store allocate.
+//!   decide by a lease. [`charge_if`](RateLimitLayer::charge_if), [`settle_body`](RateLimitLayer::settle_body), a rule of
+//!   requests in flight, waiting, and a call of a store allocate.
 //! - A request is decided in the call of the service, without an await, unless it waits or a store decides it.
 //!
 //! # Caveats

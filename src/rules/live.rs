@@ -36,6 +36,8 @@ use crate::time::Nanos;
 ///     that needs wider words, of a token bucket to a much longer burst, or of the rules that share a state. The permits that still count are charged as if they were spent at that
 ///     moment, which is stricter. Until this is done, the old and the new rule are both enforced, and permits that are spent
 ///     meanwhile count twice.
+/// - Slots of rules that limit [requests in flight](crate::Rule::in_flight) are kept over a change of the limit, and released
+///   once. A quota and such a limit do not continue each other.
 /// - A new rule begins empty. So does a rule that was removed earlier, or whose key has another name. A removed rule is not
 ///   enforced from the next decision on.
 /// - Over reloads that keep algorithm and window, no window admits more than the highest bound of the rules that were in force in

@@ -9,6 +9,7 @@
 //! | give some keys other limits | [`TierOf`], [`Rule::tier`] |
 //! | try a rule without enforcing it | [`Rule::shadow`], [`Rule::enforce_percent`], [`RuleSet::counts`] |
 //! | refund a request, or settle its actual cost | [`RuleSet::reserve`], [`Reservation`] |
+//! | limit the requests in flight | [`Rule::in_flight`] |
 //! | change rules while they are in use | [`LiveRules`] |
 //! | read rules from TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, `Extractors` |
 //! | follow a file (feature `watch`) | `RulesWatcher` |

@@ -71,7 +71,7 @@ pub enum WaitError {
 #[non_exhaustive]
 pub enum CheckError {
     /// The limiter has no capacity. A retry after this time is admitted if no other request came before. `None` if the request
-    /// is never admitted.
+    /// is never admitted, or needs a slot in flight, which no time frees.
     Denied(Option<Duration>),
     /// Other requests are waiting, and are served first.
     Queued,

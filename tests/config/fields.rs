@@ -122,6 +122,25 @@ fn quotas_are_read() {
 }
 
 #[test]
+fn limits_in_flight_are_read() {
+    let in_flight = |limit| Rule::in_flight("it", limit);
+    means(
+        "in_flight = 5",
+        r#""in_flight": 5"#,
+        "in_flight: 5",
+        in_flight(5),
+        in_flight(6),
+    );
+    means(
+        "in_flight = 5\nkey = 'user'\non_full = 'admit'",
+        r#""in_flight": 5, "key": "user", "on_full": "admit""#,
+        "in_flight: 5\n  key: user\n  on_full: admit",
+        in_flight(5).by(&user()).on_full(OnFull::Admit),
+        rule("5/s").by(&user()),
+    );
+}
+
+#[test]
 fn algorithms_are_read() {
     for (word, algorithm) in [
         ("classic", RuleAlgorithm::Classic),

@@ -314,3 +314,126 @@ fn rules_reload_to_a_longer_burst() {
     reload_to_a_longer_burst(1);
     reload_to_a_longer_burst(5);
 }
+
+/// One slot of each user in a table with one entry for each thread, so that users share entries.
+fn slots(limit: u64) -> RuleSet<u64, ManualClock> {
+    let key = Key::new("key", |request: &u64, key| core::hash::Hash::hash(request, key));
+    let rule = Rule::in_flight("a", limit).by(&key).capacity(2);
+    let rules = RuleSetBuilder::new().rule(rule);
+    rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap()
+}
+
+/// The slots of a user that are held.
+fn held(rules: &RuleSet<u64, ManualClock>, user: u64) -> u64 {
+    rules.peek(&user).map(|peek| peek.spent()).sum()
+}
+
+/// Two threads enter one user and release its slots, while the entries pass from other users to it. No slot is lost, no more
+/// than the limit is held, and at the end both are free.
+#[test]
+fn in_flight_release_while_entering() {
+    BOUNDED.explore(|| {
+        let rules = Arc::new(slots(1));
+        // The entries are idle, and were those of other users.
+        for user in [5, 6, 7, 8] {
+            drop(rules.reserve(&user));
+        }
+        let theirs = {
+            let rules = Arc::clone(&rules);
+            thread::spawn(move || drop(rules.reserve(&1).ok()))
+        };
+        drop(rules.reserve(&1).ok());
+        // This slot is released while the other thread may still be entering the user.
+        drop(rules.reserve(&1).ok());
+        theirs.join().unwrap();
+        assert_eq!(held(&rules, 1), 0);
+        let again = rules.reserve(&1).unwrap();
+        assert!(rules.reserve(&1).is_err());
+        drop(again);
+    });
+}
+
+/// Two slots of one user are released at the same time.
+#[test]
+fn in_flight_release_of_two() {
+    FULL.explore(|| {
+        let rules = Arc::new(slots(2));
+        let (one, two) = (rules.reserve(&1).unwrap(), rules.reserve(&1).unwrap());
+        let theirs = thread::spawn(move || drop(one));
+        drop(two);
+        theirs.join().unwrap();
+        assert_eq!(held(&rules, 1), 0);
+    });
+}
+
+/// A slot is released while another user takes over idle entries. The slot of the other user is its own.
+#[test]
+fn in_flight_of_another_key() {
+    BOUNDED.explore(|| {
+        let rules = Arc::new(slots(1));
+        let slot = rules.reserve(&1).unwrap();
+        let theirs = {
+            let rules = Arc::clone(&rules);
+            thread::spawn(move || {
+                let slots = [2, 3].map(|user| rules.reserve(&user).ok());
+                for (user, slot) in [2, 3].into_iter().zip(&slots) {
+                    assert_eq!(held(&rules, user), u64::from(slot.is_some()));
+                }
+                slots.iter().flatten().count()
+            })
+        };
+        drop(slot);
+        assert_eq!(held(&rules, 1), 0);
+        assert!(theirs.join().unwrap() > 0);
+        for user in [1, 2, 3] {
+            assert_eq!(held(&rules, user), 0);
+        }
+        assert!(rules.reserve(&1).is_ok());
+    });
+}
+
+/// A slot is released while its user is reset and holds a new one. The new slot stays held.
+#[test]
+fn in_flight_release_after_a_reset() {
+    BOUNDED.explore(|| {
+        let rules = Arc::new(slots(1));
+        let slot = rules.reserve(&1).unwrap();
+        let theirs = {
+            let rules = Arc::clone(&rules);
+            thread::spawn(move || {
+                rules.reset(&1);
+                let new = rules.reserve(&1).unwrap();
+                assert_eq!(held(&rules, 1), 1);
+                assert!(rules.reserve(&1).is_err());
+                drop(new);
+            })
+        };
+        drop(slot);
+        theirs.join().unwrap();
+        assert_eq!(held(&rules, 1), 0);
+        assert!(rules.reserve(&1).is_ok());
+    });
+}
+
+/// A slot is released while a reload lowers its limit. The new rules see it free.
+#[test]
+fn in_flight_release_during_a_reload() {
+    BOUNDED.explore(|| {
+        let of = |limit| RuleSetBuilder::<u64>::new().rule(Rule::in_flight("a", limit));
+        let live = Arc::new(LiveRules::new(
+            of(2).build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap(),
+        ));
+        let slot = live.load().reserve(&1).unwrap();
+        let theirs = {
+            let live = Arc::clone(&live);
+            thread::spawn(move || drop(live.load().reserve(&1).ok()))
+        };
+        assert_eq!(live.store(&of(1)).unwrap(), Reloaded::Done);
+        drop(slot);
+        theirs.join().unwrap();
+        let rules = live.load();
+        let slot = rules.reserve(&1).unwrap();
+        assert!(rules.reserve(&1).is_err());
+        drop(slot);
+    });
+}

@@ -62,6 +62,10 @@ const ERRORS: &[(&[&str], &str)] = &[
         "no rules in empty.toml (expected one or more)",
     ),
     (
+        &["replay", "--rules", "flight.toml"],
+        "rule \"exports\": in_flight = 20 cannot be replayed, because a log does not say when a request has ended (expected a quota)",
+    ),
+    (
         &["replay", "--rules", "bad.toml"],
         "bad.toml:3:7: rule \"r\": invalid quota: \"2/x\" (expected a limit, ",
     ),
@@ -153,6 +157,10 @@ fn each_error_has_its_message() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content) in [
         ("access.log", twenty(|number| access("198.51.100.9", number))),
+        (
+            "flight.toml",
+            "rules = [{ name = 'all', quota = '9/s' }, { name = 'exports', in_flight = 20 }]".to_owned(),
+        ),
         ("nonsense.log", "nonsense\n".to_owned()),
         ("empty.log", String::new()),
         ("log.bz2", "BZh91AY".to_owned()),

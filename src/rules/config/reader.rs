@@ -147,7 +147,7 @@ fn quotas(rule: &Node) -> Result<Vec<Quota>, FileError> {
         (None, None) => Err(missing(
             rule,
             "quota",
-            &format!("{A_QUOTA}, or a list of such in quotas, or a number in in_flight"),
+            &format!("{A_QUOTA}, a list of such in quotas, or a number in in_flight"),
         )),
     }
 }

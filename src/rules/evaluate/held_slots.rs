@@ -5,8 +5,8 @@ use super::reservation::StateCharge;
 
 /// The slots of a request in flight. Dropping it releases them.
 ///
-/// Each is released to the words that it was charged to, whichever rules are in force. A reload keeps these words for the rule of
-/// the same name, so the slot is free there. If the rule was removed, the words are dropped with the last slot.
+/// Each is released to the words that it was charged to, also after a reload, which keeps these words for the rule of the same
+/// name. If the rule was removed, the words are dropped with the last slot.
 pub(crate) struct HeldSlots<R: ?Sized>(Vec<StateCharge<R>>);
 
 impl<R: ?Sized> HeldSlots<R> {

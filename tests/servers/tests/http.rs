@@ -12,6 +12,8 @@ mod client;
 mod client_ip;
 #[path = "http/grpc.rs"]
 mod grpc;
+#[path = "http/in_flight.rs"]
+mod in_flight;
 #[path = "http/keys.rs"]
 mod keys;
 #[path = "http/many_clients.rs"]

@@ -50,6 +50,8 @@ fn the_schema_rejects_files_that_the_reader_rejects() {
         "name: a, quota: 1/s, enforce: 12.5 %, shadow: false",
         "name: a, quota: 1/s, tiers: { by: plan, limits: { free: 1 } }",
         "name: a, quota: 1/s, mode: local",
+        "name: a, in_flight: 20",
+        "name: a, in_flight: 1048575, key: user, on_full: admit, capacity: 100",
         "name: a, quota: 1/s, mode: { lease: { permits: 100 } }",
         "name: a, quota: 1/s, mode: { sync: { period: 100ms, pending: 50 } }",
     ] {
@@ -57,6 +59,16 @@ fn the_schema_rejects_files_that_the_reader_rejects() {
     }
     for rule in [
         "quota: 1/s",
+        "name: a, in_flight: 0",
+        "name: a, in_flight: 1048576",
+        "name: a, in_flight: '5'",
+        "name: a, in_flight: 5, quota: 1/s",
+        "name: a, in_flight: 5, quotas: [1/s]",
+        "name: a, in_flight: 5, algorithm: counter",
+        "name: a, in_flight: 5, cells: 5",
+        "name: a, in_flight: 5, burst: 5",
+        "name: a, in_flight: 5, cost: bytes",
+        "name: a, in_flight: 5, on_full: share",
         "name: '', quota: 1/s",
         "name: a",
         "name: a, quota: 1/s, quotas: [1/s]",
