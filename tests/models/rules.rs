@@ -342,7 +342,6 @@ fn in_flight_release_while_entering() {
             let rules = Arc::clone(&rules);
             thread::spawn(move || drop(rules.reserve(&1).ok()))
         };
-        drop(rules.reserve(&1).ok());
         // This slot is released while the other thread may still be entering the user.
         drop(rules.reserve(&1).ok());
         theirs.join().unwrap();
