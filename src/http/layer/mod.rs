@@ -1,3 +1,4 @@
+mod body_end;
 mod jitter;
 #[cfg(feature = "tokio")]
 mod wait;
@@ -356,46 +357,6 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         config.terms.reserves = true;
         RateLimitLayer {
             config,
-            metering: PhantomData,
-        }
-    }
-}
-
-impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
-    /// Counts a request as [in flight](crate::Rule::in_flight) until its response body has ended, or is dropped.
-    ///
-    /// By default a request is in flight until the inner service returns the response, because the layer does not see the end
-    /// of the body. This changes the type of response bodies to [`MeteredBody`](super::MeteredBody), as
-    /// [`settle_body`](Self::settle_body) does, which includes it.
-    ///
-    /// # Guarantee
-    ///
-    /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, and when the
-    /// inner service fails or panics.
-    ///
-    /// # Examples
-    ///
-    /// Twenty requests of each client at a time:
-    ///
-    /// ```
-    /// use ringgate::Rule;
-    /// use ringgate::http::{HttpKey, RateLimitLayer};
-    /// # use ringgate::ManualClock;
-    /// use ringgate::rules::RuleSetBuilder;
-    ///
-    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let rules = RuleSetBuilder::new().rule(Rule::in_flight("client", 20).by(&HttpKey::peer().key()));
-    /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
-    /// # #[cfg(any())]
-    /// let rules = rules.build()?;
-    /// let layer = RateLimitLayer::from(rules).until_body_end();
-    /// # let _ = layer;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn until_body_end(self) -> RateLimitLayer<S, R, Metered> {
-        RateLimitLayer {
-            config: self.config,
             metering: PhantomData,
         }
     }

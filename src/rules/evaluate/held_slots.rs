@@ -1,7 +1,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::reservation::StateCharge;
+use super::state_charge::StateCharge;
 
 /// The slots of a request in flight. Dropping it releases them.
 ///

@@ -13,5 +13,6 @@ pub(crate) mod reservation;
 pub(crate) mod rule_state;
 pub(crate) mod rule_states;
 pub(crate) mod state_algorithms;
+mod state_charge;
 pub(crate) mod state_decision;
 pub(crate) mod storage;

@@ -14,6 +14,7 @@ use crate::rules::key::Key;
 pub(crate) mod algorithm;
 pub(crate) mod enforcement;
 pub(crate) mod error;
+mod in_flight;
 mod limit_by;
 pub(crate) mod mode;
 pub(crate) mod on_error;
@@ -102,49 +103,6 @@ impl<R: ?Sized> Rule<R> {
             on_error: OnError::default(),
             mode: Mode::default(),
         }
-    }
-
-    /// Creates a rule that admits up to `limit` requests at a time, 1 to 1,048,575. An admitted request holds a slot until its
-    /// work is done.
-    ///
-    /// [`RuleSet::reserve`](super::RuleSet::reserve) returns a [`Reservation`](super::Reservation), which holds the slot until it
-    /// is dropped, refunded or settled. A [`check`](super::RuleSet::check) holds nothing: it is denied if no slot is free. In the
-    /// [HTTP layer](crate::http), a request holds its slot until the response, or until the end of the response body.
-    ///
-    /// The rule can have a [key](Self::by), a condition, tiers, a limit by request and lists, and it can be in the shadow. It has
-    /// no algorithm, cells, burst or further quota, and no [cost](Self::cost): each request holds one slot. If the table of keys
-    /// is full of held slots, further keys are denied. [`on_full`](Self::on_full) can be
-    /// [`Admit`](OnFull::Admit) instead, so that they are not limited.
-    ///
-    /// Nothing but a release frees a slot, so a denial has no retry time. A slot whose reservation is leaked
-    /// ([`core::mem::forget`]) is held until the rule is removed, or its key is [reset](super::RuleSet::reset). Slots are those of
-    /// one process: they are not saved, and shared rules do not accept such a rule.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::hash::Hash;
-    /// use ringgate::rules::RuleSetBuilder;
-    /// use ringgate::{Key, ManualClock, Rule};
-    ///
-    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let user = Key::new("user", |user: &str, key| user.hash(key));
-    /// let rules = RuleSetBuilder::new()
-    ///     .rule(Rule::in_flight("exports", 2).by(&user))
-    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
-    /// let first = rules.reserve("alice").expect("a slot");
-    /// let second = rules.reserve("alice").expect("a slot");
-    /// assert!(rules.reserve("alice").is_err() && rules.reserve("bob").is_ok());
-    /// // The first export has ended.
-    /// drop(first);
-    /// assert!(rules.reserve("alice").is_ok());
-    /// # drop(second);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[doc(alias = "concurrency")]
-    pub fn in_flight(name: impl Into<Arc<str>>, limit: u64) -> Self {
-        Self::new(name, Quota::in_flight(limit)).on_full(OnFull::Deny)
     }
 
     /// Returns the name.
@@ -360,11 +318,6 @@ impl<R: ?Sized> Rule<R> {
             RuleAlgorithm::Counter | RuleAlgorithm::Classic | RuleAlgorithm::Fixed
         );
         is_ring && !self.is_in_flight()
-    }
-
-    /// Whether it limits requests in flight.
-    pub(crate) fn is_in_flight(&self) -> bool {
-        self.quotas.iter().any(|quota| quota.is_in_flight())
     }
 
     pub(crate) fn keys(&self) -> u64 {

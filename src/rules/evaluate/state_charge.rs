@@ -1,0 +1,58 @@
+use alloc::sync::Arc;
+
+use super::extractor::Extracted;
+use super::rule_state::RuleState;
+use super::rule_states::RuleStates;
+use crate::receipt::{Receipt, Settled};
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
+use crate::time::Nanos;
+
+/// The charge to one state.
+pub(crate) struct StateCharge<R: ?Sized> {
+    pub(crate) state: Arc<RuleState<R>>,
+    pub(crate) extracted: Extracted,
+    pub(crate) receipt: Receipt,
+}
+
+impl<R: ?Sized> StateCharge<R> {
+    pub(super) fn settle(self, actual: u64, now: Nanos, in_force: &RuleStates<R>) -> Settled {
+        let Self {
+            state,
+            extracted,
+            receipt,
+        } = self;
+        let Extracted {
+            key, permits, limit, ..
+        } = extracted;
+        let is_in_force = in_force
+            .states
+            .iter()
+            .any(|other| other.shares_storage_with(&state));
+        if let Some(excess) = permits.checked_sub(actual) {
+            // A charge to a replaced state is not refunded: its successors were charged the amount without a receipt.
+            if excess == 0 || (is_in_force && state.refund(&extracted, &receipt, excess)) {
+                return Settled::Exact;
+            }
+            state.count_state(ShardId::current(), RuleEvent::Forfeited(excess));
+            return Settled::Forfeited(excess);
+        }
+        let debt = actual - permits;
+        let charged = if is_in_force {
+            state.charge_debt(key, limit, now, debt)
+        } else {
+            let successors = in_force
+                .states
+                .iter()
+                .filter(|other| other.shares_counts_with(&state));
+            let charged = successors
+                .map(|successor| successor.charge_debt_of_any_tier(key, limit.lowered(), now, debt));
+            // If there are several successors, the result is the least that one of them was charged. If there is none, nothing
+            // is left to charge.
+            charged.min().unwrap_or(debt)
+        };
+        match debt - charged {
+            0 => Settled::Exact,
+            forgiven => Settled::Forgiven(forgiven),
+        }
+    }
+}
