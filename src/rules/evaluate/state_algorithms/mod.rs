@@ -1,9 +1,9 @@
+mod description;
 mod in_flight;
 mod word_layout;
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -384,22 +384,5 @@ impl StateAlgorithms {
 
     pub(crate) fn words(&self) -> usize {
         self.tiers[0].words()
-    }
-
-    /// The algorithm and its tiers as text, without the rule's quotas.
-    pub(crate) fn description(&self) -> String {
-        let mut text = match &self.layout {
-            WordLayout::Counter { kind, cells, .. } => format!("{kind:?} of {cells} cells"),
-            WordLayout::Log(_) => String::from("Log"),
-            WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
-            WordLayout::InFlight => String::from("InFlight"),
-        };
-        if self.unit() > 1 {
-            text += &format!(" in units of {}", self.unit());
-        }
-        for tier in &self.tiers[1..] {
-            text += &format!(", tier of {}", tier.bound());
-        }
-        text
     }
 }

@@ -1,0 +1,25 @@
+use alloc::format;
+use alloc::string::String;
+
+use super::StateAlgorithms;
+use super::word_layout::WordLayout;
+use crate::algorithm::Algorithm;
+
+impl StateAlgorithms {
+    /// The algorithm and its tiers as text, without the rule's quotas.
+    pub(crate) fn description(&self) -> String {
+        let mut text = match &self.layout {
+            WordLayout::Counter { kind, cells, .. } => format!("{kind:?} of {cells} cells"),
+            WordLayout::Log(_) => String::from("Log"),
+            WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
+            WordLayout::InFlight => String::from("InFlight"),
+        };
+        if self.unit() > 1 {
+            text += &format!(" in units of {}", self.unit());
+        }
+        for tier in &self.tiers[1..] {
+            text += &format!(", tier of {}", tier.bound());
+        }
+        text
+    }
+}
