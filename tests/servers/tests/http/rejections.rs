@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use http::{HeaderValue, StatusCode};
 use proptest::prelude::*;
-use ringgate::http::{HttpKey, QuotaHeaders, Rejection, RejectionResponse};
 use ringgate::CounterRing;
+use ringgate::http::{HttpKey, QuotaHeaders, Rejection, RejectionResponse};
 use ringgate::rules::{Condition, TierOf};
 use sfv::{BareItem, List, ListEntry, Parser};
 
