@@ -37,8 +37,8 @@
 //! 2. **Each slot is released once.** A receipt is consumed by its release. The exchange succeeds in the end: each failure is the
 //!    success of another thread. The word has `held` of at least n until then, because only *advance* takes slots that others hold.
 //! 3. **A release takes no slot of another key.** Only a reset advances a word while slots are held. Then the generation differs
-//!    from that of their receipts, for ever: it only grows, and at its maximum *advance* fails. (models
-//!    `in_flight_release_after_a_reset`, `in_flight_of_another_key`)
+//!    from that of their receipts, for ever: it only grows, and at its maximum *advance* fails. (test
+//!    `a_receipt_of_an_earlier_generation_releases_nothing`, model `in_flight_of_another_key`)
 //!
 //! The generation has 42 bits. An entry that is given to another key a million times per second uses them up in 51 days. Then it
 //! stays with its last key.

@@ -5,7 +5,7 @@ use core::slice::from_ref;
 
 use ringgate::shared::{Counting, OnError, SharedLimiter};
 
-use crate::scripts::{ScriptRequest, decide_script, far_ahead, refund_script, renew_script};
+use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script, refund_script, renew_script};
 use crate::server::Server;
 
 const SECOND: u64 = 1_000_000;
@@ -24,7 +24,7 @@ fn both(limit: u64) -> [ScriptRequest; 2] {
 fn charges_ahead_of_the_clock_count_from_now() {
     let Some(server) = Server::start() else { return };
     let (decide, mut client) = (decide_script(), server.client());
-    let late = far_ahead(&mut client);
+    let late = FAR_AHEAD;
     let early = late - 3600 * SECOND;
     for asked in both(5) {
         for _ in 0..5 {
@@ -71,7 +71,7 @@ fn charges_ahead_of_the_clock_count_from_now() {
 fn denials_do_not_prolong_repaired_charges() {
     let Some(server) = Server::start() else { return };
     let (decide, mut client) = (decide_script(), server.client());
-    let late = far_ahead(&mut client);
+    let late = FAR_AHEAD;
     let early = late - 3600 * SECOND;
     for asked in both(3) {
         for _ in 0..3 {
@@ -91,7 +91,7 @@ fn denials_do_not_prolong_repaired_charges() {
 fn a_repaired_charge_is_not_refunded() {
     let Some(server) = Server::start() else { return };
     let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let late = far_ahead(&mut client);
+    let late = FAR_AHEAD;
     for asked in both(5) {
         let (_, found) = decide.decide(&mut client, late, "charge", from_ref(&asked));
         let receipt = ScriptRequest {
@@ -176,14 +176,14 @@ fn a_step_back_leaves_no_lease_without_an_expiry() {
         permits: 0,
         ..part.clone()
     };
-    let late = far_ahead(&mut client);
+    let late = FAR_AHEAD;
     // The first request begins the time since which the server has forgotten nothing.
     renew.renew(&mut client, late, &none, (1, [1, 1, 4, 4, 50]));
     let late = late + 2_000_000;
     let granted = renew.renew(&mut client, late, &none, (2, [1, 1, 4, 4, 50]));
     assert_eq!(granted, Some(4));
-    // A moment ago, so that the permits have ended when the server sets the expiry.
-    let early = late - 101 * 86_400_000_000;
+    // The year 2020 has passed, so the permits have ended when the server sets the expiry.
+    let early = 1_577_836_800_000_000;
     decide.decide(&mut client, early, "charge", from_ref(&part));
     let left: i64 = redis::cmd("PTTL")
         .arg("short:leases")

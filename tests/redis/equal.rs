@@ -5,7 +5,7 @@ use core::slice::from_ref;
 use ringgate::shared::Counting;
 
 use crate::equal_histories::{CASES, Step, follow};
-use crate::scripts::{ScriptRequest, decide_script, far_ahead, refund_script};
+use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script, refund_script};
 use crate::server::Server;
 
 /// 1,500 steps of each counter, or as many as `RINGGATE_STEPS` says: a million takes minutes.
@@ -15,7 +15,7 @@ fn scripts_decide_as_one_process_does() {
     let steps = steps.map_or(1_500, |steps| steps.parse().expect("RINGGATE_STEPS is a number"));
     let Some(server) = Server::start() else { return };
     let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let origin = far_ahead(&mut client);
+    let origin = FAR_AHEAD;
     for (seed, &case) in (1..).zip(CASES) {
         let (counting, limit, window) = case;
         let key = format!("equal {seed}");
@@ -59,7 +59,7 @@ fn scripts_decide_as_one_process_does() {
 fn a_bucket_that_is_ahead_is_full_from_now() {
     let Some(server) = Server::start() else { return };
     let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let late = far_ahead(&mut client);
+    let late = FAR_AHEAD;
     let early = late - 3_600_000_000;
     // Ten permits in ten seconds.
     let part = ScriptRequest::gcra("ahead", 10, 10, 10_000_000);
@@ -96,7 +96,7 @@ fn a_bucket_that_is_ahead_is_full_from_now() {
 fn a_bucket_refunds_nothing_across_a_reset() {
     let Some(server) = Server::start() else { return };
     let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let now = far_ahead(&mut client);
+    let now = FAR_AHEAD;
     // A permit each second.
     let one = ScriptRequest::gcra("reset", 10, 10, 10_000_000);
     let mut two = ScriptRequest {

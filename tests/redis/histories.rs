@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, TestRunner};
 use ringgate::shared::Counting;
 
 use crate::oracle::most_in_a_window;
-use crate::scripts::{Script, ScriptRequest, decide_script, far_ahead, refund_script};
+use crate::scripts::{FAR_AHEAD, Script, ScriptRequest, decide_script, refund_script};
 use crate::server::Server;
 
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ fn follows(
     ops: &[Op],
 ) {
     let _: () = redis::cmd("FLUSHALL").query(client).expect("an answer");
-    let mut now = far_ahead(client) + 12_345;
+    let mut now = FAR_AHEAD + 12_345;
     let mut plain = Plain {
         asked,
         taken: Vec::new(),
@@ -177,7 +177,7 @@ fn scripts_decide_as_a_plain_limiter_does() {
 fn the_stored_data_is_bounded() {
     let Some(server) = Server::start() else { return };
     let (decide, mut client) = (decide_script(), server.client());
-    let origin = far_ahead(&mut client);
+    let origin = FAR_AHEAD;
     for asked in [
         ScriptRequest::log("log", 8, WINDOW),
         ScriptRequest::cells("cells", 8, 4, WINDOW / 4),

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use ringgate::shared::{OnError, SharedLimiter, SharedLimiterBuilder};
 
 use crate::rules::{Request, by_address, by_user, shared};
-use crate::scripts::{ScriptRequest, decide_script, far_ahead};
+use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script};
 use crate::server::{Server, until};
 
 /// Both representations. Without an answer of the server, requests are denied.
@@ -66,7 +66,7 @@ async fn o2_atomic_script() {
 #[test]
 fn o2_atomic_script_in_one_instant() {
     let Some(server) = Server::start() else { return };
-    let now = far_ahead(&mut server.client());
+    let now = FAR_AHEAD;
     for asked in [
         ScriptRequest::log("log", 100, 60_000_000),
         ScriptRequest::cells("cells", 100, 5, 12_000_000),
@@ -160,7 +160,7 @@ async fn o4_several_rules_in_one_script() {
 fn o4_a_denial_charges_no_rule() {
     let Some(server) = Server::start() else { return };
     let (decide, mut client) = (decide_script(), server.client());
-    let now = far_ahead(&mut client);
+    let now = FAR_AHEAD;
     let logs = [
         ScriptRequest::log("log:user", 2, 1_000_000),
         ScriptRequest::log("log:endpoint:0", 50, 10_000_000),
@@ -239,7 +239,7 @@ async fn o4_by_address_and_by_all() {
 fn o7_oldest_of_n() {
     let Some(server) = Server::start() else { return };
     let (decide, mut client) = (decide_script(), server.client());
-    let origin = far_ahead(&mut client);
+    let origin = FAR_AHEAD;
     let five = [ScriptRequest::log("five", 5, 10_000_000)];
     let mut check = |milliseconds: u64| {
         decide

@@ -83,14 +83,13 @@ use word::{State, Word};
 /// ```
 /// use ringgate::algorithm::{Calendar, CalendarQuota};
 /// use ringgate::clock::SystemClock;
-/// use ringgate::KeyedRateLimiter;
-/// use ringgate::keyed::KeyedBuilder;
+/// use ringgate::keyed::{AnyKey, KeyedBuilder};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let quota: CalendarQuota = "50_000/month from 5".parse()?;
 /// let clock = SystemClock::new();
 /// let plan = Calendar::new(&quota.in_zone("Europe/Berlin")?, &clock)?;
-/// let limiter = KeyedBuilder::new(plan).capacity(10_000).build_with(clock, ringgate::keyed::AnyKey::new())?;
+/// let limiter = KeyedBuilder::new(plan).build_with(clock, AnyKey::with_seeds([1, 2, 3, 4]))?;
 /// assert!(limiter.check_n("customer 17", 50_000).is_ok());
 /// let denied = limiter.check("customer 17").unwrap_err();
 /// // It is the fifth of next month.

@@ -8,7 +8,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Counts a request as [in flight](crate::Rule::in_flight) until its response body has ended, or is dropped.
     ///
     /// By default a request is in flight until the inner service returns the response, because the layer does not see the end
-    /// of the body. This changes the type of response bodies to [`MeteredBody`](super::MeteredBody), as
+    /// of the body. This changes the type of response bodies to [`MeteredBody`](crate::http::MeteredBody), as
     /// [`settle_body`](Self::settle_body) does, which includes it.
     ///
     /// # Guarantee

@@ -109,50 +109,54 @@ fn validate_names<'a, R: ?Sized + 'a, I: Iterator<Item = &'a Rule<R>>>(
     Ok(())
 }
 
+/// Checks that a rule of requests in flight has only the fields that such a rule can have.
 fn validate_in_flight<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
     if !rule.is_in_flight() {
         return Ok(());
     }
-    let given = |is: bool, field, given: String, expected: &str| match is {
-        true => Err(ConfigError::new(field, given, String::from(expected))),
-        false => Ok(()),
+    let is_accepted = match rule.on_full {
+        OnFull::Deny | OnFull::Admit => true,
+        OnFull::Share | OnFull::Forget => false,
     };
-    let on_full = || format!("{:?}", rule.on_full);
-    let is_counter = rule.algorithm == RuleAlgorithm::Counter;
-    let one = "no such field for a rule of requests in flight";
-    given(
-        rule.quotas.len() > 1,
-        "quotas",
-        format!("{} quotas", rule.quotas.len()),
-        "one limit of requests in flight",
-    )
-    .and_then(|()| given(!is_counter, "algorithm", format!("{:?}", rule.algorithm), one))
-    .and_then(|()| {
-        given(
-            rule.cells.is_some(),
+    let (algorithm, on_full) = (rule.algorithm, rule.on_full);
+    let no_field = "no such field for a rule of requests in flight";
+    let checks = [
+        (
+            rule.quotas.len() == 1,
+            "quotas",
+            format!("{} quotas", rule.quotas.len()),
+            "one limit of requests in flight",
+        ),
+        (
+            algorithm == RuleAlgorithm::Counter,
+            "algorithm",
+            format!("{algorithm:?}"),
+            no_field,
+        ),
+        (
+            rule.cells.is_none(),
             "cells",
-            format!("{:?}", rule.cells.unwrap_or(0)),
-            one,
-        )
-    })
-    .and_then(|()| {
-        given(
-            rule.burst.is_some(),
+            format!("{}", rule.cells.unwrap_or(0)),
+            no_field,
+        ),
+        (
+            rule.burst.is_none(),
             "burst",
-            format!("{:?}", rule.burst.unwrap_or(0)),
-            one,
-        )
-    })
-    .and_then(|()| given(rule.cost.is_some(), "cost", String::from("a cost"), one))
-    .and_then(|()| match rule.on_full {
-        OnFull::Deny | OnFull::Admit => Ok(()),
-        OnFull::Share | OnFull::Forget => given(
-            true,
+            format!("{}", rule.burst.unwrap_or(0)),
+            no_field,
+        ),
+        (rule.cost.is_none(), "cost", String::from("a cost"), no_field),
+        (
+            is_accepted,
             "on_full",
-            on_full(),
+            format!("{on_full:?}"),
             "Deny or Admit for a rule of requests in flight",
         ),
-    })
+    ];
+    match checks.into_iter().find(|(is_valid, ..)| !is_valid) {
+        Some((_, field, given, expected)) => Err(ConfigError::new(field, given, expected)),
+        None => Ok(()),
+    }
 }
 
 fn validate_quotas<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {

@@ -7,7 +7,7 @@ use ringgate::redis::RedisStore;
 use ringgate::shared::{CounterRequest, CounterStore, Counting, LeaseRequest};
 
 use crate::dropped::age;
-use crate::scripts::{Script, ScriptRequest, decide_script, far_ahead, renew_script};
+use crate::scripts::{FAR_AHEAD, Script, ScriptRequest, decide_script, renew_script};
 use crate::server::{PATIENCE, Server, patient, until};
 
 const SECOND: u64 = 1_000_000;
@@ -69,7 +69,7 @@ fn work_does_not_depend_on_ended_leases() {
             permits: 0,
             ..part.clone()
         };
-        let mut now = far_ahead(&mut client);
+        let mut now = FAR_AHEAD;
         assert_eq!(
             scripts[1].renew(&mut client, now, &none, (1, [1, 1, 0, 1, TERM])),
             None

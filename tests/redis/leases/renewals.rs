@@ -9,7 +9,7 @@ use core::slice::from_ref;
 use ringgate::shared::Counting;
 
 use crate::oracle::most_in_a_window;
-use crate::scripts::{ScriptRequest, decide_script, far_ahead, renew_script};
+use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script, renew_script};
 use crate::server::Server;
 
 const LIMIT: u64 = 30;
@@ -83,7 +83,7 @@ fn charged_and_leased_permits_never_exceed_the_limit() {
             0 => ScriptRequest::log(&format!("log {history}"), LIMIT, WINDOW),
             _ => ScriptRequest::cells(&format!("cells {history}"), LIMIT, 4, WINDOW / 4),
         };
-        let mut time = far_ahead(&mut client) + 1_000_000 * history;
+        let mut time = FAR_AHEAD + 1_000_000 * history;
         let (mut behind, mut leases) = (0, 0);
         let mut nodes: Vec<NodeLease> = vec![NodeLease::default(); 3];
         let mut uses: Vec<(u64, u64)> = Vec::new();
@@ -183,7 +183,7 @@ fn charged_and_leased_permits_never_exceed_the_limit() {
 
 /// Returns a time from which on the server grants leases.
 fn granting(client: &mut redis::Connection, part: &ScriptRequest) -> u64 {
-    let now = far_ahead(client);
+    let now = FAR_AHEAD;
     // The server notes the time of the first request. It grants no lease within a term and a window after it.
     assert_eq!(
         renew_script().renew(client, now, part, (1, [1, 1, 0, 1, TERM])),
