@@ -45,8 +45,20 @@ pub enum AnyAlgorithm {
     Log(TimestampRing),
     /// The token bucket, or the leaky bucket.
     Gcra(Gcra),
-    /// One of them, which counts units of permits.
-    InUnits(Box<InUnits<Self>>),
+    /// An algorithm that is seldom used. It is in a box, so that decisions by the others stay fast.
+    Other(Box<OtherAlgorithm>),
+}
+
+/// The algorithms of [`AnyAlgorithm`] that are seldom used.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[cfg_attr(
+    feature = "rules",
+    expect(clippy::large_enum_variant, reason = "it is always in a box")
+)]
+pub enum OtherAlgorithm {
+    /// An algorithm that counts units of permits.
+    InUnits(InUnits<AnyAlgorithm>),
     /// A limit of requests in flight. Only a rule makes it: [`Rule::in_flight`](crate::Rule::in_flight).
     #[cfg(feature = "rules")]
     InFlight(InFlight),
@@ -72,14 +84,14 @@ impl From<Gcra> for AnyAlgorithm {
 
 impl From<InUnits<Self>> for AnyAlgorithm {
     fn from(in_units: InUnits<Self>) -> Self {
-        Self::InUnits(Box::new(in_units))
+        Self::Other(Box::new(OtherAlgorithm::InUnits(in_units)))
     }
 }
 
 #[cfg(feature = "rules")]
 impl From<InFlight> for AnyAlgorithm {
     fn from(in_flight: InFlight) -> Self {
-        Self::InFlight(in_flight)
+        Self::Other(Box::new(OtherAlgorithm::InFlight(in_flight)))
     }
 }
 
@@ -90,63 +102,70 @@ macro_rules! each {
             AnyAlgorithm::Counter($algorithm) => $work,
             AnyAlgorithm::Log($algorithm) => $work,
             AnyAlgorithm::Gcra($algorithm) => $work,
-            AnyAlgorithm::InUnits($algorithm) => $work,
-            #[cfg(feature = "rules")]
-            AnyAlgorithm::InFlight($algorithm) => $work,
+            AnyAlgorithm::Other(other) => match &**other {
+                OtherAlgorithm::InUnits($algorithm) => $work,
+                #[cfg(feature = "rules")]
+                OtherAlgorithm::InFlight($algorithm) => $work,
+            },
         }
     };
 }
 
-/// Runs the same expression on each algorithm, in a function that is always inlined. Units are counted by `$apart`, a function
-/// that is never inlined, because it calls the inlined function again. Requests in flight are counted by it, too, so that the
-/// other algorithms stay close together.
+/// Runs the same expression on each algorithm, in a function that is always inlined. [`OtherAlgorithm`] has a function of the same
+/// name that is never inlined, so that the code of the others stays close together.
 macro_rules! each_inlined {
-    ($any:expr, $algorithm:ident => $work:expr, $apart:expr) => {
+    ($any:expr, $algorithm:ident => $work:expr) => {
         match $any {
             AnyAlgorithm::Counter($algorithm) => $work,
             AnyAlgorithm::Log($algorithm) => $work,
             AnyAlgorithm::Gcra($algorithm) => $work,
-            AnyAlgorithm::InUnits(in_units) => {
-                let $algorithm = &**in_units;
-                $apart
-            }
-            #[cfg(feature = "rules")]
-            AnyAlgorithm::InFlight($algorithm) => $apart,
+            AnyAlgorithm::Other($algorithm) => $work,
         }
     };
 }
 
-#[inline(never)]
-fn decide_apart<A: Reclaim, W: Words>(any: &A, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-    any.decide(words, now, permits)
+/// Runs the same expression on each algorithm that is seldom used.
+macro_rules! each_other {
+    ($other:expr, $algorithm:ident => $work:expr) => {
+        match $other {
+            OtherAlgorithm::InUnits($algorithm) => $work,
+            #[cfg(feature = "rules")]
+            OtherAlgorithm::InFlight($algorithm) => $work,
+        }
+    };
 }
 
-#[inline(never)]
-fn attempt_apart<A: Reclaim, W: Words>(any: &A, words: W, now: Nanos, permits: u64) -> Attempt {
-    any.attempt(words, now, permits)
-}
+impl OtherAlgorithm {
+    #[inline(never)]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        each_other!(self, it => it.decide(words, now, permits))
+    }
 
-#[inline(never)]
-fn attempt_apart_with_limit<A: Reclaim, W: Words>(
-    any: &A,
-    limit: u64,
-    words: W,
-    now: Nanos,
-    permits: u64,
-) -> Attempt {
-    any.attempt_with_limit(limit, words, now, permits)
-}
+    #[inline(never)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        each_other!(self, it => it.attempt(words, now, permits))
+    }
 
-#[cfg(feature = "rules")]
-#[cold]
-#[inline(never)]
-fn lower_limit_in_units(any: &InUnits<AnyAlgorithm>, at_most: u64) -> u64 {
-    any.permits(any.algorithm().lower_limit(at_most / any.unit()))
-}
+    #[inline(never)]
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        each_other!(self, it => it.attempt_with_limit(limit, words, now, permits))
+    }
 
-#[inline(never)]
-fn remaining_apart<A: Reclaim, W: Words>(any: &A, words: W, now: Nanos) -> u64 {
-    any.remaining(words, now)
+    /// Returns [`AnyAlgorithm::lower_limit`] of this algorithm.
+    #[cfg(feature = "rules")]
+    #[cold]
+    #[inline(never)]
+    fn lower_limit(&self, at_most: u64) -> u64 {
+        match self {
+            Self::InUnits(it) => it.permits(it.algorithm().lower_limit(at_most / it.unit())),
+            Self::InFlight(in_flight) => at_most.min(in_flight.limit()).max(1),
+        }
+    }
+
+    #[inline(never)]
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each_other!(self, it => it.remaining(words, now))
+    }
 }
 
 impl Algorithm for AnyAlgorithm {
@@ -168,7 +187,7 @@ impl Algorithm for AnyAlgorithm {
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        each_inlined!(self, it => it.decide(words, now, permits), decide_apart(it, words, now, permits))
+        each_inlined!(self, it => it.decide(words, now, permits))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -182,7 +201,7 @@ impl Algorithm for AnyAlgorithm {
 
     #[inline(always)]
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        each_inlined!(self, it => it.remaining(words, now), remaining_apart(it, words, now))
+        each_inlined!(self, it => it.remaining(words, now))
     }
 
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
@@ -213,7 +232,7 @@ impl Reclaim for AnyAlgorithm {
 
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        each_inlined!(self, it => it.attempt(words, now, permits), attempt_apart(it, words, now, permits))
+        each_inlined!(self, it => it.attempt(words, now, permits))
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -243,11 +262,7 @@ impl Reclaim for AnyAlgorithm {
 
     #[inline(always)]
     fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        each_inlined!(
-            self,
-            it => it.attempt_with_limit(limit, words, now, permits),
-            attempt_apart_with_limit(it, limit, words, now, permits)
-        )
+        each_inlined!(self, it => it.attempt_with_limit(limit, words, now, permits))
     }
 }
 
@@ -256,16 +271,19 @@ impl AnyAlgorithm {
     #[cfg(feature = "rules")]
     pub(crate) fn is_bucket(&self) -> bool {
         match self {
-            Self::Counter(_) | Self::Log(_) | Self::InFlight(_) => false,
+            Self::Counter(_) | Self::Log(_) => false,
             Self::Gcra(_) => true,
-            Self::InUnits(it) => it.algorithm().is_bucket(),
+            Self::Other(other) => match &**other {
+                OtherAlgorithm::InUnits(it) => it.algorithm().is_bucket(),
+                OtherAlgorithm::InFlight(_) => false,
+            },
         }
     }
 
     /// Whether it limits requests in flight.
     #[cfg(all(feature = "tokio", feature = "rules"))]
-    pub(crate) const fn is_in_flight(&self) -> bool {
-        matches!(self, Self::InFlight(_))
+    pub(crate) fn is_in_flight(&self) -> bool {
+        matches!(self, Self::Other(other) if matches!(**other, OtherAlgorithm::InFlight(_)))
     }
 
     /// Builds an algorithm as a rule with a cost does: with the unit 1 if that is accepted, and otherwise in
@@ -312,8 +330,7 @@ impl AnyAlgorithm {
             Self::Counter(ring) => ring.limit(),
             Self::Log(log) => log.limit(),
             Self::Gcra(bucket) => bucket.limit(),
-            Self::InUnits(it) => return lower_limit_in_units(it, at_most),
-            Self::InFlight(in_flight) => in_flight.limit(),
+            Self::Other(other) => return other.lower_limit(at_most),
         };
         at_most.min(own).max(1)
     }
@@ -324,8 +341,11 @@ impl AnyAlgorithm {
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match self {
             Self::Counter(ring) => ring.remaining_in(window, words, now),
-            Self::InUnits(it) => it.permits(it.algorithm().remaining_in(window, words, now)),
-            Self::Log(_) | Self::Gcra(_) | Self::InFlight(_) => self.remaining(words, now),
+            Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
+            Self::Other(other) => match &**other {
+                OtherAlgorithm::InUnits(it) => it.permits(it.algorithm().remaining_in(window, words, now)),
+                OtherAlgorithm::InFlight(in_flight) => in_flight.remaining(words, now),
+            },
         }
     }
 
@@ -340,8 +360,11 @@ impl AnyAlgorithm {
     ) -> Option<Nanos> {
         match self {
             Self::Counter(ring) => ring.ready_in(window, words, now, permits),
-            Self::InUnits(it) => it.algorithm().ready_in(window, words, now, it.units(permits)),
-            Self::Log(_) | Self::Gcra(_) | Self::InFlight(_) => self.ready_at(words, now, permits),
+            Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
+            Self::Other(other) => match &**other {
+                OtherAlgorithm::InUnits(it) => it.algorithm().ready_in(window, words, now, it.units(permits)),
+                OtherAlgorithm::InFlight(in_flight) => in_flight.ready_at(words, now, permits),
+            },
         }
     }
 
@@ -356,13 +379,15 @@ impl AnyAlgorithm {
     ) -> (u64, Option<Nanos>) {
         match self {
             Self::Counter(ring) => ring.remaining_and_reset_in(window, words, now),
-            Self::InUnits(it) => {
-                let (units, reset) = it.algorithm().remaining_and_reset_in(window, words, now);
-                (it.permits(units), reset)
-            }
             Self::Log(log) => remaining_and_reset(log, words, now),
             Self::Gcra(gcra) => remaining_and_reset(gcra, words, now),
-            Self::InFlight(in_flight) => (in_flight.remaining(words, now), None),
+            Self::Other(other) => match &**other {
+                OtherAlgorithm::InUnits(it) => {
+                    let (units, reset) = it.algorithm().remaining_and_reset_in(window, words, now);
+                    (it.permits(units), reset)
+                }
+                OtherAlgorithm::InFlight(in_flight) => (in_flight.remaining(words, now), None),
+            },
         }
     }
 }

@@ -16,7 +16,7 @@ mod timestamp_ring;
 mod traits;
 mod wide_ring;
 
-pub use any::AnyAlgorithm;
+pub use any::{AnyAlgorithm, OtherAlgorithm};
 pub use attempt::Attempt;
 #[cfg(feature = "calendar")]
 pub use calendar::{Calendar, CalendarQuota};

@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::request_limit::{RequestLimit, lowered};
-use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing, smallest_unit};
+use crate::algorithm::{
+    Algorithm, AnyAlgorithm, CounterRing, Gcra, OtherAlgorithm, TimestampRing, smallest_unit,
+};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
@@ -289,10 +291,7 @@ impl StateAlgorithms {
         }
         let limits = |algorithm: &AnyAlgorithm| match algorithm {
             AnyAlgorithm::Counter(ring) => ring.limits(),
-            AnyAlgorithm::Log(_)
-            | AnyAlgorithm::Gcra(_)
-            | AnyAlgorithm::InUnits(_)
-            | AnyAlgorithm::InFlight(_) => Vec::new(),
+            AnyAlgorithm::Log(_) | AnyAlgorithm::Gcra(_) | AnyAlgorithm::Other(_) => Vec::new(),
         };
         let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
         // Fails if the old words are too narrow for a new limit.
@@ -323,7 +322,10 @@ impl StateAlgorithms {
     /// These algorithms without the limits of removed quotas.
     pub(crate) fn without_limits(&self, is_removed: impl Fn(usize) -> bool) -> Self {
         let own = match &self.tiers[0] {
-            AnyAlgorithm::InUnits(in_units) => in_units.algorithm(),
+            AnyAlgorithm::Other(other) => match &**other {
+                OtherAlgorithm::InUnits(in_units) => in_units.algorithm(),
+                OtherAlgorithm::InFlight(_) => return self.clone(),
+            },
             own => own,
         };
         let (AnyAlgorithm::Counter(ring), WordLayout::Counter { widest, .. }) = (own, &self.layout) else {
