@@ -370,7 +370,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         self.store.table.region(key).mark_overflow(key, now, end);
     }
 
-    /// Takes the key's entry from it. Returns false if it has none.
+    /// Takes the key's entry from it. Returns false if it has none, or if time has ended.
     pub(crate) fn reset(self, key: u64, now: Nanos) -> bool {
         self.insertion(key, now).reset()
     }

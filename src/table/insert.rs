@@ -362,7 +362,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         true
     }
 
-    /// *reset*: takes the key's entry from it. Returns false if it has none.
+    /// *reset*: takes the key's open entry from it. Returns false if it has none, or if time has ended.
     pub(crate) fn reset(&self) -> bool {
         while let Some(own) = self.probe.own_entry() {
             let first = own.word.word();
@@ -385,11 +385,13 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     /// Finishes a step of several exchanges that another thread has begun. To do so, it attempts a request that is
-    /// never admitted. Returns false if no step was begun.
+    /// never admitted. Returns false if no step was begun: the entry is as it was seen, and the attempt need not be repeated.
     pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);
-            self.algorithm.attempt(words, self.now, u64::MAX) == Attempt::Retry
+            // An attempt that has finished a step may then be denied.
+            let attempt = self.algorithm.attempt(words, self.now, u64::MAX);
+            attempt == Attempt::Retry || Seen::new(seen.entry).word != seen.word
         })
     }
 }

@@ -743,10 +743,10 @@ impl ringgate::keyed::SeededKeys for Plain {
     }
 }
 
-/// A key is reset while another thread decides about it.
+/// A key is reset while another thread decides about it, in the same cell or in a later one that it enters.
 #[test]
 fn keyed_reset() {
-    for wide_form in [false, true] {
+    for (wide_form, cell) in [(false, 1), (true, 1), (true, 3)] {
         BOUNDED.explore(move || {
             let ring = if wide_form { wide(1, 1) } else { packed(1, 1) };
             let limiter = Arc::new(
@@ -760,7 +760,7 @@ fn keyed_reset() {
             assert!(limiter.check_at(&1, Nanos::new(W), 1).is_ok());
             let other = {
                 let limiter = Arc::clone(&limiter);
-                thread::spawn(move || limiter.check_at(&1, Nanos::new(W), 1).is_ok())
+                thread::spawn(move || limiter.check_at(&1, Nanos::new(cell * W), 1).is_ok())
             };
             assert!(limiter.reset(&1));
             let _ = other.join().unwrap();
