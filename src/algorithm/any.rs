@@ -21,7 +21,7 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// The cost of the algorithm, and one branch, which is the same for every decision and so is predicted.
+/// The cost of the algorithm, and one branch. An [`OtherAlgorithm`] also costs a second branch, a pointer and a call.
 ///
 /// # Examples
 ///
@@ -111,8 +111,8 @@ macro_rules! each {
     };
 }
 
-/// Runs the same expression on each algorithm, in a function that is always inlined. [`OtherAlgorithm`] has a function of the same
-/// name that is never inlined, so that the code of the others stays close together.
+/// Runs the same expression on each algorithm, in a function that is always inlined. The functions of [`OtherAlgorithm`] are never
+/// inlined, because [`InUnits`] calls the inlined function again. So the code of the other algorithms stays close together, too.
 macro_rules! each_inlined {
     ($any:expr, $algorithm:ident => $work:expr) => {
         match $any {
@@ -368,8 +368,8 @@ impl AnyAlgorithm {
         }
     }
 
-    /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger. `None` if
-    /// it never is.
+    /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger. The instant is
+    /// `None` if time never makes it larger: it is never larger, or it grows only when a request in flight ends.
     #[cfg(feature = "rules")]
     pub(crate) fn remaining_and_reset_in<W: Words>(
         &self,

@@ -24,7 +24,8 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision costs one addition and one shift in addition to the algorithm.
+/// A decision rounds the request up to units, and replaces the number in the receipt. This takes a few instructions in addition to
+/// those of the algorithm.
 ///
 /// # Examples
 ///
@@ -135,9 +136,9 @@ impl<A> InUnits<A> {
     }
 }
 
-/// Replaces the units of a receipt by the permits that were requested.
+/// The receipt of the same charge, with another number: the permits for the caller, or the units for the algorithm.
 #[inline(always)]
-fn in_permits(receipt: &Receipt, permits: u64) -> Receipt {
+fn with_permits(receipt: &Receipt, permits: u64) -> Receipt {
     Receipt::new(receipt.at(), permits, receipt.mark()).with_permit_time(receipt.permit_time())
 }
 
@@ -161,7 +162,7 @@ impl<A: Algorithm> Algorithm for InUnits<A> {
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
         let receipt = self.algorithm.decide(words, now, self.units(permits))?;
-        Some(in_permits(&receipt, permits))
+        Some(with_permits(&receipt, permits))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -182,7 +183,7 @@ impl<A: Algorithm> Algorithm for InUnits<A> {
         };
         let charged = self.units(receipt.permits());
         let refunded = charged - self.units(kept);
-        let receipt = in_permits(receipt, charged);
+        let receipt = with_permits(receipt, charged);
         // If the kept permits need as many units as were charged, there is nothing to refund.
         refunded == 0 || self.algorithm.refund(words, &receipt, refunded)
     }
@@ -214,7 +215,7 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         self.algorithm
             .attempt(words, now, self.units(permits))
-            .map(|receipt| in_permits(&receipt, permits))
+            .map(|receipt| with_permits(&receipt, permits))
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -250,6 +251,6 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
     fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
         self.algorithm
             .attempt_with_limit(limit >> self.shift, words, now, self.units(permits))
-            .map(|receipt| in_permits(&receipt, permits))
+            .map(|receipt| with_permits(&receipt, permits))
     }
 }

@@ -11,13 +11,14 @@ use crate::time::Nanos;
 
 /// An algorithm with a lower limit, as a reference to the algorithm and the limit.
 ///
-/// The decisions of [`RateLimiter::with_limit`](crate::RateLimiter::with_limit) and
-/// [`KeyedRateLimiter::with_limit`](crate::KeyedRateLimiter::with_limit) are made by it.
+/// It decides for [`RateLimiter::with_limit`](crate::RateLimiter::with_limit) and
+/// [`KeyedRateLimiter::with_limit`](crate::KeyedRateLimiter::with_limit).
 ///
 /// # Cost
 ///
-/// A decision is [an attempt in place](Reclaim::attempt_with_limit). All other methods make the algorithm
-/// [with the limit](Reclaim::with_limit) first, except those of a table of keys, which do not depend on the limit.
+/// A decision is [an attempt in place](Reclaim::attempt_with_limit). `words`, `window`, `with_limit`, `is_idle`, `advance`,
+/// `idle_from` and `latest_time` do not need the limit. Every other method first makes the algorithm [with the
+/// limit](Reclaim::with_limit), which allocates for an [`OtherAlgorithm`](crate::algorithm::OtherAlgorithm).
 #[derive(Clone, Debug)]
 pub struct Lowered<'a, A> {
     algorithm: &'a A,

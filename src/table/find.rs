@@ -43,7 +43,8 @@ impl Table {
     /// *prefetch*: reads the line that [`find`](Self::find) would read first, so that it arrives from memory meanwhile.
     #[inline(always)]
     pub(crate) fn prefetch(&self, key: u64) {
-        // The result is not used, so the thread does not wait for the load.
+        // The result is not used. On x86-64 the thread does not wait for the load. On processors with weak ordering, later loads
+        // wait, because it is an Acquire.
         core::hint::black_box(Probe::new(self, key).primary().entry(0).fingerprint());
     }
 

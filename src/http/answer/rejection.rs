@@ -94,7 +94,8 @@ impl<'a> Rejection<'a> {
         self.policies.iter().filter(|policy| policy.is_violated())
     }
 
-    /// Returns the time until the request would be admitted if no other request were charged.
+    /// Returns the time until the request would be admitted if no further request were charged. A rejection by the wait queue
+    /// includes the requests that are queued.
     ///
     /// Returns `None` if the request is never admitted, or if it needs a slot [in flight](crate::Rule::in_flight), which no time
     /// frees. The response has no `Retry-After` then.
@@ -153,7 +154,8 @@ impl<'a> Rejection<'a> {
         self.at
     }
 
-    /// Returns the status that the layer is configured to reject with.
+    /// Returns the status of the response: 500 if the request [lacks a required key](Self::lacks_required_key), and otherwise the
+    /// one that the layer has for the reason.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status

@@ -32,7 +32,7 @@ use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 /// - A line of `RateLimit` or `RateLimit-Policy` that is no structured list (RFC 9651) is ignored. Other lines still count.
 /// - An item that is not named by a string is ignored, and so is an item of `RateLimit` without `r`.
 /// - A parameter that is no integer of 0 or more is ignored. An integer may have any number of digits.
-/// - Times are at most [`MAX_WAIT`](Self::MAX_WAIT). Other numbers are at most 2^64 − 1.
+/// - `Retry-After` and `t` are at most [`MAX_WAIT`](Self::MAX_WAIT). Other numbers, also the window, are at most 2^64 − 1.
 ///
 /// `X-RateLimit-Reset` and the fields of earlier drafts are not read, because servers do not agree on their units.
 ///
@@ -79,7 +79,7 @@ pub struct ServerLimit {
 }
 
 impl ServerLimit {
-    /// The longest time that is read from a response: 24 hours. A longer time is shortened to it.
+    /// The longest wait that is read from a response: 24 hours. A longer one is shortened to it.
     ///
     /// A client that obeys a wrong or hostile header asks again after a day at the latest.
     pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);

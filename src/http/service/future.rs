@@ -84,7 +84,8 @@ pin_project! {
     ///
     /// # Panics
     ///
-    /// Panics if it is polled after it returned a rejection, or if it waits outside of a tokio runtime with a timer.
+    /// Panics if it is polled after it returned a rejection or after a poll that panicked, or if it waits outside of a tokio runtime
+    /// with a timer.
     #[must_use = "futures do nothing unless polled"]
     pub struct RateLimitFuture<T, F, Q, B, S, R, M>
     where

@@ -94,7 +94,8 @@ impl Store {
     ) -> io::Result<u64> {
         let mut keys = 0;
         // Keys outside of their primary bucket come last. In another order they would take entries that other keys have
-        // in their primary bucket, and more keys would find no entry in a full table.
+        // in their primary bucket, and more keys would find no entry in a full table. A key that changes its bucket between the passes
+        // is written twice. It is then charged twice, which is stricter.
         for in_primary in [true, false] {
             for (entry, key) in self.table.owned_entries() {
                 if self.table.is_in_primary(entry, key) != in_primary {
@@ -123,7 +124,8 @@ impl Store {
     /// The state of a key that owns the entry. `None` if the key has lost it, or no decision was charged to it.
     fn state_of<A: Reclaim>(entry: Entry<'_>, key: u64, algorithm: &A, now: Nanos) -> Option<SavedState> {
         let first = SeenWord::read(entry, key)?;
-        // If the key loses the entry now, its state was idle, or was reset. The words are then those of a moment before, or zeros.
+        // If the key loses the entry now, its state was idle, reset, or forgotten. The words are then those of a moment before, or
+        // zeros.
         Some(SavedState::of(
             algorithm,
             OccupiedWords::new(entry, key, &first),

@@ -2,7 +2,7 @@ use crate::time::Nanos;
 
 /// A decision without a receipt. It fits into two registers.
 pub(crate) struct StateDecision {
-    /// The reading at which the decision was made.
+    /// The caller's reading of the clock. The state may have decided at a newer time.
     pub(crate) at: Nanos,
     outcome: StateOutcome,
 }

@@ -297,7 +297,8 @@ impl<'a, A: Reclaim> KeyDecider<'a, A> {
         }
     }
 
-    /// Charges as many of `permits` as the words can hold, and returns this number.
+    /// Charges as many of `permits` as the key's state can hold, and returns this number. A key that gets no entry is charged as its
+    /// overflow policy admits. The algorithm must have no limit of its own, because a table charges by a decision.
     pub(crate) fn charge_debt(self, storage: &StateStorage, now: Nanos, permits: u64) -> u64 {
         match storage {
             StateStorage::Single(words) => self.algorithm.charge(Shared::new(words.get()), now, permits),

@@ -120,7 +120,8 @@ impl<T> StateQueue<T> {
         self.waiting.insert(ticket, waiter);
     }
 
-    /// Stores the waker of the newest poll. An overdue waiter moves back to `waiting`.
+    /// Stores the waker and the runtime of the newest poll, if the waker differs. An overdue waiter moves back to `waiting`. A
+    /// notified waiter needs no waker.
     pub(super) fn update_waker(
         &mut self,
         ticket: Ticket,

@@ -88,8 +88,8 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues<T::Timer>> {
-        // A poisoned lock is used, because the queues are consistent: functions of the user and of the runtime may panic, and
-        // are called before any change.
+        // A poisoned lock is used. Functions of the user and of the runtime may panic while it is held. The queues are consistent
+        // at each such call: a waiter that was counted has its ticket, and leaves when its wait is dropped.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,7 +128,7 @@ impl<T: Runtime> WaitQueues<T> {
         polled
     }
 
-    /// The first poll of a wait.
+    /// A poll of a wait that is in no queue yet.
     fn join<R: QueuedRequest>(
         &self,
         polling: &mut Polling<'_, R, T>,
@@ -257,7 +257,7 @@ impl<T: Runtime> WaitQueues<T> {
         Poll::Pending
     }
 
-    /// Adds the wait to the queue of a state, and advances the queue if the wait is its first.
+    /// Adds the wait to the queue of a state. Advances the queue if the wait is its first, or if the leader is overdue.
     fn enqueue<R: QueuedRequest>(
         &self,
         polling: &mut Polling<'_, R, T>,

@@ -22,7 +22,8 @@ use word_layout::{RingKind, StateUnits, WordLayout};
 pub(crate) struct StateAlgorithms {
     /// The algorithm of the rule, followed by those of its tiers.
     pub(crate) tiers: Box<[AnyAlgorithm]>,
-    /// For each of these, the algorithm without its limit. It charges debt, and permits that other states have admitted.
+    /// For each of these, an algorithm over the same words with the highest limit that they can hold. For a log this is its own
+    /// limit. It charges debt, and permits that other states have admitted.
     unlimited: Box<[AnyAlgorithm]>,
     /// The index of the tier whose permits take longest to refill.
     slowest: usize,
@@ -36,7 +37,8 @@ pub(crate) struct StateAlgorithms {
 impl StateAlgorithms {
     /// The algorithms of a rule. `quotas` are its quotas, and those of rules that share its state.
     ///
-    /// A rule with a cost counts units of 2^k permits if a limit is too large to count permits.
+    /// A rule with a cost counts units of 2^k permits if a limit is too large to count permits, or if a bucket would round its rate
+    /// by more than one percent. A rule with `limit_by` always counts permits.
     pub(crate) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota]) -> Result<Self, ConfigError> {
         let tiers: Vec<u64> = rule.tiers.iter().map(|&(_, limit)| limit).collect();
         let permits = Self::of_permits(rule, quotas, &tiers, rule.burst);
