@@ -112,6 +112,14 @@ impl Quota {
         self.limit
     }
 
+    /// The quota of one period of a calendar, whose limit was checked.
+    #[cfg(feature = "rules")]
+    pub(crate) const fn of_period(limit: u64, period: Duration) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "at most 366 days and a few hours")]
+        let window = period.as_nanos() as u64;
+        Self { limit, window }
+    }
+
     /// The quota of a rule that limits requests in flight: a limit without a window. No limiter is built of it.
     #[cfg(feature = "rules")]
     pub(crate) const fn in_flight(limit: u64) -> Self {

@@ -9,6 +9,8 @@ extern crate alloc;
 mod any;
 #[path = "config/byte_units.rs"]
 mod byte_units;
+#[path = "config/calendar.rs"]
+mod calendar;
 #[path = "config/errors.rs"]
 mod errors;
 #[path = "config/fields.rs"]

@@ -7,6 +7,9 @@ extern crate alloc;
 #[expect(dead_code, reason = "what only the tests of algorithms use")]
 mod common;
 
+#[cfg(feature = "calendar")]
+#[path = "rules/calendar.rs"]
+mod calendar;
 #[path = "rules/clocks.rs"]
 mod clocks;
 #[path = "rules/faults.rs"]

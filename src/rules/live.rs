@@ -218,11 +218,13 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         writer.retained.retain(|(_, until)| *until > now);
         let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
         let seeds = current.states.seeds.clone();
+        let origin = current.states.origin.or(rules.origin);
+        let origin = origin.known_for(rules.rules(), &current.clock);
         let Migration {
             states,
             carry_overs,
             retained,
-        } = migration::migrate(rules.rules(), Some(&current.states), &retained, seeds)
+        } = migration::migrate(rules.rules(), Some(&current.states), &retained, seeds, origin)
             .map_err(ReplaceError::Rules)?;
         drop(current);
         let until = writer.retained.drain(..).map(|(_, until)| until);

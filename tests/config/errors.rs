@@ -65,7 +65,7 @@ fn an_invalid_field_is_reported_at_its_value() {
             toml: "«qouta = '2/s'",
             json: r#"«"qouta": "2/s""#,
             yaml: "«qouta: 2/s",
-            message: "invalid field: \"qouta\" (expected name, renamed_from, quota, quotas, in_flight, algorithm, cells, burst, key, cost, when, \
+            message: "invalid field: \"qouta\" (expected name, renamed_from, quota, quotas, calendar, time_zone, in_flight, algorithm, cells, burst, key, cost, when, \
                     tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny)",
         },
         Case {
@@ -103,7 +103,7 @@ fn an_invalid_field_is_reported_at_its_value() {
             toml: "",
             json: r#""key": "user""#,
             yaml: "key: user",
-            message: "missing quota (expected text such as \"100/60s\", a list of such in quotas, or a number in in_flight)",
+            message: "missing quota (expected text such as \"100/60s\", a list of such in quotas, text such as \"50_000/month\" in calendar, or a number in in_flight)",
         },
         Case {
             toml: "quota = '2/s'\nquotas = «['1/s']",

@@ -323,7 +323,7 @@ fn slots_are_not_saved() {
 }
 
 /// A small pseudo-random number below `below`.
-fn random(seed: &mut u64, below: u64) -> u64 {
+pub(super) fn random(seed: &mut u64, below: u64) -> u64 {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407);

@@ -106,6 +106,20 @@ fn limits_of_requests_in_flight_are_refused_in_each_mode() {
     }
 }
 
+#[cfg(feature = "calendar")]
+#[test]
+fn calendars_are_refused_in_each_mode() {
+    for mode in [Mode::Strict, Mode::Local, Mode::Lease { permits: 5 }] {
+        let quota: ringgate::algorithm::CalendarQuota = "5/month".parse().expect("a quota");
+        let built = SharedRules::builder()
+            .rule(Rule::<str>::calendar("contract", quota).mode(mode))
+            .build(Arc::new(MemoryStore::new()));
+        let accepted = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
+        let expected = format!("rule \"contract\": invalid calendar: \"5/month, UTC\" (expected {accepted})");
+        assert_eq!(built.expect_err("a store has no calendar").to_string(), expected);
+    }
+}
+
 /// The store counts by the limits that all nodes know. A rule that each node decides alone may have any.
 #[tokio::test]
 async fn a_limit_by_request_is_refused_unless_the_node_decides() {

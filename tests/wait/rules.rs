@@ -57,6 +57,44 @@ async fn waiting_for_one_rule_does_not_delay_others() {
     assert_eq!(waits.await.unwrap(), 10_000);
 }
 
+/// A year is an hour from its end. Then a request waits for the next year, by one timer.
+#[cfg(feature = "calendar")]
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_the_next_period_of_a_calendar() {
+    let rules = || {
+        let builder = RuleSetBuilder::new();
+        builder
+            .rule(Rule::calendar("year", "2/year".parse().unwrap()))
+            .rule(Rule::new("rate", "100/s".parse().unwrap()))
+            .origin(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_798_758_000))
+            .build_with(TokioClock::new(), [1, 2, 3, 4])
+            .unwrap()
+    };
+    let rules: Rules = Arc::new(Fair::new(rules()));
+    for _ in 0..2 {
+        rules.until_ready(&Request(1, 1)).await.unwrap();
+    }
+    let allowed = Duration::from_secs(3599);
+    let hasty = rules.until_ready(&Request(1, 1)).within(allowed).await;
+    let needed = Duration::from_secs(3600);
+    assert_eq!(hasty, Err(WaitError::TooLate { needed, allowed }));
+    let began = Instant::now();
+    let waits: Vec<_> = (0..4).map(|user| timed(&rules, Request(user, 1))).collect();
+    settle().await;
+    assert_eq!(rules.waiting(), 4);
+    let mut waited = Vec::new();
+    for wait in waits {
+        waited.push(wait.await.unwrap());
+    }
+    // Two in the year 2027, and two in 2028.
+    let year = 3_600_000 + 365 * 86_400_000;
+    let expected = [3_600_000, 3_600_000, year, year];
+    for (waited, expected) in waited.iter().zip(expected) {
+        assert!((expected..expected + 1000).contains(waited), "{waited} ms");
+    }
+    assert!(began.elapsed() < Duration::from_millis(year as u64 + 1000));
+}
+
 /// Even if another request waits for the shared rule when it joins.
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_in_the_slowest_queue_only() {

@@ -45,6 +45,8 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Divider, Nanos};
 
+#[cfg(feature = "rules")]
+mod of_rules;
 mod quota;
 mod reclaim;
 mod word;
@@ -102,6 +104,9 @@ pub struct Calendar {
     limit: u64,
     /// The readings at which the periods begin. The first is 0, since the period of the origin began at or before it.
     starts: Arc<[u64]>,
+    /// The nanoseconds from the start of the first period to the origin.
+    #[cfg(feature = "rules")]
+    before_origin: u64,
     /// The mean length of a period, for a guess of the period of a reading.
     mean: Divider,
     /// The length of the shortest period.
@@ -118,10 +123,14 @@ impl Calendar {
     ///
     /// `origin`: the time of the operating system is before 1970 or after the year 9900.
     pub fn new(quota: &CalendarQuota, clock: &impl Clock) -> Result<Self, ConfigError> {
+        Self::with_origin(quota, Self::origin_of(clock))
+    }
+
+    /// Reads the time of the operating system at the origin of a clock.
+    pub(crate) fn origin_of(clock: &impl Clock) -> SystemTime {
         let since_origin = Duration::from_nanos(clock.now().get());
         let now = SystemTime::now();
-        let origin = now.checked_sub(since_origin).unwrap_or(SystemTime::UNIX_EPOCH);
-        Self::with_origin(quota, origin)
+        now.checked_sub(since_origin).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
     /// Creates the algorithm for limiters whose clock has its origin at the time `origin`, for tests and simulations.
@@ -130,7 +139,7 @@ impl Calendar {
     ///
     /// `origin`: before 1970 or after the year 9900.
     pub fn with_origin(quota: &CalendarQuota, origin: SystemTime) -> Result<Self, ConfigError> {
-        let starts = quota.starts(origin).ok_or_else(|| {
+        let (starts, before_origin) = quota.starts(origin).ok_or_else(|| {
             ConfigError::new(
                 "origin",
                 format!("{origin:?}"),
@@ -140,12 +149,16 @@ impl Calendar {
         // The first period is left out: it may have begun before the origin.
         let lengths = || starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]);
         let periods = lengths().count().max(1) as u64;
+        #[cfg(not(feature = "rules"))]
+        let _ = before_origin;
         Ok(Self {
             limit: quota.limit(),
             mean: Divider::new((lengths().sum::<u64>() / periods).max(1)),
             shortest: Duration::from_nanos(lengths().min().unwrap_or(1)),
             longest: Duration::from_nanos(lengths().max().unwrap_or(1)),
             starts: starts.into(),
+            #[cfg(feature = "rules")]
+            before_origin,
         })
     }
 

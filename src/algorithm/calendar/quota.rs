@@ -34,14 +34,14 @@ use crate::time::HORIZON;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalendarQuota {
-    limit: u64,
-    period: Period,
+    pub(super) limit: u64,
+    pub(super) period: Period,
     time_zone: TimeZone,
 }
 
 /// The periods, and where they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Period {
+pub(super) enum Period {
     Day,
     /// Weeks that begin with this day: 1 is Monday, 7 is Sunday.
     Week(i8),
@@ -103,6 +103,20 @@ impl CalendarQuota {
     }
 
     fn new(limit: u64, period: Period) -> Result<Self, ConfigError> {
+        let quota = Self {
+            limit,
+            period,
+            time_zone: TimeZone::UTC,
+        };
+        quota.with_limit(limit)
+    }
+
+    /// Replaces the limit.
+    ///
+    /// # Errors
+    ///
+    /// `limit`: 0, or more than [`Quota::MAX_LIMIT`].
+    pub fn with_limit(self, limit: u64) -> Result<Self, ConfigError> {
         const { assert!(Quota::MAX_LIMIT <= Word::MAX_USED / 2) };
         if limit == 0 || limit > Quota::MAX_LIMIT {
             return Err(ConfigError::new(
@@ -111,11 +125,7 @@ impl CalendarQuota {
                 format!("1 to {} permits", Quota::MAX_LIMIT),
             ));
         }
-        Ok(Self {
-            limit,
-            period,
-            time_zone: TimeZone::UTC,
-        })
+        Ok(Self { limit, ..self })
     }
 
     /// Sets the day with which a month begins, 1 to 28, or a week: 1 is Monday, 7 is Sunday.
@@ -165,13 +175,16 @@ impl CalendarQuota {
     }
 
     /// The starts of the periods as nanoseconds since `origin`, in increasing order, up to the end of time. The first is 0, for the
-    /// period that contains the origin. `None` if a time is out of the range of the calendar.
-    pub(super) fn starts(&self, origin: SystemTime) -> Option<Vec<u64>> {
+    /// period that contains the origin, which began as many nanoseconds before it as the second result. `None` if a time is out of the
+    /// range of the calendar.
+    pub(super) fn starts(&self, origin: SystemTime) -> Option<(Vec<u64>, u64)> {
         let origin = Timestamp::try_from(origin)
             .ok()
             .filter(|&it| it >= Timestamp::UNIX_EPOCH)?;
         let date = origin.to_zoned(self.time_zone.clone()).date();
         let first = self.first_day(date)?;
+        let began = self.first_instant(first)?;
+        let before = u64::try_from(origin.as_nanosecond() - began.as_nanosecond()).unwrap_or(0);
         let mut starts = alloc::vec![0];
         for periods in 1.. {
             let start = self.first_instant(self.after(first, periods)?)?;
@@ -189,7 +202,7 @@ impl CalendarQuota {
             "{} periods",
             starts.len()
         );
-        Some(starts)
+        Some((starts, before))
     }
 
     /// The first day of the period that contains `date`.

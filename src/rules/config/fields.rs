@@ -64,3 +64,23 @@ pub(super) fn keyword<T: Copy>(
     let words = keywords.iter().map(|(word, _)| format!("{word:?}"));
     Err(node.unexpected(field, one_of(&words.collect::<alloc::vec::Vec<String>>())))
 }
+
+/// Checks that a rule with the limit `field` has none of the fields `others`, which state other limits, and no algorithm.
+pub(super) fn only_limit(
+    field: &'static str,
+    limit: &Node,
+    rule: &Node,
+    others: &[&str],
+) -> Result<(), FileError> {
+    let beside = |at, field, other: &str, expected| {
+        let error = ConfigError::new(field, format!("given beside {other}"), expected);
+        Err(FileError::value(at, error))
+    };
+    if let Some(algorithm) = rule.field("algorithm") {
+        return beside(algorithm.at, "algorithm", field, "no algorithm");
+    }
+    match others.iter().find(|name| rule.field(name).is_some()) {
+        None => Ok(()),
+        Some(other) => beside(limit.at, field, other, "one of the two"),
+    }
+}

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error as _};
 
 use super::set::builder::RuleSetBuilder;
 
+mod calendar;
 pub(crate) mod extractors;
 mod fields;
 pub(crate) mod file_error;
@@ -28,8 +29,8 @@ use file_format::FileFormat;
 impl<R: ?Sized> RuleSetBuilder<R> {
     /// Reads rules from a file. The extension of the file determines the [format](FileFormat).
     ///
-    /// A rule needs a `name`, and one of `quota` and `quotas` (written as for [`Quota`](crate::Quota)) and `in_flight`. All other
-    /// fields are optional, and fields that are not in this example are errors. A quota of bytes may have a unit, such as `50MiB/s`.
+    /// A rule needs a `name`, and one of `quota` and `quotas` (written as for [`Quota`](crate::Quota)), `calendar` and `in_flight`.
+    /// All other fields are optional, and fields that are not in this example are errors. A quota of bytes may have a unit, such as `50MiB/s`.
     ///
     /// ```toml
     /// [[rules]]
@@ -62,6 +63,10 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// `in_flight = 20` instead of a quota limits the [requests in flight](crate::Rule::in_flight), 1 to 1,048,575. Such a rule
     /// has no `algorithm`, `cells`, `burst` or `cost`, and its `on_full` is `"deny"`, the default, or `"admit"`.
+    ///
+    /// `calendar = "50_000/month from the 5th"` instead of a quota limits each [calendar](crate::Rule::calendar) day, week, month or
+    /// year (feature `calendar`), in UTC or the zone of `time_zone = "Europe/Berlin"`. Such a rule has no `algorithm`, `cells` or
+    /// `burst`. The limits of its tiers are numbers, for the same periods.
     ///
     /// To limit one endpoint, name a [`Condition`](super::Condition) in `when`. To limit several endpoints in one rule, let a
     /// [`TierOf`](super::TierOf) return the endpoint. To limit each user on each endpoint, use a [`Key`](crate::Key)

@@ -2,10 +2,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::calendar;
 use super::extractors::Extractors;
-use super::fields::{keyword, missing, only_fields, text, whole};
+use super::fields::{keyword, missing, only_fields, only_limit, text, whole};
 use super::file_error::FileError;
-use super::keywords::{A_PERCENTAGE, A_QUOTA, ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent};
+use super::keywords::{
+    A_CALENDAR, A_PERCENTAGE, A_QUOTA, ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent,
+};
 use super::mode_field;
 use super::parse::node::{Node, Value};
 use crate::error::ConfigError;
@@ -16,6 +19,7 @@ use crate::rules::migration;
 use crate::rules::rule::Rule;
 use crate::rules::rule::error::RuleError;
 use crate::rules::set::builder::RuleSetBuilder;
+use crate::rules::set::clock_origin::ClockOrigin;
 
 /// Reads the rules of a file, and checks that a rule set can be built of them.
 pub(super) fn read<R: ?Sized>(
@@ -41,7 +45,13 @@ pub(super) fn read<R: ?Sized>(
         builder = builder.rule(rule?);
     }
     // The rule set is built here, so that its error gets a position.
-    match migration::migrate(builder.rules(), None, &[], Seeds::new([1, 2, 3, 4])) {
+    match migration::migrate(
+        builder.rules(),
+        None,
+        &[],
+        Seeds::new([1, 2, 3, 4]),
+        ClockOrigin::ANY,
+    ) {
         Ok(_) => Ok(builder),
         Err(error) => Err(locate(nodes, &builder, error)),
     }
@@ -52,9 +62,11 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
     let field = |name: &str| node.field(name);
     let name = field("name").ok_or_else(|| missing(node, "name", "a name for each rule"))?;
     let name = text(name, "name", "text")?;
-    let mut rule = match field("in_flight") {
-        Some(limit) => in_flight(name, limit, node)?,
-        None => {
+    let mut rule = match (field("calendar"), field("in_flight")) {
+        (Some(quota), _) => calendar::rule(name, quota, node)?,
+        (None, _) if field("time_zone").is_some() => return Err(calendar::missing(node)),
+        (None, Some(limit)) => in_flight(name, limit, node)?,
+        (None, None) => {
             let mut quotas = quotas(node)?.into_iter();
             let first = quotas
                 .next()
@@ -108,20 +120,8 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
 }
 
 fn in_flight<R: ?Sized>(name: &str, limit: &Node, rule: &Node) -> Result<Rule<R>, FileError> {
-    if let Some(algorithm) = rule.field("algorithm") {
-        let error = ConfigError::new("algorithm", "given beside in_flight", "no algorithm");
-        return Err(FileError::value(algorithm.at, error));
-    }
-    match ["quota", "quotas"]
-        .into_iter()
-        .find(|name| rule.field(name).is_some())
-    {
-        None => Ok(Rule::in_flight(name, whole("in_flight", limit)?)),
-        Some(other) => Err(FileError::value(
-            limit.at,
-            ConfigError::new("in_flight", format!("given beside {other}"), "one of the two"),
-        )),
-    }
+    only_limit("in_flight", limit, rule, &["quota", "quotas"])?;
+    Ok(Rule::in_flight(name, whole("in_flight", limit)?))
 }
 
 fn quotas(rule: &Node) -> Result<Vec<Quota>, FileError> {
@@ -147,7 +147,9 @@ fn quotas(rule: &Node) -> Result<Vec<Quota>, FileError> {
         (None, None) => Err(missing(
             rule,
             "quota",
-            &format!("{A_QUOTA}, a list of such in quotas, or a number in in_flight"),
+            &format!(
+                "{A_QUOTA}, a list of such in quotas, {A_CALENDAR} in calendar, or a number in in_flight"
+            ),
         )),
     }
 }
@@ -260,7 +262,9 @@ fn locate<R: ?Sized>(nodes: &[Node], builder: &RuleSetBuilder<R>, error: RuleErr
 
 /// Returns the quota, or the tier, that causes the same error without the others.
 fn invalid_alone<'n, R: ?Sized>(node: &'n Node, rule: &Rule<R>, error: &ConfigError) -> Option<&'n Node> {
-    let fails = |rule: &Rule<R>| StateAlgorithms::new(rule, &rule.quotas).is_err_and(|other| other == *error);
+    let fails = |rule: &Rule<R>| {
+        StateAlgorithms::new(rule, &rule.quotas, ClockOrigin::ANY).is_err_and(|other| other == *error)
+    };
     let mut bare = rule.clone();
     bare.tiers.clear();
     if let Some(quotas) = node.field("quotas") {

@@ -99,6 +99,7 @@ impl<R: ?Sized> RuleStates<R> {
             }
             let lacks_key = extracted.lacks_key && extracted.is_denied();
             state.with_peek(&extracted, now, |peek| {
+                let period = peek.algorithm().period_length(now);
                 for (index, quota) in state.quotas.iter().enumerate() {
                     let (remaining, reset_after) = if extracted.is_denied() {
                         (0, None)
@@ -107,7 +108,7 @@ impl<R: ?Sized> RuleStates<R> {
                     };
                     add(EnforcedQuota {
                         rule: &self.rules[usize::from(quota.rule)].name,
-                        quota: quota.quota,
+                        quota: in_period(quota.quota, period),
                         limit: state.limit(index, &extracted),
                         permits: extracted.permits,
                         remaining,
@@ -135,9 +136,10 @@ impl<R: ?Sized> RuleStates<R> {
         now: Nanos,
     ) -> RulePeek<'a> {
         let quota = &state.quotas[index];
+        let period = state.algorithms.tiers[0].period_length(now);
         RulePeek {
             rule: &self.rules[usize::from(quota.rule)].name,
-            quota: quota.quota,
+            quota: in_period(quota.quota, period),
             limit: state.limit(index, &extracted),
             index,
             extracted,
@@ -147,6 +149,12 @@ impl<R: ?Sized> RuleStates<R> {
     }
 }
 
+/// The quota, with the length of the calendar period that it is for, if it has such periods.
+#[inline]
+fn in_period(quota: Quota, period: Option<Duration>) -> Quota {
+    period.map_or(quota, |period| Quota::of_period(quota.limit(), period))
+}
+
 impl<'a> RulePeek<'a> {
     /// Returns the name of the rule.
     #[must_use]
@@ -154,7 +162,7 @@ impl<'a> RulePeek<'a> {
         self.rule
     }
 
-    /// Returns the quota of this view.
+    /// Returns the quota of this view. The quota of a calendar has the length of the current period as its window.
     #[must_use]
     pub const fn quota(&self) -> Quota {
         self.quota

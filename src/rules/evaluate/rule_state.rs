@@ -20,6 +20,7 @@ use crate::own_words::OwnWords;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::rules::rule::Rule;
+use crate::rules::set::clock_origin::ClockOrigin;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
 use crate::time::Nanos;
 
@@ -58,7 +59,11 @@ pub(crate) type QuotaOfRule<'a, R> = (u16, &'a Rule<R>, usize);
 
 impl<R: ?Sized> RuleState<R> {
     /// Creates an empty state for these quotas, whose rules agree in all but their windows and limits.
-    pub(crate) fn new(quotas: &[QuotaOfRule<'_, R>], seeds: &Seeds) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        quotas: &[QuotaOfRule<'_, R>],
+        seeds: &Seeds,
+        origin: ClockOrigin,
+    ) -> Result<Self, ConfigError> {
         let (_, rule, _) = quotas[0];
         let quotas: Box<[StateQuota]> = quotas
             .iter()
@@ -70,7 +75,7 @@ impl<R: ?Sized> RuleState<R> {
             })
             .collect();
         let windows: Vec<Quota> = quotas.iter().map(|quota| quota.quota).collect();
-        let algorithms = StateAlgorithms::new(rule, &windows)?;
+        let algorithms = StateAlgorithms::new(rule, &windows, origin)?;
         let storage = match rule.key {
             None => StateStorage::Single(OwnWords::new(algorithms.words())),
             Some(_) => StateStorage::Keyed(Store::inheriting(rule.keys(), algorithms.words())?),

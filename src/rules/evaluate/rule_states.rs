@@ -3,6 +3,7 @@ use alloc::sync::Arc;
 
 use super::key_hashes::Seeds;
 use super::rule_state::RuleState;
+use crate::rules::set::clock_origin::ClockOrigin;
 use crate::rules::set::sharded_counts::ShardedCounts;
 
 /// A rule set without its clock: the states that decide, and the names and counts of the rules.
@@ -11,6 +12,7 @@ pub(crate) struct RuleStates<R: ?Sized> {
     pub(crate) rules: Box<[NamedCounts]>,
     pub(crate) states: Box<[Arc<RuleState<R>>]>,
     pub(crate) seeds: Seeds,
+    pub(crate) origin: ClockOrigin,
     /// Whether a state limits requests in flight.
     pub(crate) has_slots: bool,
 }
@@ -28,6 +30,7 @@ impl<R: ?Sized> Clone for RuleStates<R> {
             rules: self.rules.clone(),
             states: self.states.clone(),
             seeds: self.seeds.clone(),
+            origin: self.origin,
             has_slots: self.has_slots,
         }
     }

@@ -8,6 +8,7 @@ use super::evaluate::rule_state::RuleState;
 use super::evaluate::rule_states::{NamedCounts, RuleStates};
 use super::rule::Rule;
 use super::rule::error::RuleError;
+use super::set::clock_origin::ClockOrigin;
 use super::set::compile;
 use super::set::sharded_counts::ShardedCounts;
 
@@ -32,6 +33,7 @@ pub(crate) fn migrate<R: ?Sized>(
     old: Option<&RuleStates<R>>,
     retained: &[Arc<RuleState<R>>],
     seeds: Seeds,
+    origin: ClockOrigin,
 ) -> Result<Migration<R>, RuleError> {
     compile::validate(rules)?;
     let counts: Vec<Arc<ShardedCounts>> = rules
@@ -49,7 +51,7 @@ pub(crate) fn migrate<R: ?Sized>(
         .map(|old| old.has_successor(successors).then(|| retired.of(old, successors)))
         .collect();
     let (mut states, mut carry_overs) = (Vec::new(), Vec::new());
-    for mut state in compile::states(rules, &seeds)? {
+    for mut state in compile::states(rules, &seeds, origin)? {
         let predecessors: Vec<&Arc<RuleState<R>>> = old_states
             .iter()
             .copied()
@@ -92,6 +94,7 @@ pub(crate) fn migrate<R: ?Sized>(
         rules: named.collect(),
         states: states.into_boxed_slice(),
         seeds,
+        origin,
     };
     Ok(Migration {
         states,

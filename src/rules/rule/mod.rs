@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hash;
 
+#[cfg(feature = "calendar")]
+use crate::algorithm::CalendarQuota;
 use crate::algorithm::Gcra;
 use crate::keyed::{KeyHasher, KeyedBuilder, OnFull};
 use crate::quota::Quota;
@@ -12,6 +14,8 @@ use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::Key;
 
 pub(crate) mod algorithm;
+#[cfg(feature = "calendar")]
+mod calendar;
 pub(crate) mod enforcement;
 pub(crate) mod error;
 mod in_flight;
@@ -58,6 +62,9 @@ pub struct Rule<R: ?Sized> {
     pub(crate) name: Arc<str>,
     pub(crate) renamed_from: Option<Arc<str>>,
     pub(crate) quotas: Vec<Quota>,
+    /// The calendar that replaces the window of the quota.
+    #[cfg(feature = "calendar")]
+    pub(crate) calendar: Option<CalendarQuota>,
     pub(crate) algorithm: RuleAlgorithm,
     pub(crate) cells: Option<u64>,
     pub(crate) burst: Option<u64>,
@@ -86,6 +93,8 @@ impl<R: ?Sized> Rule<R> {
             name: name.into(),
             renamed_from: None,
             quotas: alloc::vec![quota],
+            #[cfg(feature = "calendar")]
+            calendar: None,
             algorithm: RuleAlgorithm::Counter,
             cells: None,
             burst: None,
@@ -317,7 +326,16 @@ impl<R: ?Sized> Rule<R> {
             self.algorithm,
             RuleAlgorithm::Counter | RuleAlgorithm::Classic | RuleAlgorithm::Fixed
         );
-        is_ring && !self.is_in_flight()
+        is_ring && !self.is_in_flight() && !self.is_calendar()
+    }
+
+    /// Whether it has a limit for each calendar period.
+    pub(crate) const fn is_calendar(&self) -> bool {
+        #[cfg(feature = "calendar")]
+        let is_calendar = self.calendar.is_some();
+        #[cfg(not(feature = "calendar"))]
+        let is_calendar = false;
+        is_calendar
     }
 
     pub(crate) fn keys(&self) -> u64 {
@@ -335,6 +353,8 @@ impl<R: ?Sized> Clone for Rule<R> {
             name: Arc::clone(&self.name),
             renamed_from: self.renamed_from.clone(),
             quotas: self.quotas.clone(),
+            #[cfg(feature = "calendar")]
+            calendar: self.calendar.clone(),
             algorithm: self.algorithm,
             cells: self.cells,
             burst: self.burst,

@@ -5,6 +5,8 @@ use super::algorithm::RuleAlgorithm;
 use super::enforcement::Enforcement;
 use super::mode::Mode;
 use super::on_error::OnError;
+#[cfg(feature = "calendar")]
+use crate::algorithm::CalendarQuota;
 use crate::keyed::OnFull;
 use crate::quota::Quota;
 
@@ -28,8 +30,12 @@ use crate::quota::Quota;
 pub struct RuleView<'a> {
     /// The name of the rule.
     pub name: &'a str,
-    /// The quotas, at least one. A limit of requests in flight is a quota whose window is zero.
+    /// The quotas, at least one. A limit of requests in flight is a quota whose window is zero. The quota of a calendar has the
+    /// longest window that its periods can have.
     pub quotas: &'a [Quota],
+    /// The limit and the calendar periods. `None` for a rule without a calendar.
+    #[cfg(feature = "calendar")]
+    pub calendar: Option<&'a CalendarQuota>,
     /// The limit of requests in flight. `None` for a rule that limits requests per window.
     pub in_flight: Option<u64>,
     /// The algorithm.
@@ -73,6 +79,8 @@ impl<R: ?Sized> Rule<R> {
         RuleView {
             name: &self.name,
             quotas: &self.quotas,
+            #[cfg(feature = "calendar")]
+            calendar: self.calendar.as_ref(),
             in_flight: self.is_in_flight().then(|| self.quotas[0].limit()),
             algorithm: self.algorithm,
             cells: self.cells,

@@ -1,7 +1,10 @@
 use alloc::vec::Vec;
 use core::fmt;
+#[cfg(feature = "calendar")]
+use std::time::SystemTime;
 
 use super::RuleSet;
+use super::clock_origin::ClockOrigin;
 use super::compile::MAX_RULES;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
@@ -34,6 +37,7 @@ use crate::rules::rule::error::RuleError;
 #[must_use = "a builder does nothing until it is built"]
 pub struct RuleSetBuilder<R: ?Sized> {
     rules: Vec<Rule<R>>,
+    pub(crate) origin: ClockOrigin,
 }
 
 impl<R: ?Sized> RuleSetBuilder<R> {
@@ -42,12 +46,48 @@ impl<R: ?Sized> RuleSetBuilder<R> {
 
     /// Creates a builder without rules.
     pub const fn new() -> Self {
-        Self { rules: Vec::new() }
+        Self {
+            rules: Vec::new(),
+            origin: ClockOrigin::UNKNOWN,
+        }
     }
 
     /// Adds a rule.
     pub fn rule(mut self, rule: Rule<R>) -> Self {
         self.rules.push(rule);
+        self
+    }
+
+    /// Sets the time at the origin of the rule set's clock, for rules with a [calendar](crate::Rule::calendar) in tests and
+    /// simulations.
+    ///
+    /// By default it is computed from the time of the operating system and a reading of the clock, when the first rule with a
+    /// calendar is built. A reload keeps the origin of the rule set that it replaces.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use std::time::SystemTime;
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// // One hour before the end of the year 2026.
+    /// let origin = SystemTime::UNIX_EPOCH + Duration::from_secs(1_798_758_000);
+    /// let rules = RuleSetBuilder::<str>::new()
+    ///     .rule(Rule::calendar("all", "1/year".parse()?))
+    ///     .origin(origin)
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// assert!(rules.check("request").is_ok());
+    /// let denied = rules.check("request").expect_err("one is admitted");
+    /// assert_eq!(denied.retry_after(), Some(Duration::from_secs(3600)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "calendar")]
+    pub fn origin(mut self, origin: SystemTime) -> Self {
+        self.origin.time = Some(origin);
         self
     }
 
@@ -83,10 +123,14 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// - `tiers`: given for a log rule, for a rule with several quotas, without the function that returns the tier, or
     ///   twice with one name;
     /// - `limit_by`: given for a rule with several quotas;
+    /// - `quotas`, `algorithm`, `cells`, `burst`, `cost`, `on_full`: given for a rule of requests in flight or, except for the last
+    ///   two, for a rule with a calendar;
+    /// - `origin`: the time at the clock's origin is before 1970 or after the year 9900, and a rule has a calendar;
     /// - `enforce`, `allow`, `deny`, `capacity`: given for a rule without a key, or a percentage that is not 0 to 100;
     /// - `permits`, `period`, `pending`: out of the range of [`Mode`](super::super::Mode).
     pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {
-        let Migration { states, .. } = migration::migrate(&self.rules, None, &[], Seeds::new(seeds))?;
+        let origin = self.origin.known_for(&self.rules, &clock);
+        let Migration { states, .. } = migration::migrate(&self.rules, None, &[], Seeds::new(seeds), origin)?;
         Ok(RuleSet { states, clock })
     }
 }
@@ -109,6 +153,7 @@ impl<R: ?Sized> Clone for RuleSetBuilder<R> {
     fn clone(&self) -> Self {
         Self {
             rules: self.rules.clone(),
+            origin: self.origin,
         }
     }
 }

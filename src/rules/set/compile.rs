@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use std::collections::HashSet;
 
+use super::clock_origin::ClockOrigin;
 use crate::error::ConfigError;
 use crate::keyed::OnFull;
 use crate::rules::evaluate::key_hashes::Seeds;
@@ -26,7 +27,11 @@ const MAX_QUOTAS: usize = 16;
 type Draft<'a, R> = (RuleState<R>, Vec<QuotaOfRule<'a, R>>);
 
 /// Builds the states of the rules. All states are empty.
-pub(crate) fn states<R: ?Sized>(rules: &[Rule<R>], seeds: &Seeds) -> Result<Vec<RuleState<R>>, RuleError> {
+pub(crate) fn states<R: ?Sized>(
+    rules: &[Rule<R>],
+    seeds: &Seeds,
+    origin: ClockOrigin,
+) -> Result<Vec<RuleState<R>>, RuleError> {
     let mut drafts: Vec<Draft<'_, R>> = Vec::new();
     for (at, rule) in (0..).zip(rules) {
         for index in 0..rule.quotas.len() {
@@ -37,10 +42,10 @@ pub(crate) fn states<R: ?Sized>(rules: &[Rule<R>], seeds: &Seeds) -> Result<Vec<
                     return None;
                 }
                 let all: Vec<_> = quotas.iter().copied().chain(alone).collect();
-                let with = RuleState::new(&all, seeds).ok()?;
+                let with = RuleState::new(&all, seeds, origin).ok()?;
                 // A unit is chosen by the largest limit. A smaller limit keeps its own state, in which it counts exactly.
                 let unit = with.algorithms.unit();
-                let alone = || StateAlgorithms::new(rule, &rule.quotas[index..=index]);
+                let alone = || StateAlgorithms::new(rule, &rule.quotas[index..=index], origin);
                 if unit != state.algorithms.unit() || unit > 1 && alone().ok()?.unit() != unit {
                     return None;
                 }
@@ -48,7 +53,8 @@ pub(crate) fn states<R: ?Sized>(rules: &[Rule<R>], seeds: &Seeds) -> Result<Vec<
                 Some(())
             });
             if shared.is_none() {
-                let state = RuleState::new(&alone, seeds).map_err(|error| RuleError::new(rule, error))?;
+                let state =
+                    RuleState::new(&alone, seeds, origin).map_err(|error| RuleError::new(rule, error))?;
                 drafts.push((state, alone.to_vec()));
             }
         }
@@ -73,6 +79,7 @@ pub(crate) fn validate<R: ?Sized>(rules: &[Rule<R>]) -> Result<(), RuleError> {
         validate_names(rule, &rules[..at], others)
             .and_then(|()| rule.mode.validate())
             .and_then(|()| validate_in_flight(rule))
+            .and_then(|()| validate_calendar(rule))
             .and_then(|()| validate_quotas(rule))
             .and_then(|()| validate_tiers(rule))
             .and_then(|()| validate_limit_by(rule))
@@ -114,49 +121,46 @@ fn validate_in_flight<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
     if !rule.is_in_flight() {
         return Ok(());
     }
-    let is_accepted = match rule.on_full {
-        OnFull::Deny | OnFull::Admit => true,
-        OnFull::Share | OnFull::Forget => false,
-    };
-    let (algorithm, on_full) = (rule.algorithm, rule.on_full);
     let no_field = "no such field for a rule of requests in flight";
-    let checks = [
-        (
-            rule.quotas.len() == 1,
-            "quotas",
-            format!("{} quotas", rule.quotas.len()),
-            "one limit of requests in flight",
-        ),
-        (
-            algorithm == RuleAlgorithm::Counter,
-            "algorithm",
-            format!("{algorithm:?}"),
-            no_field,
-        ),
-        (
-            rule.cells.is_none(),
-            "cells",
-            format!("{}", rule.cells.unwrap_or(0)),
-            no_field,
-        ),
-        (
-            rule.burst.is_none(),
-            "burst",
-            format!("{}", rule.burst.unwrap_or(0)),
-            no_field,
-        ),
-        (rule.cost.is_none(), "cost", String::from("a cost"), no_field),
-        (
-            is_accepted,
+    validate_plain(rule, "one limit of requests in flight", no_field)?;
+    if rule.cost.is_some() {
+        return Err(ConfigError::new("cost", "a cost", no_field));
+    }
+    match rule.on_full {
+        OnFull::Deny | OnFull::Admit => Ok(()),
+        on_full @ (OnFull::Share | OnFull::Forget) => Err(ConfigError::new(
             "on_full",
             format!("{on_full:?}"),
             "Deny or Admit for a rule of requests in flight",
-        ),
-    ];
-    match checks.into_iter().find(|(is_valid, ..)| !is_valid) {
-        Some((_, field, given, expected)) => Err(ConfigError::new(field, given, expected)),
-        None => Ok(()),
+        )),
     }
+}
+
+/// Checks that a rule with a calendar has only the fields that such a rule can have.
+fn validate_calendar<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
+    if !rule.is_calendar() {
+        return Ok(());
+    }
+    validate_plain(rule, "one calendar", "no such field for a rule with a calendar")
+}
+
+/// Checks that a rule has one limit, and no field of an algorithm.
+fn validate_plain<R: ?Sized>(rule: &Rule<R>, one_limit: &str, no_field: &str) -> Result<(), ConfigError> {
+    let number = |given: Option<u64>| given.map(|given| format!("{given}"));
+    let algorithm = (rule.algorithm != RuleAlgorithm::Counter).then(|| format!("{:?}", rule.algorithm));
+    let quotas = (rule.quotas.len() > 1).then(|| format!("{} quotas", rule.quotas.len()));
+    let fields = [
+        ("quotas", quotas, one_limit),
+        ("algorithm", algorithm, no_field),
+        ("cells", number(rule.cells), no_field),
+        ("burst", number(rule.burst), no_field),
+    ];
+    for (field, given, expected) in fields {
+        if let Some(given) = given {
+            return Err(ConfigError::new(field, given, expected));
+        }
+    }
+    Ok(())
 }
 
 fn validate_quotas<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {

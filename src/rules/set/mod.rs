@@ -15,6 +15,7 @@ use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
 use crate::time::Nanos;
 
 pub(crate) mod builder;
+pub(crate) mod clock_origin;
 pub(crate) mod compile;
 pub(crate) mod counts;
 #[cfg(feature = "observe")]

@@ -11,6 +11,7 @@ use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
+use crate::rules::set::clock_origin::ClockOrigin;
 
 /// The largest limit of a quota that a store keeps as a log, in permits.
 const MOST_LOGGED: u64 = 100_000;
@@ -81,6 +82,11 @@ pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigErr
         let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
         return Err(ConfigError::new("in_flight", given, expected));
     }
+    #[cfg(feature = "calendar")]
+    if let Some(calendar) = &rule.calendar {
+        let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
+        return Err(ConfigError::new("calendar", format!("\"{calendar}\""), expected));
+    }
     if rule.mode == Mode::Local {
         return Ok(StoredAs::Log);
     }
@@ -105,7 +111,9 @@ pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigErr
             let given = format!("{:?}", quota.window());
             return Err(ConfigError::new("window", given, "1ms to 366 days in a store"));
         }
-        if StateAlgorithms::new(rule, &[*quota]).is_ok_and(|algorithms| algorithms.unit() > 1) {
+        if StateAlgorithms::new(rule, &[*quota], ClockOrigin::ANY)
+            .is_ok_and(|algorithms| algorithms.unit() > 1)
+        {
             return Err(ConfigError::new(
                 "limit",
                 format!("{} permits in {:?}", quota.limit(), quota.window()),

@@ -4,6 +4,8 @@ extern crate alloc;
 
 #[path = "http/allocations.rs"]
 mod allocations;
+#[path = "http/calendar.rs"]
+mod calendar;
 #[path = "http/charges.rs"]
 mod charges;
 #[path = "http/client.rs"]

@@ -12,6 +12,8 @@ impl StateAlgorithms {
             WordLayout::Counter { kind, cells, .. } => format!("{kind:?} of {cells} cells"),
             WordLayout::Log(_) => String::from("Log"),
             WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
+            #[cfg(feature = "calendar")]
+            WordLayout::Calendar { quota, .. } => format!("Calendar of {quota}"),
             WordLayout::InFlight => String::from("InFlight"),
         };
         if self.unit() > 1 {

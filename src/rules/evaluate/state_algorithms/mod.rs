@@ -1,3 +1,5 @@
+#[cfg(feature = "calendar")]
+mod calendar;
 mod description;
 mod in_flight;
 mod word_layout;
@@ -15,6 +17,7 @@ use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::set::clock_origin::ClockOrigin;
 use word_layout::{RingKind, StateUnits, WordLayout};
 
 /// The algorithms that decide over the words of one state.
@@ -39,8 +42,17 @@ impl StateAlgorithms {
     ///
     /// A rule with a cost counts units of 2^k permits if a limit is too large to count permits, or if a bucket would round its rate
     /// by more than one percent. A rule with `limit_by` always counts permits.
-    pub(crate) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota]) -> Result<Self, ConfigError> {
+    pub(crate) fn new<R: ?Sized>(
+        rule: &Rule<R>,
+        quotas: &[Quota],
+        origin: ClockOrigin,
+    ) -> Result<Self, ConfigError> {
         let tiers: Vec<u64> = rule.tiers.iter().map(|&(_, limit)| limit).collect();
+        #[cfg(feature = "calendar")]
+        if let Some(calendar) = &rule.calendar {
+            return Self::calendar(calendar, &tiers, origin);
+        }
+        let _ = origin;
         let permits = Self::of_permits(rule, quotas, &tiers, rule.burst);
         let window = quotas[0].window();
         let of_tiers: Result<Vec<Quota>, _> = tiers.iter().map(|&limit| Quota::new(limit, window)).collect();
@@ -274,6 +286,8 @@ impl StateAlgorithms {
                 }
                 self.bucket_over(before)
             }
+            #[cfg(feature = "calendar")]
+            WordLayout::Calendar { periods, .. } => self.calendar_over(before, periods),
             WordLayout::InFlight => before.is_in_flight().then(|| self.clone()),
         }
     }
@@ -326,6 +340,8 @@ impl StateAlgorithms {
         let own = match &self.tiers[0] {
             AnyAlgorithm::Other(other) => match &**other {
                 OtherAlgorithm::InUnits(in_units) => in_units.algorithm(),
+                #[cfg(feature = "calendar")]
+                OtherAlgorithm::Calendar(_) => return self.clone(),
                 OtherAlgorithm::InFlight(_) => return self.clone(),
             },
             own => own,

@@ -2,6 +2,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+#[cfg(feature = "calendar")]
+use crate::algorithm::{Calendar, CalendarQuota};
 use crate::algorithm::{CounterRing, CounterRingBuilder};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -48,6 +50,12 @@ pub(super) enum WordLayout {
         quota: Quota,
         burst: u64,
         tiers: Vec<u64>,
+    },
+    /// The word does not depend on the limit.
+    #[cfg(feature = "calendar")]
+    Calendar {
+        quota: CalendarQuota,
+        periods: Box<Calendar>,
     },
     /// The word does not depend on the limit.
     InFlight,

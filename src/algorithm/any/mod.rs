@@ -1,21 +1,24 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::attempt::Attempt;
-use super::counter_ring::CounterRing;
-use super::gcra::Gcra;
+use crate::algorithm::attempt::Attempt;
+#[cfg(feature = "calendar")]
+use crate::algorithm::calendar::Calendar;
+use crate::algorithm::counter_ring::CounterRing;
+use crate::algorithm::gcra::Gcra;
 #[cfg(feature = "rules")]
-use super::in_flight::InFlight;
-use super::in_units::InUnits;
-use super::timestamp_ring::TimestampRing;
-#[cfg(feature = "rules")]
-use super::traits::remaining_and_reset;
-use super::traits::{Algorithm, Reclaim};
+use crate::algorithm::in_flight::InFlight;
+use crate::algorithm::in_units::InUnits;
+use crate::algorithm::timestamp_ring::TimestampRing;
+use crate::algorithm::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
+
+#[cfg(feature = "rules")]
+mod of_rules;
 
 /// Any of the crate's algorithms, chosen at run time, for example by a configuration file.
 ///
@@ -59,6 +62,9 @@ pub enum AnyAlgorithm {
 pub enum OtherAlgorithm {
     /// An algorithm that counts units of permits.
     InUnits(InUnits<AnyAlgorithm>),
+    /// A quota for each calendar period.
+    #[cfg(feature = "calendar")]
+    Calendar(Calendar),
     /// A limit of requests in flight. Only a rule makes it: [`Rule::in_flight`](crate::Rule::in_flight).
     #[cfg(feature = "rules")]
     InFlight(InFlight),
@@ -88,6 +94,13 @@ impl From<InUnits<Self>> for AnyAlgorithm {
     }
 }
 
+#[cfg(feature = "calendar")]
+impl From<Calendar> for AnyAlgorithm {
+    fn from(calendar: Calendar) -> Self {
+        Self::Other(Box::new(OtherAlgorithm::Calendar(calendar)))
+    }
+}
+
 #[cfg(feature = "rules")]
 impl From<InFlight> for AnyAlgorithm {
     fn from(in_flight: InFlight) -> Self {
@@ -104,6 +117,8 @@ macro_rules! each {
             AnyAlgorithm::Gcra($algorithm) => $work,
             AnyAlgorithm::Other(other) => match &**other {
                 OtherAlgorithm::InUnits($algorithm) => $work,
+                #[cfg(feature = "calendar")]
+                OtherAlgorithm::Calendar($algorithm) => $work,
                 #[cfg(feature = "rules")]
                 OtherAlgorithm::InFlight($algorithm) => $work,
             },
@@ -129,6 +144,8 @@ macro_rules! each_other {
     ($other:expr, $algorithm:ident => $work:expr) => {
         match $other {
             OtherAlgorithm::InUnits($algorithm) => $work,
+            #[cfg(feature = "calendar")]
+            OtherAlgorithm::Calendar($algorithm) => $work,
             #[cfg(feature = "rules")]
             OtherAlgorithm::InFlight($algorithm) => $work,
         }
@@ -149,17 +166,6 @@ impl OtherAlgorithm {
     #[inline(never)]
     fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
         each_other!(self, it => it.attempt_with_limit(limit, words, now, permits))
-    }
-
-    /// Returns [`AnyAlgorithm::lower_limit`] of this algorithm.
-    #[cfg(feature = "rules")]
-    #[cold]
-    #[inline(never)]
-    fn lower_limit(&self, at_most: u64) -> u64 {
-        match self {
-            Self::InUnits(it) => it.permits(it.algorithm().lower_limit(at_most / it.unit())),
-            Self::InFlight(in_flight) => at_most.min(in_flight.limit()).max(1),
-        }
     }
 
     #[inline(never)]
@@ -267,25 +273,6 @@ impl Reclaim for AnyAlgorithm {
 }
 
 impl AnyAlgorithm {
-    /// Whether its word is the time at which a bucket will be full.
-    #[cfg(feature = "rules")]
-    pub(crate) fn is_bucket(&self) -> bool {
-        match self {
-            Self::Counter(_) | Self::Log(_) => false,
-            Self::Gcra(_) => true,
-            Self::Other(other) => match &**other {
-                OtherAlgorithm::InUnits(it) => it.algorithm().is_bucket(),
-                OtherAlgorithm::InFlight(_) => false,
-            },
-        }
-    }
-
-    /// Whether it limits requests in flight.
-    #[cfg(all(feature = "tokio", feature = "rules"))]
-    pub(crate) fn is_in_flight(&self) -> bool {
-        matches!(self, Self::Other(other) if matches!(**other, OtherAlgorithm::InFlight(_)))
-    }
-
     /// Builds an algorithm as a rule with a cost does: with the unit 1 if that is accepted, and otherwise in
     /// [units](InUnits::new). A bucket also counts units if single permits would make its rate more than one percent too low.
     ///
@@ -310,84 +297,5 @@ impl AnyAlgorithm {
     /// Whether it is a bucket whose rate is more than one percent below its limit, because the time per permit is rounded up.
     pub(crate) fn rounds_coarsely(&self) -> bool {
         matches!(self, Self::Gcra(bucket) if bucket.rounds_coarsely())
-    }
-
-    /// Returns the algorithm in units of 2^`shift` permits.
-    #[cfg(feature = "rules")]
-    pub(crate) fn in_units(self, shift: u32) -> Self {
-        match shift {
-            0 => self,
-            shift => InUnits::with_shift(self, shift).into(),
-        }
-    }
-
-    /// Returns a limit for [`with_limit`](Reclaim::with_limit): `at_most`, or the algorithm's own limit if that is lower, and at
-    /// least one unit.
-    #[cfg(feature = "rules")]
-    #[inline(always)]
-    pub(crate) fn lower_limit(&self, at_most: u64) -> u64 {
-        let own = match self {
-            Self::Counter(ring) => ring.limit(),
-            Self::Log(log) => log.limit(),
-            Self::Gcra(bucket) => bucket.limit(),
-            Self::Other(other) => return other.lower_limit(at_most),
-        };
-        at_most.min(own).max(1)
-    }
-
-    /// The capacity left in one window of a counter ring with several, by the window's index. Other algorithms have one
-    /// window.
-    #[cfg(feature = "rules")]
-    pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
-        match self {
-            Self::Counter(ring) => ring.remaining_in(window, words, now),
-            Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
-            Self::Other(other) => match &**other {
-                OtherAlgorithm::InUnits(it) => it.permits(it.algorithm().remaining_in(window, words, now)),
-                OtherAlgorithm::InFlight(in_flight) => in_flight.remaining(words, now),
-            },
-        }
-    }
-
-    /// The earliest instant, `now` or later, at which the window with the index `window` has the capacity for `permits`.
-    #[cfg(feature = "rules")]
-    pub(crate) fn ready_in<W: Words>(
-        &self,
-        window: usize,
-        words: W,
-        now: Nanos,
-        permits: u64,
-    ) -> Option<Nanos> {
-        match self {
-            Self::Counter(ring) => ring.ready_in(window, words, now, permits),
-            Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
-            Self::Other(other) => match &**other {
-                OtherAlgorithm::InUnits(it) => it.algorithm().ready_in(window, words, now, it.units(permits)),
-                OtherAlgorithm::InFlight(in_flight) => in_flight.ready_at(words, now, permits),
-            },
-        }
-    }
-
-    /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger. The instant is
-    /// `None` if time never makes it larger: it is never larger, or it grows only when a request in flight ends.
-    #[cfg(feature = "rules")]
-    pub(crate) fn remaining_and_reset_in<W: Words>(
-        &self,
-        window: usize,
-        words: W,
-        now: Nanos,
-    ) -> (u64, Option<Nanos>) {
-        match self {
-            Self::Counter(ring) => ring.remaining_and_reset_in(window, words, now),
-            Self::Log(log) => remaining_and_reset(log, words, now),
-            Self::Gcra(gcra) => remaining_and_reset(gcra, words, now),
-            Self::Other(other) => match &**other {
-                OtherAlgorithm::InUnits(it) => {
-                    let (units, reset) = it.algorithm().remaining_and_reset_in(window, words, now);
-                    (it.permits(units), reset)
-                }
-                OtherAlgorithm::InFlight(in_flight) => (in_flight.remaining(words, now), None),
-            },
-        }
     }
 }
