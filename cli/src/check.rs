@@ -24,6 +24,16 @@ pub(crate) fn words(plan: &Plan) -> Result<String, Failure> {
         text += &format!("\n{}\n", view.name);
         for entry in plan.entries.iter().filter(|entry| entry.rule == view.name) {
             let (bound, bytes) = (entry.bound()?, 8 * entry.words());
+            if entry.calendar.is_some() {
+                text += &format!(
+                    "  {} permits in each {} for {}: at most {bound} in {:?}, {bytes} bytes of state a key\n",
+                    entry.quota.limit(),
+                    entry.window_text(),
+                    whom(&view),
+                    entry.quota.window(),
+                );
+                continue;
+            }
             text += &format!(
                 "  {} permits in {:?} for {}, by {}: at most {bound} in any window, {bytes} bytes of state a key\n",
                 entry.quota.limit(),

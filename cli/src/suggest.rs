@@ -13,8 +13,8 @@ use crate::replay::requests::Inputs;
 use crate::replay::simulate::ladder;
 use crate::report::VERSION;
 use crate::report::tables::table;
+use crate::rules::Plan;
 use crate::rules::argument::ALL;
-use crate::rules::{Plan, PlanEntry};
 
 /// A percentage from `0%` to `100%`.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ pub(crate) fn suggest(
         let layout = plan.fields.layout();
         inputs.read(&layout, progress)?
     };
-    let span = requests.span(plan.entries.iter().map(PlanEntry::window))?;
+    let span = requests.span(plan.windows())?;
     let mut found = Suggestions {
         version: VERSION,
         sources,
@@ -134,13 +134,13 @@ pub(crate) fn suggest(
             let (most, most_keys) = (share.of(requests), share.of(keys));
             let of_requests = search.lowest(|found| found.denied <= most, progress)?;
             let of_keys = search.lowest(|found| found.keys_denied <= most_keys, progress)?;
-            let algorithm = entry.counting.algorithm;
+            let algorithm = entry.algorithm_text();
             found.suggestions.push(Suggestion {
                 window: in_millis(entry.quota.window()),
-                window_text: format!("{:?}", entry.quota.window()),
-                algorithm: match algorithm.has_cells() {
-                    true => format!("{algorithm}, {} cells", entry.counting.cells()),
-                    false => algorithm.to_string(),
+                window_text: entry.window_text(),
+                algorithm: match entry.cells() {
+                    Some(cells) => format!("{algorithm}, {cells} cells"),
+                    None => algorithm,
                 },
                 key: entry.key.as_ref().map_or(ALL, |(name, _)| name).to_string(),
                 deny: share.percent,

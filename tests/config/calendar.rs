@@ -14,7 +14,7 @@ fn error(fields: &str) -> String {
 fn a_program_without_the_feature_says_so() {
     assert_eq!(
         error("calendar = '9/month'\ntime_zone = 'Europe/Berlin'"),
-        "3:12: rule \"it\": invalid calendar: \"9/month\" (expected a quota: this program was built without the feature \
+        "line 3, column 12: rule \"it\": invalid calendar: \"9/month\" (expected a quota: this program was built without the feature \
          `calendar` of ringgate)"
     );
 }
@@ -97,54 +97,54 @@ mod with_feature {
         let texts = "a limit, \"/\" or \"per\", and a period: 1000/day, 5000/week, 5000/week from sunday, 50000/month, 50000/month \
                      from 5, 1000000/year";
         let no_field = "expected no such field for a rule with a calendar";
-        for (fields, at, expected) in [
-            ("calendar = 5", "3:12", "calendar: 5 (expected text such as \"50_000/month\")".to_owned()),
-            ("calendar = '5/h'", "3:12", format!("calendar: \"5/h\" (expected {texts})")),
-            ("calendar = '0/day'", "3:12", "limit: 0 (expected 1 to 1000000000000 permits)".to_owned()),
+        for (fields, (line, column), expected) in [
+            ("calendar = 5", (3, 12), "calendar: 5 (expected text such as \"50_000/month\")".to_owned()),
+            ("calendar = '5/h'", (3, 12), format!("calendar: \"5/h\" (expected {texts})")),
+            ("calendar = '0/day'", (3, 12), "limit: 0 (expected 1 to 1000000000000 permits)".to_owned()),
             (
                 "calendar = '5/month from 31'",
-                "3:12",
+                (3, 12),
                 "from: 31 (expected 1 to 28, the days that every month has)".to_owned(),
             ),
             (
                 "calendar = '5/day'\ntime_zone = 'Berlin'",
-                "4:13",
+                (4, 13),
                 "time_zone: \"Berlin\" (expected UTC, or a name of the time zone database, such as Europe/Berlin)".to_owned(),
             ),
             (
                 "calendar = '5/day'\ntime_zone = 1",
-                "4:13",
+                (4, 13),
                 "time_zone: 1 (expected text such as \"Europe/Berlin\")".to_owned(),
             ),
             (
                 "quota = '5/s'\ntime_zone = 'UTC'",
-                "4:13",
+                (4, 13),
                 "time_zone: given without calendar (expected a calendar, or no time zone)".to_owned(),
             ),
             (
                 "calendar = '5/day'\nquota = '5/s'",
-                "3:12",
+                (3, 12),
                 "calendar: given beside quota (expected one of the two)".to_owned(),
             ),
             (
                 "calendar = '5/day'\nquotas = ['5/s']",
-                "3:12",
+                (3, 12),
                 "calendar: given beside quotas (expected one of the two)".to_owned(),
             ),
             (
                 "calendar = '5/day'\nin_flight = 5",
-                "3:12",
+                (3, 12),
                 "calendar: given beside in_flight (expected one of the two)".to_owned(),
             ),
             (
                 "calendar = '5/day'\nalgorithm = 'counter'",
-                "4:13",
+                (4, 13),
                 "algorithm: given beside calendar (expected no algorithm)".to_owned(),
             ),
-            ("calendar = '5/day'\ncells = 5", "4:9", format!("cells: 5 ({no_field})")),
-            ("calendar = '5/day'\nburst = 5", "4:9", format!("burst: 5 ({no_field})")),
+            ("calendar = '5/day'\ncells = 5", (4, 9), format!("cells: 5 ({no_field})")),
+            ("calendar = '5/day'\nburst = 5", (4, 9), format!("burst: 5 ({no_field})")),
         ] {
-            let expected = format!("{at}: rule \"it\": invalid {expected}");
+            let expected = format!("line {line}, column {column}: rule \"it\": invalid {expected}");
             assert_eq!(error(fields), expected, "{fields}");
         }
     }

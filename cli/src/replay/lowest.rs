@@ -2,7 +2,6 @@
 
 use alloc::collections::BTreeMap;
 
-use ringgate::Quota;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -56,9 +55,9 @@ impl<'e> Search<'e> {
         let mut simulations = Vec::new();
         for limit in limits {
             self.tried.insert(limit, None);
-            let quota = Quota::new(limit, self.entry.quota.window());
-            let simulation =
-                quota.and_then(|quota| Simulation::new(self.entry.counting, quota, self.span, None));
+            let (counting, span) = (self.entry.counting, self.span);
+            let policy = self.entry.with_limit(limit, span);
+            let simulation = policy.map(|policy| Simulation::new(counting, policy, limit, span, None));
             simulations.extend(simulation.ok());
         }
         let simulations = simulate(simulations, self.by_key, progress, "trying limits")?;

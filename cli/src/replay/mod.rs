@@ -80,7 +80,7 @@ pub(crate) fn replay(
     };
     let mut notes = requests.findings.notes();
     let mut warnings = requests.findings.warnings();
-    let span = requests.span(plan.entries.iter().map(PlanEntry::window))?;
+    let span = requests.span(plan.windows())?;
     let mut evaluated = evaluate(plan, requests.events, requests.names.at_most(), span, progress)?;
     for (rule, count) in &evaluated.overflowed {
         notes.push(format!(
@@ -152,14 +152,13 @@ fn series(evaluated: &Evaluated, entries: &[PlanEntry]) -> SeriesReport {
 
 fn rule_report(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure> {
     let survey = &by_key.survey;
-    let name = entry.counting.algorithm;
     Ok(RuleReport {
         name: entry.name.clone(),
-        quota: entry.quota.to_string(),
+        quota: entry.quota_text(),
         limit: entry.quota.limit(),
         window: in_millis(entry.quota.window()),
-        algorithm: name.to_string(),
-        cells: name.has_cells().then(|| entry.counting.cells()),
+        algorithm: entry.algorithm_text(),
+        cells: entry.cells(),
         key: entry.key.as_ref().map_or(ALL, |(name, _)| name).to_string(),
         cost: entry.cost_name.clone(),
         when: entry.condition.clone(),
@@ -197,6 +196,15 @@ fn compare(
     progress: &mut Progress,
 ) -> Result<Compared, Failure> {
     let own = entry.counting;
+    if entry.calendar.is_some() {
+        let rule = &entry.name;
+        return Ok(Compared {
+            found: Vec::new(),
+            notes: vec![format!(
+                "no comparison of rule {rule:?}: only a calendar has its periods"
+            )],
+        });
+    }
     let mut candidates: Vec<(String, AlgorithmSpec)> = AlgorithmName::ALL
         .into_iter()
         .map(|algorithm| (algorithm.to_string(), own.by(algorithm)))
@@ -217,9 +225,10 @@ fn compare(
     );
     let (mut simulations, mut names, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     for (name, spec) in candidates {
-        match Simulation::new(spec, entry.quota, span, Some(entry.window())) {
-            Ok(simulation) => {
-                simulations.push(simulation);
+        match spec.build(entry.quota) {
+            Ok(policy) => {
+                let (limit, window) = (entry.quota.limit(), Some(entry.window()));
+                simulations.push(Simulation::new(spec, policy, limit, span, window));
                 names.push(name);
             }
             Err(error) => {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use ringgate::sync::{AtomicU64, Exclusive};
-use ringgate::{Algorithm, AnyAlgorithm, ConfigError, Quota};
+use ringgate::{Algorithm, AnyAlgorithm, Quota};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -48,25 +48,22 @@ enum State {
 const FEW: usize = 64;
 
 impl Simulation {
-    /// Creates a simulation. `measured_window` is the window in which to measure the most admitted permits.
-    ///
-    /// # Errors
-    ///
-    /// When the algorithm does not support the quota.
+    /// Creates a simulation of a policy with this limit. `measured_window` is the window in which to measure the most admitted
+    /// permits.
     pub(crate) fn new(
         counting: AlgorithmSpec,
-        quota: Quota,
+        policy: AnyAlgorithm,
+        limit: u64,
         span: Span,
         measured_window: Option<i64>,
-    ) -> Result<Self, ConfigError> {
-        let policy = counting.build(quota)?;
+    ) -> Self {
         let words = match policy.words() {
             words @ ..=FEW => State::Few((0..words).map(|_| AtomicU64::new(0)).collect()),
             _ => State::Many(LazyWords::default()),
         };
-        Ok(Self {
+        Self {
             counting,
-            limit: quota.limit(),
+            limit,
             policy,
             words,
             span,
@@ -76,7 +73,7 @@ impl Simulation {
             worst: 0,
             admitted_in_window: measured_window.map(Window::new),
             key_was_denied: false,
-        })
+        }
     }
 
     fn replay(&mut self, batch: &Batch) {

@@ -1,5 +1,8 @@
 //! The conversion of a log's time to the readings of a limiter's clock.
 
+use core::time::Duration;
+use std::time::SystemTime;
+
 use ringgate::Nanos;
 
 /// The times of the first and of the last request, in nanoseconds since 1970.
@@ -48,6 +51,18 @@ impl Span {
             return Err(TooLong(most / DAY));
         }
         Ok(Self { first, last, phase })
+    }
+
+    /// The time at which the reading is zero.
+    pub(crate) fn origin(&self) -> SystemTime {
+        // The phase is at most 400 days.
+        let nanos = self.first.saturating_sub_unsigned(self.phase);
+        let distance = Duration::from_nanos(nanos.unsigned_abs());
+        if nanos < 0 {
+            SystemTime::UNIX_EPOCH - distance
+        } else {
+            SystemTime::UNIX_EPOCH + distance
+        }
     }
 
     /// The reading at a time that is not before the first request.

@@ -5,19 +5,24 @@ pub(crate) mod argument;
 mod condition;
 pub(crate) mod fields;
 pub(crate) mod key;
+mod plan_entry;
 pub(crate) mod record_layout;
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use ringgate::rules::{Extractors, RuleSetBuilder};
-use ringgate::{Algorithm, AnyAlgorithm, ConfigError, ManualClock, Quota, Rule, RuleSet};
+use ringgate::{ConfigError, ManualClock, Quota, Rule, RuleSet};
 
 use crate::args::{AlgorithmName, CountArgs};
 use crate::failure::Failure;
+use crate::replay::span::Span;
 use crate::rules::algorithm::AlgorithmSpec;
 use crate::rules::fields::Fields;
-use crate::rules::record_layout::{Event, Place, RecordLayout, holds_in};
+use crate::rules::plan_entry::shortest;
+use crate::rules::record_layout::{Event, RecordLayout};
+
+pub(crate) use plan_entry::PlanEntry;
 
 /// The rules and their quotas.
 #[derive(Debug)]
@@ -27,57 +32,6 @@ pub(crate) struct Plan {
     roomy: bool,
     pub(crate) entries: Vec<PlanEntry>,
     pub(crate) fields: Fields,
-}
-
-/// One quota of a rule.
-#[derive(Clone, Debug)]
-pub(crate) struct PlanEntry {
-    /// The rule's name, followed by the window if the rule has several quotas.
-    pub(crate) name: String,
-    pub(crate) rule: String,
-    pub(crate) quota: Quota,
-    pub(crate) counting: AlgorithmSpec,
-    /// The name of the key, and its word in a record; `None` if all requests share one limit.
-    pub(crate) key: Option<(String, usize)>,
-    /// The word of a record with the cost.
-    pub(crate) cost: Option<usize>,
-    /// The bit of a record that tells whether the rule's condition holds.
-    when: Option<Place>,
-    /// The condition and the field of the cost, as they are written.
-    pub(crate) condition: Option<String>,
-    pub(crate) cost_name: Option<String>,
-    /// Whether the rule is enforced for no key, or for a part of the keys.
-    pub(crate) shadow: bool,
-    /// Whether the rule has a list of keys that it always admits.
-    pub(crate) lists: bool,
-    /// The limits of the tiers.
-    tiers: Vec<u64>,
-}
-
-impl PlanEntry {
-    /// The window in nanoseconds.
-    pub(crate) fn window(&self) -> i64 {
-        // At most 366 days: 55 bits.
-        i64::try_from(self.quota.window().as_nanos()).unwrap_or(i64::MAX)
-    }
-
-    /// Whether the rule applies to a request, by its condition.
-    #[inline]
-    pub(crate) fn applies(&self, record: &[u64]) -> bool {
-        self.when.is_none_or(|place| holds_in(record, place))
-    }
-
-    /// The key of a request; 0 if all requests share one limit.
-    #[inline]
-    pub(crate) fn key_of(&self, record: &[u64]) -> u64 {
-        self.key.as_ref().map_or(0, |&(_, word)| record[word])
-    }
-
-    /// The cost of a request.
-    #[inline]
-    pub(crate) fn cost_of(&self, record: &[u64]) -> u64 {
-        self.cost.map_or(1, |word| record[word])
-    }
 }
 
 /// Fixed seeds of the tables, so that every run makes the same decisions.
@@ -102,7 +56,7 @@ impl Plan {
         for rule in rules {
             builder = builder.rule(argument::read(rule, otherwise, &fields)?);
         }
-        let plan = Self::new(builder, true, fields);
+        let plan = Self::new(builder, true, fields)?;
         // Built once with a small table, so that an error is reported before the input is read.
         plan.rules_for(1).build_with(ManualClock::new(), SEEDS)?;
         Ok(plan)
@@ -123,10 +77,10 @@ impl Plan {
                 path.display()
             )));
         }
-        Ok(Self::new(rules, false, fields))
+        Ok(Self::new(rules, false, fields)?)
     }
 
-    fn new(rules: RuleSetBuilder<Event>, roomy: bool, fields: Fields) -> Self {
+    fn new(rules: RuleSetBuilder<Event>, roomy: bool, fields: Fields) -> Result<Self, ConfigError> {
         let mut tiers: Vec<Box<str>> = Vec::new();
         let mut entries = Vec::new();
         let mut layout = fields.layout();
@@ -143,7 +97,11 @@ impl Plan {
                 entries.push(PlanEntry {
                     name,
                     rule: view.name.to_string(),
-                    quota: *quota,
+                    quota: match view.calendar {
+                        Some(calendar) => Quota::new(calendar.limit(), shortest(calendar)?)?,
+                        None => *quota,
+                    },
+                    calendar: view.calendar.cloned(),
                     counting: AlgorithmSpec {
                         algorithm: AlgorithmName::of(view.algorithm),
                         cells: view.cells,
@@ -167,12 +125,18 @@ impl Plan {
         tiers.dedup();
         layout.tiers = tiers.into();
         drop(layout);
-        Self {
+        Ok(Self {
             rules,
             roomy,
             entries,
             fields,
-        }
+        })
+    }
+
+    /// The windows that are not those of a calendar, in nanoseconds.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = i64> {
+        let entries = self.entries.iter().filter(|entry| entry.calendar.is_none());
+        entries.map(PlanEntry::window)
     }
 
     /// The rules, each of which can be built.
@@ -211,7 +175,7 @@ impl Plan {
             .then_some(first)
     }
 
-    /// The rule set, with room for this number of keys in rules of the command line.
+    /// The rule set, for a clock with the readings of `span`, with room for this number of keys in rules of the command line.
     ///
     /// # Errors
     ///
@@ -220,8 +184,10 @@ impl Plan {
         &self,
         clock: ManualClock,
         keys: u64,
+        span: Span,
     ) -> Result<RuleSet<Event, ManualClock>, Failure> {
-        Ok(self.rules_for(keys).build_with(clock, SEEDS)?)
+        let rules = self.rules_for(keys).origin(span.origin());
+        Ok(rules.build_with(clock, SEEDS)?)
     }
 
     /// Whether the tables of one rule set have room for this number of keys.
@@ -252,70 +218,5 @@ impl Plan {
             });
         }
         rules
-    }
-}
-
-impl PlanEntry {
-    /// The words of state of one key; 0 if the algorithm cannot be built.
-    pub(crate) fn words(&self) -> u64 {
-        self.algorithms().map_or(0, |all| {
-            all.iter().map(|one| one.words() as u64).max().unwrap_or(0)
-        })
-    }
-
-    /// The bound of the algorithm, for the tier with the largest.
-    ///
-    /// # Errors
-    ///
-    /// When the algorithm cannot be built.
-    pub(crate) fn bound(&self) -> Result<u64, ConfigError> {
-        Ok(self.algorithms()?.iter().map(Algorithm::bound).max().unwrap_or(0))
-    }
-
-    /// The largest cost of a request that the algorithm can admit.
-    pub(crate) fn max_request(&self) -> u64 {
-        self.algorithms().map_or(u64::MAX, |all| {
-            all.iter().map(Algorithm::max_request).max().unwrap_or(u64::MAX)
-        })
-    }
-
-    /// Warnings about a rule: `requests` is the number of requests that it applies to, and `above` the number of these that
-    /// cost more than it can admit.
-    pub(crate) fn warnings(&self, requests: u64, above: u64, largest: u64) -> Vec<String> {
-        let rule = &self.name;
-        let mut warnings = Vec::new();
-        if requests == 0 {
-            warnings.push(match &self.condition {
-                Some(condition) => format!("rule {rule:?} applies to no request: {condition:?} never holds"),
-                None => format!("rule {rule:?} applies to no request"),
-            });
-        }
-        if above > 0 {
-            warnings.push(format!(
-                "rule {rule:?} always denies {above} requests: they cost up to {largest}, and it admits at most {} at once",
-                self.max_request()
-            ));
-        }
-        warnings
-    }
-
-    /// The algorithms for each tier and for no tier.
-    fn algorithms(&self) -> Result<Vec<AnyAlgorithm>, ConfigError> {
-        let own = self.quota.limit();
-        let limits = [own].into_iter().chain(self.tiers.iter().copied());
-        let algorithm = |limit| {
-            // As in the rule set, the burst of a tier is in proportion to its limit.
-            let burst = self.counting.burst.map(|burst| {
-                let burst = u128::from(burst) * u128::from(limit) / u128::from(own);
-                u64::try_from(burst).unwrap_or(u64::MAX).max(1)
-            });
-            let quota = Quota::new(limit, self.quota.window())?;
-            AlgorithmSpec {
-                burst,
-                ..self.counting
-            }
-            .build(quota)
-        };
-        limits.map(algorithm).collect()
     }
 }

@@ -56,7 +56,7 @@ pub enum AnyAlgorithm {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[cfg_attr(
-    feature = "rules",
+    all(feature = "rules", not(feature = "calendar")),
     expect(clippy::large_enum_variant, reason = "it is always in a box")
 )]
 pub enum OtherAlgorithm {

@@ -142,7 +142,7 @@ fn judge(
     } else {
         share + share / 8 + 1024
     };
-    let evaluators = (0..threads).map(|_| Evaluator::new(plan, room, of_verdict));
+    let evaluators = (0..threads).map(|_| Evaluator::new(plan, room, span, of_verdict));
     let mut evaluators: Vec<Evaluator<'_>> = evaluators.collect::<Result<_, _>>()?;
     let thread_of = |record: &[u64]| match plan.common_key() {
         Some(word) if threads > 1 => usize::try_from(record[word] >> 32).unwrap_or(0) % threads,
@@ -241,12 +241,12 @@ struct RequestOutcome {
 }
 
 impl<'p> Evaluator<'p> {
-    fn new(plan: &'p Plan, keys: u64, words: usize) -> Result<Self, Failure> {
+    fn new(plan: &'p Plan, keys: u64, span: Span, words: usize) -> Result<Self, Failure> {
         let clock = ManualClock::new();
         let entries = &plan.entries;
         let tiers = plan.fields.layout().tiers.clone();
         Ok(Self {
-            rules: plan.rule_set(clock.clone(), keys)?,
+            rules: plan.rule_set(clock.clone(), keys, span)?,
             clock,
             entries,
             peeks: entries.iter().any(|entry| entry.shadow || entry.lists),
@@ -318,7 +318,7 @@ impl<'p> Evaluator<'p> {
 
     fn place(&self, rule: &str, quota: Quota) -> Option<usize> {
         let mut entries = self.entries.iter();
-        entries.position(|entry| entry.rule == rule && entry.quota == quota)
+        entries.position(|entry| entry.is(rule, quota))
     }
 }
 

@@ -1,0 +1,152 @@
+//! Rules with a calendar: the time of the log decides which period a request is in.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::tool::{file, json, run, stderr};
+
+/// A log of these times of UTC, each with a number of requests.
+fn log(times: &[(&str, u32)]) -> tempfile::NamedTempFile {
+    let mut text = String::new();
+    for (time, requests) in times {
+        for _ in 0..*requests {
+            text += &format!("192.0.2.1 - - [{time} +0000] \"GET / HTTP/1.1\" 200 17\n");
+        }
+    }
+    file(text)
+}
+
+fn rules(fields: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    fs::write(file.path(), format!("[[rules]]\nname = 'contract'\n{fields}")).unwrap();
+    file
+}
+
+/// The report of a replay.
+fn replayed(fields: &str, times: &[(&str, u32)], arguments: &[&str]) -> Value {
+    let (rules, log) = (rules(fields), log(times));
+    let paths = [
+        "--rules",
+        rules.path().to_str().unwrap(),
+        log.path().to_str().unwrap(),
+    ];
+    let all = ["replay", "--json"].iter().chain(arguments).chain(&paths);
+    json(&run(all))
+}
+
+fn decided(report: &Value) -> [u64; 2] {
+    let rule = &report["rules"][0];
+    ["admitted", "denied"].map(|count| rule[count].as_u64().unwrap())
+}
+
+/// The month ends at 04:00 of UTC in New York.
+const MONTH: &[(&str, u32)] = &[
+    ("31/Oct/2026:20:00:00", 2),
+    ("01/Nov/2026:03:59:59", 2),
+    ("01/Nov/2026:04:00:00", 2),
+    ("30/Nov/2026:23:00:00", 2),
+    ("01/Dec/2026:04:59:59", 1),
+    ("01/Dec/2026:05:00:00", 3),
+];
+
+#[test]
+fn months_end_in_their_time_zone() {
+    let in_zone = |zone: &str, limit: u64| {
+        let fields = format!("calendar = '{limit}/month'\ntime_zone = '{zone}'\nkey = 'client'");
+        replayed(&fields, MONTH, &[])
+    };
+    // Three of four in October, three of five in November, and three in December.
+    let report = in_zone("America/New_York", 3);
+    assert_eq!(decided(&report), [9, 3]);
+    // In UTC: two of two, three of six, three of four.
+    assert_eq!(decided(&in_zone("UTC", 3)), [8, 4]);
+    let rule = &report["rules"][0];
+    assert_eq!(rule["quota"], "3/month, America/New_York");
+    assert_eq!(
+        (&rule["algorithm"], &rule["cells"]),
+        (&Value::from("calendar"), &Value::Null)
+    );
+    assert_eq!(
+        (&rule["limit"], &rule["bound"], &rule["bytes"]),
+        (&3.into(), &6.into(), &8.into())
+    );
+    // Other limits are tried in the same months.
+    let what_if = &report["what_if"][0];
+    let numbers = |name: &str| -> Vec<u64> {
+        let list = what_if[name].as_array().unwrap();
+        list.iter().map(|number| number.as_u64().unwrap()).collect()
+    };
+    for (limit, denied) in numbers("limits").into_iter().zip(numbers("denied")) {
+        assert_eq!(
+            decided(&in_zone("America/New_York", limit)),
+            [12 - denied, denied],
+            "{limit}"
+        );
+    }
+    assert!(numbers("limits").contains(&5) && numbers("denied").contains(&0));
+}
+
+/// The first of November has 25 hours in New York, and the eighth of March 23.
+#[test]
+fn days_have_their_hours() {
+    let fields = "calendar = '2/day'\ntime_zone = 'America/New_York'";
+    let autumn = [
+        ("01/Nov/2026:04:00:00", 2),
+        ("02/Nov/2026:04:59:59", 1),
+        ("02/Nov/2026:05:00:00", 2),
+    ];
+    assert_eq!(decided(&replayed(fields, &autumn, &[])), [4, 1]);
+    let spring = [
+        ("08/Mar/2026:05:00:00", 2),
+        ("09/Mar/2026:03:59:59", 1),
+        ("09/Mar/2026:04:00:00", 2),
+    ];
+    assert_eq!(decided(&replayed(fields, &spring, &[])), [4, 1]);
+}
+
+/// Rules with and without a calendar are one decision, and the shadow counts.
+#[test]
+fn a_calendar_is_decided_with_other_rules() {
+    let fields = "calendar = '3/month'\ntime_zone = 'America/New_York'\nshadow = true\n\n[[rules]]\nname = 'rate'\nquota = '1/500ms'";
+    let report = replayed(fields, MONTH, &[]);
+    assert_eq!(report["denied"], 6);
+    // One request of each second is admitted, and no month has more than three of these.
+    assert_eq!(
+        (&report["rules"][0]["denied"], &report["rules"][1]["denied"]),
+        (&0.into(), &6.into())
+    );
+}
+
+#[test]
+fn a_calendar_is_not_compared_with_windows() {
+    let report = replayed("calendar = '3/month'", MONTH, &["--compare"]);
+    assert_eq!(report["compare"], Value::Array(Vec::new()));
+    let notes = report["notes"].to_string();
+    let note = "no comparison of rule \\\"contract\\\": only a calendar has its periods";
+    assert!(notes.contains(note), "{notes}");
+}
+
+#[test]
+fn times_before_1970_are_an_error() {
+    let (rules, log) = (rules("calendar = '3/month'"), log(&[("31/Dec/1969:20:00:00", 2)]));
+    let (rules, log) = (rules.path().to_str().unwrap(), log.path().to_str().unwrap());
+    let output = run(["replay", "--rules", rules, log]);
+    let expected = "a time in the years 1970 to 9900";
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+#[test]
+fn a_calendar_is_explained_in_words() {
+    let rules = rules("calendar = '50_000/month from the 5th'\ntime_zone = 'Europe/Berlin'\nkey = 'client'");
+    let output = run(["check", rules.path().to_str().unwrap()]);
+    let expected = "\
+1 rule
+
+contract
+  50000 permits in each month from 5, Europe/Berlin for each client: at most 100000 in 2419200s, 8 bytes of state a key
+  applies to every request
+  a request costs 1 permit
+";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
