@@ -108,7 +108,7 @@
 //! |---|---|---|
 //! | `quanta` | yes | [`QuantaClock`] and [`clock::CoarseClock`]; needs the standard library |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
-//! | `calendar` | no | [`algorithm::Calendar`] and [`algorithm::CalendarQuota`]; needs the standard library |
+//! | `calendar` | no | [`algorithm::Calendar`], [`algorithm::CalendarQuota`], and `Rule::calendar` with `rules`; needs the standard library |
 //! | `std` | with most features | random seeds for tables of keys, and [`saved`] tables |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; enable `rules` |

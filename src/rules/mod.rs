@@ -10,6 +10,7 @@
 //! | try a rule without enforcing it | [`Rule::shadow`], [`Rule::enforce_percent`], [`RuleSet::counts`] |
 //! | refund a request, or settle its actual cost | [`RuleSet::reserve`], [`Reservation`] |
 //! | limit the requests in flight | [`Rule::in_flight`] |
+//! | limit each calendar day, week, month or year (feature `calendar`) | `Rule::calendar` |
 //! | change rules while they are in use | [`LiveRules`] |
 //! | read rules from TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, `Extractors` |
 //! | follow a file (feature `watch`) | `RulesWatcher` |

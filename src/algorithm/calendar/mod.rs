@@ -60,6 +60,8 @@ use word::{State, Word};
 /// and again at the start of the next one. So an interval as long as the shortest period can hold 2L permits, which is the
 /// [`bound`](Algorithm::bound). To protect a server, add a [`CounterRing`](crate::CounterRing).
 ///
+/// In rules, it is `Rule::calendar`.
+///
 /// A denial's retry time is the start of the next period.
 ///
 /// # Clocks

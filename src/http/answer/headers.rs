@@ -44,7 +44,7 @@ pub enum QuotaHeaders {
     /// | parameter | value |
     /// |---|---|
     /// | `q` | limit |
-    /// | `w` | window in seconds, rounded up |
+    /// | `w` | window in seconds, rounded up; for a calendar, the length of the current period |
     /// | `r` | permits that one request could take now |
     /// | `t` | seconds until `r` grows, rounded up; omitted if nothing was charged or `r` never grows |
     ///

@@ -17,7 +17,11 @@ impl StateAlgorithms {
         origin: ClockOrigin,
     ) -> Result<Self, ConfigError> {
         let time = origin.time.ok_or_else(|| {
-            ConfigError::missing("origin", "the time at the origin of the clock of a rule set")
+            ConfigError::new(
+                "origin",
+                "unknown",
+                "the time at the origin of the clock of a rule set",
+            )
         })?;
         let highest = Calendar::with_origin(&quota.clone().with_limit(Quota::MAX_LIMIT)?, time)?;
         let mut algorithms = alloc::vec![AnyAlgorithm::from(highest.with_limit(quota.limit())?)];
