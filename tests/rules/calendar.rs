@@ -96,7 +96,7 @@ impl Count {
 /// day and of each window of six hours. A request is charged to both rules or to none.
 #[test]
 fn a_calendar_and_a_rate_are_charged_together_or_not_at_all() {
-    for mut seed in 1..=if cfg!(miri) { 2 } else { 20_u64 } {
+    for mut seed in 1..=20_u64 {
         let key = by_user();
         let rules = |limit: u64| {
             [
@@ -115,7 +115,7 @@ fn a_calendar_and_a_rate_are_charged_together_or_not_at_all() {
         let (mut limit, mut hours) = (10, 0);
         let mut counts: BTreeMap<u64, [Count; 2]> = BTreeMap::new();
         let mut held: Vec<(u64, u64, [u64; 2], Reservation<Request>)> = Vec::new();
-        for _ in 0..if cfg!(miri) { 40 } else { 500 } {
+        for _ in 0..500 {
             match random(&mut seed, 20) {
                 0 => {
                     limit = 3 + random(&mut seed, 12);
@@ -259,6 +259,23 @@ fn a_reload_keeps_the_time_at_the_origin() {
     assert_eq!(admissions(&live, &user(1), 20), 0);
     reload(&live, [calendar("a", "10/week")]);
     assert_eq!(week(&live), expected);
+}
+
+/// A rule set without a calendar knows no origin, so it takes that of the first reload with a calendar.
+#[test]
+fn a_reload_can_add_a_calendar() {
+    let (live, _) = live([rule("a", "10/3h")]);
+    assert_eq!(admissions(&live, &user(1), 7), 7);
+    let rules = |zone| set([Rule::calendar("a", in_zone("10/day", zone))]);
+    for (zone, hours) in [("Europe/Berlin", 23), ("UTC", 1)] {
+        let store = live.store(&rules(zone).origin(origin()));
+        assert_eq!(store, Ok(Reloaded::Done));
+        assert_eq!(left(&live, &user(1)), [3]);
+        let rules = live.load();
+        let request = user(1);
+        let retry = rules.peek(&request).next().and_then(|peek| peek.retry_after(4));
+        assert_eq!(retry, Some(secs(hours * HOUR)));
+    }
 }
 
 /// Other periods, another zone, and windows: the permits that count are charged to the current period.

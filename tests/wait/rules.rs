@@ -78,7 +78,6 @@ async fn a_request_waits_for_the_next_period_of_a_calendar() {
     let hasty = rules.until_ready(&Request(1, 1)).within(allowed).await;
     let needed = Duration::from_secs(3600);
     assert_eq!(hasty, Err(WaitError::TooLate { needed, allowed }));
-    let began = Instant::now();
     let waits: Vec<_> = (0..4).map(|user| timed(&rules, Request(user, 1))).collect();
     settle().await;
     assert_eq!(rules.waiting(), 4);
@@ -89,10 +88,7 @@ async fn a_request_waits_for_the_next_period_of_a_calendar() {
     // Two in the year 2027, and two in 2028.
     let year = 3_600_000 + 365 * 86_400_000;
     let expected = [3_600_000, 3_600_000, year, year];
-    for (waited, expected) in waited.iter().zip(expected) {
-        assert!((expected..expected + 1000).contains(waited), "{waited} ms");
-    }
-    assert!(began.elapsed() < Duration::from_millis(year as u64 + 1000));
+    assert_eq!(waited, expected);
 }
 
 /// Even if another request waits for the shared rule when it joins.

@@ -1,3 +1,4 @@
+mod buckets;
 #[cfg(feature = "calendar")]
 mod calendar;
 mod description;
@@ -10,9 +11,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::request_limit::{RequestLimit, lowered};
-use crate::algorithm::{
-    Algorithm, AnyAlgorithm, CounterRing, Gcra, OtherAlgorithm, TimestampRing, smallest_unit,
-};
+use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, OtherAlgorithm, TimestampRing, smallest_unit};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
@@ -224,40 +223,6 @@ impl StateAlgorithms {
         })
     }
 
-    fn gcra(quota: Quota, burst: Option<u64>, tiers: Vec<u64>) -> Result<Self, ConfigError> {
-        let burst = burst.unwrap_or(quota.limit());
-        let own = Gcra::token_bucket(quota, burst)?;
-        let mut buckets = alloc::vec![own];
-        for &limit in &tiers {
-            // The burst is proportional to the limit, rounded down.
-            let burst = u128::from(burst) * u128::from(limit) / u128::from(quota.limit());
-            let burst = u64::try_from(burst).unwrap_or(u64::MAX).max(1);
-            let tier = Quota::new(limit, quota.window())?;
-            buckets.push(Gcra::token_bucket(tier, burst)?);
-        }
-        let usage = buckets.iter().fold(&buckets[0], Gcra::faster).clone();
-        let layout = WordLayout::Gcra { quota, burst, tiers };
-        Ok(Self::of_buckets(&buckets, &usage, layout))
-    }
-
-    /// Buckets over one word. Each takes into account how far ahead of the clock the others may leave the word.
-    fn of_buckets(buckets: &[Gcra], usage: &Gcra, layout: WordLayout) -> Self {
-        let informed = |bucket: &Gcra| {
-            let all = buckets.iter();
-            all.fold(bucket.clone(), |bucket, other| bucket.following(other))
-        };
-        let slowest = (0..buckets.len()).max_by_key(|&at| buckets[at].time_per_permit());
-        let unlimited = buckets.iter().map(|bucket| informed(bucket).bottomless().into());
-        Self {
-            unlimited: unlimited.collect(),
-            tiers: buckets.iter().map(|bucket| informed(bucket).into()).collect(),
-            slowest: slowest.unwrap_or(0),
-            usage: informed(usage).bottomless().into(),
-            layout,
-            units: None,
-        }
-    }
-
     /// These algorithms, over words that the algorithms of `before` have written. `None` if they would read less from
     /// the words than was charged.
     pub(crate) fn over_words_of(&self, before: &Self) -> Option<Self> {
@@ -319,20 +284,6 @@ impl StateAlgorithms {
             &tiers,
         )
         .ok()
-    }
-
-    fn bucket_over(&self, before: &Self) -> Option<Self> {
-        let ([AnyAlgorithm::Gcra(bucket)], [AnyAlgorithm::Gcra(old)]) = (&*self.tiers, &*before.tiers) else {
-            return None;
-        };
-        let AnyAlgorithm::Gcra(fastest) = &before.usage else {
-            return None;
-        };
-        bucket.can_follow(old, fastest).then(|| {
-            let bucket = bucket.clone().following(old);
-            let usage = bucket.faster(fastest).clone();
-            Self::of_buckets(&[bucket], &usage, self.layout.clone())
-        })
     }
 
     /// These algorithms without the limits of removed quotas.
