@@ -315,6 +315,24 @@ fn a_reload_to_other_periods_carries_the_permits_over() {
     }
 }
 
+/// The table is full, so some keys are charged to the catch-all. None of them gets a fresh budget by a reload.
+#[test]
+fn a_reload_carries_the_permits_of_a_full_table_over() {
+    let key = by_user();
+    let each = |text| calendar("a", text).by(&key).capacity(1);
+    for next in ["10/day", "8/day", "10/month", "10/week from sunday"] {
+        let (live, clock) = from_origin([each("10/day")]);
+        clock.advance(secs(HOUR));
+        let before: Vec<u64> = (0..60).map(|id| admissions(&live, &user(id), 4)).collect();
+        assert!(counts(&live.load(), "a").overflowed > 0);
+        reload(&live, [each(next)]);
+        for (id, before) in (0..).zip(before) {
+            let after = admissions(&live, &user(id), 20);
+            assert!(before + after <= 10, "{next}: {before} and {after} of user {id}");
+        }
+    }
+}
+
 #[test]
 fn tiers_lists_costs_and_lower_limits_apply() {
     let tiered = calendar("a", "10/day")

@@ -156,6 +156,7 @@ fn rule_report(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure>
         name: entry.name.clone(),
         quota: entry.quota_text(),
         limit: entry.quota.limit(),
+        period: entry.period(),
         window: in_millis(entry.quota.window()),
         algorithm: entry.algorithm_text(),
         cells: entry.cells(),

@@ -56,7 +56,10 @@ pub(crate) struct RuleReport {
     pub(crate) name: String,
     pub(crate) quota: String,
     pub(crate) limit: u64,
-    /// Milliseconds, possibly with a fraction.
+    /// The periods of a calendar and their time zone, such as `month from 5, Europe/Berlin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) period: Option<String>,
+    /// Milliseconds, possibly with a fraction. For a calendar, those of the shortest period.
     pub(crate) window: Number,
     pub(crate) algorithm: String,
     /// Cells per window, if the algorithm has cells.

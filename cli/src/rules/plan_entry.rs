@@ -44,14 +44,16 @@ impl PlanEntry {
         i64::try_from(self.quota.window().as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// The window in words: `60s`, or `month from 5, Europe/Berlin`.
+    /// The periods of a calendar in words: `month from 5, Europe/Berlin`.
+    pub(crate) fn period(&self) -> Option<String> {
+        let text = self.calendar.as_ref()?.to_string();
+        text.split_once('/').map(|(_, period)| period.to_owned())
+    }
+
+    /// The window in words: `60s`, or the periods of a calendar.
     pub(crate) fn window_text(&self) -> String {
-        let calendar = self.calendar.as_ref().map(ToString::to_string);
-        let period = calendar.as_deref().and_then(|text| text.split_once('/'));
-        period.map_or_else(
-            || format!("{:?}", self.quota.window()),
-            |(_, period)| period.to_owned(),
-        )
+        let period = self.period();
+        period.unwrap_or_else(|| format!("{:?}", self.quota.window()))
     }
 
     /// The quota in words: `100/1min`, or `50000/month from 5, Europe/Berlin`.

@@ -150,3 +150,25 @@ contract
 ";
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
 }
+
+/// The page states the periods, and the rule to copy has them.
+#[test]
+fn a_page_states_the_calendar() {
+    let fields = "calendar = '3/month from 5'\ntime_zone = 'America/New_York'\nkey = 'client'";
+    let (rules, log) = (rules(fields), log(MONTH));
+    let page = tempfile::Builder::new().suffix(".html").tempfile().unwrap();
+    let [rules, log, page] = [rules.path(), log.path(), page.path()].map(|path| path.to_str().unwrap());
+    let output = run(["replay", "--html", page, "--rules", rules, log]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = fs::read_to_string(page).unwrap();
+    for expected in [
+        "3\u{a0}per\u{a0}month from 5, America/New_York",
+        "calendar = \"6/month from 5\"\ntime_zone = \"America/New_York\"\nkey = \"client\"</code>",
+        "let quota: CalendarQuota = \"6/month from 5\".parse()?;\n\
+         let rule = Rule::calendar(\"contract\", quota.in_zone(\"America/New_York\")?)\n",
+        "\"period\":\"month from 5, America/New_York\"",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    assert!(!page.contains("ringgate replay --rule"));
+}

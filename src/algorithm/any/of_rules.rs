@@ -37,7 +37,7 @@ impl AnyAlgorithm {
         }
     }
 
-    /// Returns a limit for [`with_limit`](Reclaim::with_limit): `at_most`, or the algorithm's own limit if that is lower, and at
+    /// Returns a limit for [`with_limit`](crate::algorithm::Reclaim::with_limit): `at_most`, or the algorithm's own limit if that is lower, and at
     /// least one unit.
     #[inline(always)]
     pub(crate) fn lower_limit(&self, at_most: u64) -> u64 {

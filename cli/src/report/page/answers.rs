@@ -1,7 +1,7 @@
 //! The key that was denied most, when, and the limit that denies at most one percent of the requests.
 
 use super::copy;
-use super::text::{UTC, append, duration, key, number, percent, plain, quota, span, time};
+use super::text::{UTC, append, duration, key, number, percent, plain, quota_of, span, time};
 use crate::report::{Report, RuleReport, WhatIfReport};
 
 /// The number of rules with an answer.
@@ -109,7 +109,7 @@ pub(super) fn of_rule(data: &Report, name: &str) -> String {
 }
 
 fn limit_answer(data: &Report, rule: &RuleReport, tried: &WhatIfReport) -> String {
-    let window = duration(rule.millis());
+    let window = rule.period.clone().unwrap_or_else(|| duration(rule.millis()));
     let share = |denied| {
         format!(
             "{} of {} ({})",
@@ -122,7 +122,7 @@ fn limit_answer(data: &Report, rule: &RuleReport, tried: &WhatIfReport) -> Strin
     let instead = if tried.one_per_cent().is_some_and(|(limit, _)| limit == rule.limit) {
         format!(" per {window}, the one that was replayed,")
     } else {
-        format!(" instead of {}", quota(rule.limit, rule.millis()))
+        format!(" instead of {}", quota_of(rule))
     };
     match (tried.one_per_cent(), tried.limits.last().zip(tried.denied.last())) {
         (Some((limit, denied)), _) => format!(

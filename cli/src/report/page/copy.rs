@@ -4,11 +4,11 @@ use crate::report::RuleReport;
 
 /// An element to unfold with the rule for another limit.
 pub(super) fn rule(rule: &RuleReport, limit: u64) -> String {
-    let blocks = [
-        ("A rules file", toml(rule, limit)),
-        ("Rust", code(rule, limit)),
-        ("The command line", argument(rule, limit)),
-    ];
+    let mut blocks = vec![("A rules file", toml(rule, limit)), ("Rust", code(rule, limit))];
+    // An argument has no calendar.
+    if rule.period.is_none() {
+        blocks.push(("The command line", argument(rule, limit)));
+    }
     let blocks: String = blocks
         .iter()
         .map(|(title, text)| format!("<p>{title}</p>\n<pre><code>{}</code></pre>\n", escaped(text)))
@@ -59,12 +59,17 @@ fn quoted(text: &str) -> String {
 }
 
 fn toml(rule: &RuleReport, limit: u64) -> String {
-    let mut lines = vec![
-        "[[rules]]".to_owned(),
-        format!("name = {}", quoted(&rule.name)),
-        format!("quota = {}", quoted(&format!("{limit}/{}", window(rule)))),
-        format!("algorithm = {}", quoted(&rule.algorithm)),
-    ];
+    let mut lines = vec!["[[rules]]".to_owned(), format!("name = {}", quoted(&rule.name))];
+    match calendar(rule) {
+        Some((period, zone)) => lines.extend([
+            format!("calendar = {}", quoted(&format!("{limit}/{period}"))),
+            format!("time_zone = {}", quoted(zone)),
+        ]),
+        None => lines.extend([
+            format!("quota = {}", quoted(&format!("{limit}/{}", window(rule)))),
+            format!("algorithm = {}", quoted(&rule.algorithm)),
+        ]),
+    }
     lines.extend(rule.cells.map(|cells| format!("cells = {cells}")));
     lines.extend(rule.burst.map(|burst| format!("burst = {burst}")));
     if !rule.is_for_all() {
@@ -75,19 +80,37 @@ fn toml(rule: &RuleReport, limit: u64) -> String {
     lines.join("\n")
 }
 
+/// The periods of a calendar, and their time zone.
+fn calendar(rule: &RuleReport) -> Option<(&str, &str)> {
+    rule.period.as_deref()?.split_once(", ")
+}
+
 fn code(rule: &RuleReport, limit: u64) -> String {
     let mut initial = rule.algorithm.clone();
     if let Some(first) = initial.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    let mut lines = vec![
-        format!(
-            "let quota: Quota = {}.parse()?;",
-            quoted(&format!("{limit}/{}", window(rule)))
-        ),
-        format!("let rule = Rule::new({}, quota)", quoted(&rule.name)),
-        format!("    .algorithm(RuleAlgorithm::{initial})"),
-    ];
+    let name = quoted(&rule.name);
+    let mut lines = match calendar(rule) {
+        Some((period, zone)) => vec![
+            format!(
+                "let quota: CalendarQuota = {}.parse()?;",
+                quoted(&format!("{limit}/{period}"))
+            ),
+            format!(
+                "let rule = Rule::calendar({name}, quota.in_zone({})?)",
+                quoted(zone)
+            ),
+        ],
+        None => vec![
+            format!(
+                "let quota: Quota = {}.parse()?;",
+                quoted(&format!("{limit}/{}", window(rule)))
+            ),
+            format!("let rule = Rule::new({name}, quota)"),
+            format!("    .algorithm(RuleAlgorithm::{initial})"),
+        ],
+    };
     lines.extend(rule.cells.map(|cells| format!("    .cells({cells})")));
     lines.extend(rule.burst.map(|burst| format!("    .burst({burst})")));
     if !rule.is_for_all() {

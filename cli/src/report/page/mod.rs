@@ -11,7 +11,7 @@ mod tables;
 
 use self::answers::{answers, whom};
 use self::tables::{compare, keys, limits, rules};
-use self::text::{UTC, append, duration, embedded, key, number, plain, quota, span};
+use self::text::{UTC, append, duration, embedded, key, number, plain, quota_of, span};
 use crate::report::{ChosenReport, Report, WhatIfReport};
 
 const PAGE: &str = include_str!("page.html");
@@ -78,7 +78,7 @@ fn heading(data: &Report) -> String {
     let rules = data.rules.iter();
     let said: Vec<String> = rules
         .take(3)
-        .map(|rule| format!("{} for {}", quota(rule.limit, rule.millis()), whom(rule)))
+        .map(|rule| format!("{} for {}", quota_of(rule), whom(rule)))
         .collect();
     match data.rules.len() {
         0..=3 => said.join(", "),

@@ -114,7 +114,7 @@ function sayChosen() {
   const caption = place('sliding-caption');
   const row = document.querySelector(`#keys tr[data-chosen="${value}"]`);
   const name = row ? row.querySelector('bdi').cloneNode(true) : place('sliding-key').selectedOptions[0].textContent;
-  caption.replaceChildren(name, `, limited to ${quota(chosen.limit, chosen.window)}; ` +
+  caption.replaceChildren(name, `, limited to ${quota(chosen.limit, chosen.window, rule(chosen.rule).period)}; ` +
     `its peak is ${number(peakOf(chosen)[1])} in one window.` +
     (isWhole() && chosen.near ? ' Of each short time, the chart has the largest count and the last.' : ''));
   for (const table of document.querySelectorAll('#sliding-details table')) table.hidden = table.dataset.of !== value;
@@ -195,8 +195,8 @@ function drawWhatIf() {
       chart.dots[index].setAttribute('cx', pixels);
       chart.dots[index].setAttribute('cy', chart.toY(height(part, whole)));
     });
-    const { window } = rule(name);
-    place('limit-value').textContent = quota(limits[at], window);
+    const { window, period } = rule(name);
+    place('limit-value').textContent = quota(limits[at], window, period);
     place('requests-share').textContent = percent(denied[at], requests);
     place('requests-count').textContent = `${number(denied[at])} of ${number(requests)}`;
     place('keys-share').textContent = percent(keysDenied[at], keys);

@@ -2,7 +2,7 @@
 
 use super::answers::{of_rule, whom};
 use super::table::{CellKind, Table};
-use super::text::{append, bytes, key, number, percent, plain, quota, time};
+use super::text::{append, bytes, key, number, percent, plain, quota_of, time};
 use crate::report::{Report, WhatIfReport};
 
 /// Keys that are visible before the list is unfolded.
@@ -107,7 +107,7 @@ pub(super) fn rules(data: &Report) -> String {
             "",
             &[
                 (CellKind::Head, key(&rule.name)),
-                (CellKind::Text, quota(rule.limit, rule.millis())),
+                (CellKind::Text, quota_of(rule)),
                 (CellKind::Text, algorithm),
                 (CellKind::Text, whom(rule)),
                 (CellKind::Figure, number(rule.keys)),

@@ -58,8 +58,11 @@ function duration(ms) {
   return ms + '\u00a0ms';
 }
 
-// A limit as words: 20 per 60 s, 100 per h.
-function quota(limit, window) {
+// A limit as words: 20 per 60 s, 100 per h. The period is that of a calendar.
+function quota(limit, window, period) {
+  if (period) {
+    return `${number(limit)}\u00a0per\u00a0${period}`;
+  }
   return `${number(limit)}\u00a0per\u00a0${duration(window).replace(/^1\u00a0/, '')}`;
 }
 

@@ -4,6 +4,8 @@ use core::fmt::Write;
 
 use jiff::{Timestamp, tz::TimeZone};
 
+use crate::report::RuleReport;
+
 /// The characters that are shown of a text from a log.
 const SHOWN: usize = 160;
 
@@ -141,8 +143,15 @@ pub(super) fn duration(ms: f64) -> String {
     format!("{ms}\u{a0}ms")
 }
 
-/// A quota: 20 per 60 s, 100 per h.
-pub(super) fn quota(limit: u64, window: f64) -> String {
+/// The quota of a rule: 20 per 60 s, 100 per h, 50,000 per month from 5, UTC.
+pub(super) fn quota_of(rule: &RuleReport) -> String {
+    match &rule.period {
+        Some(period) => format!("{}\u{a0}per\u{a0}{period}", number(rule.limit)),
+        None => quota(rule.limit, rule.millis()),
+    }
+}
+
+fn quota(limit: u64, window: f64) -> String {
     let window = duration(window);
     let window = window.strip_prefix("1\u{a0}").unwrap_or(&window);
     format!("{}\u{a0}per\u{a0}{window}", number(limit))
