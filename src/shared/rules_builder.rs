@@ -173,7 +173,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 Mode::Strict | Mode::Local => None,
             });
             let period = periods.min().unwrap_or(self.period);
-            let task = runtime.spawn(lease::run(Arc::downgrade(&table), period));
+            let task = runtime.spawn(lease::run(&table, period));
             leases = Some(NodeLeases {
                 table,
                 task: task.abort_handle(),
