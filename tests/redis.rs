@@ -73,6 +73,8 @@ mod settings;
 mod shim;
 #[path = "redis/deployed/sentinels.rs"]
 mod sentinels;
+#[path = "redis/slots.rs"]
+mod slots;
 #[path = "redis/strict.rs"]
 mod strict;
 #[path = "redis/leases/terms.rs"]

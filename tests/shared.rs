@@ -21,5 +21,7 @@ mod memory;
 mod pausing;
 #[path = "shared/refusing.rs"]
 mod refusing;
+#[path = "shared/slots.rs"]
+mod slots;
 #[path = "shared/third.rs"]
 mod third;

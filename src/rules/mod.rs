@@ -81,6 +81,6 @@ pub(crate) use set::sharded_counts::ShardId;
 pub(crate) use set::sharded_counts::ShardedCounts;
 #[cfg(feature = "shared")]
 pub(crate) use shared::{
-    ChargedBy, CheckPlan, FallbackLimiters, FullQuota, NodeCharge, PlannedQuota, QuickPlan, Route,
+    ChargedBy, CheckPlan, FallbackLimiters, FullQuota, NodeCharge, NodeSlot, PlannedQuota, QuickPlan, Route,
     SharedPlanner, Step, StoredAs, Target,
 };

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::slots::HeldSlots;
 use super::store::{CheckResult, CounterRequest, StoreError};
 use crate::rules::{Denial, NodeCharge, QuotaStatus};
 use crate::time::Nanos;
@@ -49,7 +50,8 @@ pub(super) struct LeaseSpend {
 
 /// Every rule that applies to the request admitted it.
 ///
-/// [`refund`](super::SharedRules::refund) needs it. Dropping it leaves the permits charged.
+/// [`refund`](super::SharedRules::refund) needs it. Dropping it leaves the permits charged, and releases the slots of rules that limit
+/// [requests in flight](crate::Rule::in_flight). So keep it until the work is done.
 #[derive(Debug)]
 pub struct Admitted {
     pub(super) decided_by: DecidedBy,
@@ -66,6 +68,8 @@ pub(super) struct Details {
     pub(super) requests: Vec<CounterRequest>,
     pub(super) result: Option<CheckResult>,
     pub(super) charges: Vec<NodeCharge>,
+    /// The slots in flight. The other fields do not have them.
+    pub(super) slots: HeldSlots,
 }
 
 impl Admitted {
@@ -79,6 +83,33 @@ impl Admitted {
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.decided_by != DecidedBy::Rules
+    }
+
+    /// Whether it holds a slot of a rule that limits [requests in flight](crate::Rule::in_flight).
+    #[must_use]
+    pub fn holds_slots(&self) -> bool {
+        self.details
+            .as_ref()
+            .is_some_and(|details| !details.slots.is_empty())
+    }
+
+    /// Takes the slots, in an admission without charges.
+    #[cfg(feature = "tower")]
+    pub(crate) fn take_slots(&mut self) -> Self {
+        let slots = self
+            .details
+            .as_mut()
+            .map(|details| core::mem::take(&mut details.slots));
+        Self {
+            decided_by: self.decided_by,
+            spends: SmallVec::new(),
+            details: slots.map(|slots| {
+                Box::new(Details {
+                    slots,
+                    ..Details::default()
+                })
+            }),
+        }
     }
 
     /// The status of each quota that the store has decided about.
@@ -145,7 +176,8 @@ impl Denied {
     }
 
     /// The time from the decision until all rules would admit the same request, if no other is admitted. `None`: never (it
-    /// costs more than a limit, or its key is on a list), or unknown (the store does not answer).
+    /// costs more than a limit, or its key is on a list), or unknown (the store does not answer, or another request in flight has
+    /// to end first).
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let waits = self.violations().map(QuotaStatus::retry_after);
@@ -180,6 +212,11 @@ impl Denial for Denied {
     }
 }
 
+/// Whether the quota has capacity once another request has ended.
+fn awaits_slot(violation: &QuotaStatus) -> bool {
+    violation.quota.is_in_flight() && violation.limit > 0
+}
+
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.reason {
@@ -196,14 +233,17 @@ impl fmt::Display for Denied {
                 let (remaining, limit) = (violation.remaining, violation.limit);
                 write!(
                     f,
-                    " ({remaining} of {limit} per {:?} left)",
-                    violation.quota.window()
+                    " ({remaining} of {limit} {} left)",
+                    violation.quota.per_window()
                 )?;
             }
         }
         match (self.reason, self.retry_after()) {
             (Reason::Unavailable, _) => Ok(()),
             (Reason::Spent | Reason::Listed, Some(after)) => write!(f, "; retry after {after:?}"),
+            (Reason::Spent, None) if self.violations().any(awaits_slot) => {
+                f.write_str("; try again when a request has ended")
+            }
             (Reason::Spent | Reason::Listed, None) => f.write_str("; never admitted"),
         }
     }

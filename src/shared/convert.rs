@@ -22,13 +22,18 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
         StoredAs::Log => Counting::Log,
         StoredAs::Cells(cells) => Counting::Cells(cells),
         StoredAs::Gcra(burst) => Counting::Gcra(burst),
+        StoredAs::Slots(_) => Counting::Slots,
+    };
+    let window = match planned.stored_as {
+        StoredAs::Slots(term) => term,
+        StoredAs::Log | StoredAs::Cells(_) | StoredAs::Gcra(_) => planned.quota.window(),
     };
     CounterRequest::new(
         Arc::clone(planned.name),
         planned.key_hash,
         counting,
         planned.limit,
-        planned.quota.window(),
+        window,
     )
     .with_quota_index(planned.index)
     .with_permits(planned.permits)
@@ -42,26 +47,27 @@ pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatu
     QuotaStatus {
         remaining,
         retry_after: status.retry_after(),
-        reset_after: (remaining < planned.capacity()).then(|| longest_reset(planned)),
+        reset_after: longest_reset(planned).filter(|_| remaining < planned.capacity()),
         ..unknown_status(planned)
     }
 }
 
 /// The time after which the store no longer counts a permit of now. For a log it is a window, and for a counter a
-/// window and a cell. For a bucket it is the time in which the burst is refilled.
-pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Duration {
+/// window and a cell. For a bucket it is the time in which the burst is refilled. `None` for slots in flight, which no time frees.
+pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Option<Duration> {
     let window = planned.quota.window();
     match planned.stored_as {
-        StoredAs::Log => window,
+        StoredAs::Log => Some(window),
         StoredAs::Cells(cells) => {
             let cells = u32::try_from(cells.max(1)).unwrap_or(u32::MAX);
-            window.saturating_add(window / cells)
+            Some(window.saturating_add(window / cells))
         }
         StoredAs::Gcra(burst) => {
             let nanos = window.as_nanos() * u128::from(burst);
             let nanos = nanos.div_ceil(u128::from(planned.limit.max(1)));
-            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+            Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
         }
+        StoredAs::Slots(_) => None,
     }
 }
 

@@ -14,6 +14,7 @@ mod observer;
 mod rules;
 mod rules_builder;
 mod settle;
+mod slots;
 #[cfg(feature = "tower")]
 mod statuses;
 mod store;
@@ -28,7 +29,7 @@ pub use rules::SharedRules;
 pub use rules_builder::SharedRulesBuilder;
 pub use store::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant,
-    LeaseRequest, LeaseStore, StoreError, StoreErrorKind, StoreFuture,
+    LeaseRequest, LeaseStore, SlotId, StoreError, StoreErrorKind, StoreFuture,
 };
 
 pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};

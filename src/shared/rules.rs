@@ -6,6 +6,7 @@ use core::fmt;
 use super::answer::{Admitted, Denied, Details};
 use super::convert::{check_length, counter_request, remote_status};
 use super::lease::{LeaseStats, LeaseTable};
+use super::slots::SlotKeeper;
 use super::store::{CounterRequest, CounterStore, StoreError};
 use crate::receipt::Settled;
 use crate::rules::{CheckPlan, Mode, PlannedQuota, QuotaStatus, RuleCounts, SharedPlanner};
@@ -26,7 +27,8 @@ use crate::time::Nanos;
 ///
 /// A rule counts as [`Counter`](crate::rules::RuleAlgorithm::Counter) (constant memory; a denial may last up to one cell longer
 /// than by a log), as [`Log`](crate::rules::RuleAlgorithm::Log) (exact), or as
-/// [`Gcra`](crate::rules::RuleAlgorithm::Gcra) (b + L − 1 permits in a window). Keys, costs, conditions, tiers, lists, shadow mode and gradual
+/// [`Gcra`](crate::rules::RuleAlgorithm::Gcra) (b + L − 1 permits in a window), or limits
+/// [requests in flight](crate::shared#requests-in-flight). Keys, costs, conditions, tiers, lists, shadow mode and gradual
 /// enforcement work as in a [`RuleSet`](crate::RuleSet). Each node also keeps limiters of its own. They are charged with
 /// what the store admits for this node, and decide by [`Rule::on_error`](crate::Rule::on_error) when the store does not
 /// answer.
@@ -88,6 +90,8 @@ pub struct SharedRules<R: ?Sized> {
     pub(super) store: Arc<dyn CounterStore>,
     /// `None`: no rule has a mode that needs leases.
     pub(super) leases: Option<NodeLeases>,
+    /// `None`: no rule holds slots in flight in the store.
+    pub(super) slots: Option<Arc<SlotKeeper>>,
 }
 
 /// The leases of this node, and the task that renews them.
@@ -213,7 +217,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// give their permits back.
     ///
     /// The limiters of this node keep what they were charged. Other nodes keep their leases and budgets, and charge
-    /// afterwards what they have spent.
+    /// afterwards what they have spent. Slots in flight are free until their nodes renew them.
     ///
     /// # Errors
     ///
@@ -284,8 +288,8 @@ impl<R: ?Sized> SharedRules<R> {
         self.planner.max_overshoot(nodes)
     }
 
-    /// Charges what leases have admitted and gives their permits back. After it the process can end without a loss, and
-    /// other nodes need not wait for a term.
+    /// Charges what leases have admitted and gives their permits back, and releases the slots in flight that were dropped. After
+    /// it the process can end without a loss, and other nodes need not wait for a term.
     ///
     /// # Errors
     ///
@@ -297,9 +301,17 @@ impl<R: ?Sized> SharedRules<R> {
     /// A request that is admitted meanwhile may be charged later. Dropping the future after its first poll stops nothing:
     /// the permits are still charged and given back.
     pub async fn flush(&self) -> Result<(), StoreError> {
-        match &self.leases {
-            Some(leases) => leases.table.release(0..leases.table.states.len()).await,
+        let released = match &self.slots {
+            Some(slots) => slots.release_in_store().await,
             None => Ok(()),
+        };
+        match &self.leases {
+            Some(leases) => leases
+                .table
+                .release(0..leases.table.states.len())
+                .await
+                .and(released),
+            None => released,
         }
     }
 

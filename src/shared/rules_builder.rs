@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
 use super::rules::{NodeLeases, SharedRules};
+use super::slots::{self, SlotKeeper};
 use super::store::CounterStore;
 use crate::clock::Clock;
 use crate::error::ConfigError;
@@ -78,6 +79,9 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     /// Sets how long a node may spend a lease without an answer of the store, from the sending of a request that was
     /// answered: 2 s by default, 10 ms to 60 s.
     ///
+    /// A slot of a request [in flight](crate::shared#requests-in-flight) is free a term after its last renewal. Set the same term on all
+    /// nodes.
+    ///
     /// The node stops an eighth or a quarter of the term early, since clocks differ: see the
     /// [module's caveats](crate::shared#caveats). The store keeps the permits of a node that vanishes for the term and
     /// a window, and up to an eighth of that longer.
@@ -110,19 +114,20 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     }
 
     /// Builds the rules over a store. If a rule's [mode](Mode) needs leases, a task in the present runtime renews them. It
-    /// ends when the rules are dropped.
+    /// ends when the rules are dropped. Another task renews slots in flight, until the admissions that hold them are dropped, too.
     ///
     /// # Errors
     ///
     /// The errors of [`RuleSetBuilder::build_with`], and with the field: `key`, without
     /// [`shared_as`](crate::Key::shared_as); `algorithm`, if no store keeps it; `window`, below a millisecond; `cells`,
-    /// above 1000; `limit`, of a log above 100,000 permits; `mode`, if it needs [leases](CounterStore::leases) and the
-    /// store has none; `runtime`, if it needs leases and there is no runtime; `term`, `period`, `leases`.
+    /// above 1000; `limit`, of a log above 100,000 permits; `mode`, if it needs [leases](CounterStore::leases) or
+    /// [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests in flight; `runtime`, if it needs leases
+    /// or slots and there is no runtime; `term`, `period`, `leases`.
     pub fn build(self, store: Arc<dyn CounterStore>) -> Result<SharedRules<R>, RuleError> {
         let secret = u128::from_le_bytes(self.secret);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let secret = [secret as u64, (secret >> 64) as u64];
-        let planner = SharedPlanner::new(&self.rules, u64::from(self.nodes.get()), secret)?;
+        let planner = SharedPlanner::new(&self.rules, u64::from(self.nodes.get()), secret, self.term)?;
         let needs_lease = |rule: &&Rule<R>| matches!(rule.mode_of(), Mode::Lease { .. } | Mode::Sync { .. });
         let leased = self.rules.rules().iter().find(needs_lease);
         let wrong = |field, given: String, expected: String| RuleError {
@@ -173,7 +178,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 Mode::Strict | Mode::Local => None,
             });
             let period = periods.min().unwrap_or(self.period);
-            let task = runtime.spawn(lease::run(Arc::downgrade(&table), period));
+            let task = runtime.spawn(lease::run(&table, period));
             leases = Some(NodeLeases {
                 table,
                 task: task.abort_handle(),
@@ -181,12 +186,48 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 period: nanos(self.period),
             });
         }
+        let slots = match self.rules.rules().iter().find(|rule| holds_slots(rule)) {
+            Some(rule) => Some(keep_slots(rule, &store, self.term)?),
+            None => None,
+        };
         Ok(SharedRules {
             planner,
             store,
             leases,
+            slots,
         })
     }
+}
+
+/// Whether the store counts the slots in flight of a rule.
+fn holds_slots<R: ?Sized>(rule: &Rule<R>) -> bool {
+    rule.is_in_flight() && rule.mode_of() == Mode::Strict
+}
+
+/// Creates the keeper of the slots that this node holds in the store, and spawns its task. `rule` is one that needs it.
+fn keep_slots<R: ?Sized>(
+    rule: &Rule<R>,
+    store: &Arc<dyn CounterStore>,
+    term: Duration,
+) -> Result<Arc<SlotKeeper>, RuleError> {
+    let wrong = |field, given: String, expected: &str| RuleError {
+        rule: rule.name().to_owned(),
+        error: ConfigError::new(field, given, expected.to_owned()),
+    };
+    if !store.keeps_slots() {
+        let given = format!("{:?}", rule.mode_of());
+        return Err(wrong(
+            "mode",
+            given,
+            "Local over a store that keeps no slots in flight",
+        ));
+    }
+    let runtime = tokio::runtime::Handle::try_current()
+        .map_err(|error| wrong("runtime", format!("none: {error}"), "a tokio runtime with time"))?;
+    let [node, ..] = random_seeds();
+    let keeper = Arc::new(SlotKeeper::new(Arc::clone(store), term, node));
+    runtime.spawn(slots::run(&keeper));
+    Ok(keeper)
 }
 
 /// The most leases of a node. Each takes about 450 bytes.

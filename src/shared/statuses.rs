@@ -58,7 +58,7 @@ impl<R: ?Sized> SharedRules<R> {
         let table = &self.leases.as_ref()?.table;
         let known = table.remaining(step.lease_key(quota))?;
         let remaining = known.min(planned.capacity());
-        let reset = (remaining < planned.capacity()).then(|| longest_reset(planned));
+        let reset = longest_reset(planned).filter(|_| remaining < planned.capacity());
         Some(with_room(planned, remaining, reset))
     }
 }

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore,
-    SharedLimiter, StoreErrorKind, StoreFuture,
+    SharedLimiter, StoreError, StoreErrorKind, StoreFuture,
 };
 use tokio::time::{sleep, timeout};
 
@@ -140,7 +140,31 @@ fn no_call_waits_for_a_runtime_that_has_ended() {
     }
 }
 
-async fn second_flush(limiter: &SharedLimiter) -> Result<(), ringgate::shared::StoreError> {
+/// The runtime ends before it has polled the task once.
+#[test]
+fn no_call_waits_for_a_task_that_never_ran() {
+    let [first, second] = [(); 2].map(|()| {
+        let builder = &mut tokio::runtime::Builder::new_current_thread();
+        builder
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime")
+    });
+    let limiter = first.block_on(async { limiter(Arc::new(MemoryStore::new())) });
+    drop(first);
+    second.block_on(async {
+        for _ in 0..2 {
+            let admitted = limiter
+                .check("key")
+                .await
+                .expect("the limiter of this node decides");
+            assert_eq!(admitted.error().map(StoreError::kind), Some(StoreErrorKind::Down));
+        }
+    });
+}
+
+async fn second_flush(limiter: &SharedLimiter) -> Result<(), StoreError> {
     let flushed = timeout(PATIENCE, limiter.flush()).await.expect("it ends");
     sleep(Duration::from_millis(1)).await;
     // A budget is spent until its term ends. Then the limiter of the node decides.

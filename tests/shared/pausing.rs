@@ -23,6 +23,13 @@ impl Pausing {
         }
     }
 
+    pub(crate) fn over(store: MemoryStore) -> Self {
+        Self {
+            store,
+            time: Duration::ZERO,
+        }
+    }
+
     async fn between<T>(&self, call: impl Future<Output = T>) -> T {
         pause().await;
         if !self.time.is_zero() {
@@ -62,6 +69,10 @@ impl CounterStore for Pausing {
 
     fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         Box::pin(self.between(self.store.reset(requests)))
+    }
+
+    fn keeps_slots(&self) -> bool {
+        true
     }
 
     fn leases(&self) -> Option<&dyn LeaseStore> {

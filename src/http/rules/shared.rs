@@ -128,21 +128,27 @@ impl Decide for SharedRules<Parts> {
     }
 
     fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) -> Option<Box<SharedCharge>> {
-        let (
-            rules,
-            SharedCharge {
-                admitted, runtime, ..
-            },
-        ) = (Arc::clone(self), *charge);
+        let SharedCharge {
+            mut admitted,
+            plan,
+            runtime,
+        } = *charge;
+        let (rules, slots) = (Arc::clone(self), admitted.take_slots());
         // The other charges are refunded by the store. If it does not answer, the permits stay charged, which is stricter.
-        if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), runtime) {
+        if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), &runtime) {
             runtime.spawn(async move { SharedRules::refund(&rules, rest).await });
         }
-        None
+        slots.holds_slots().then(|| {
+            Box::new(SharedCharge {
+                admitted: slots,
+                plan,
+                runtime,
+            })
+        })
     }
 
-    fn release(_: Box<SharedCharge>) -> bool {
-        false
+    fn release(charge: Box<SharedCharge>) -> bool {
+        charge.admitted.holds_slots()
     }
 
     fn settle(self: &Arc<Self>, charge: Box<SharedCharge>, cost: &Cost<Parts>, actual: u64) {
@@ -185,7 +191,7 @@ fn grant(
                 Some(terms.headers.values(&policy::of_statuses(&statuses)))
             }
         },
-        charge: terms.reserves.then(|| {
+        charge: (terms.reserves || admitted.holds_slots()).then(|| {
             Box::new(SharedCharge {
                 admitted,
                 plan: rules.plan_to_settle(head),

@@ -1,10 +1,10 @@
 -- Reads the counters. KEYS: two for each counter, its name and the name of its leases (equal if it has none). ARGV: a verb,
--- and then for each counter: its counting ('log', 'cells' or 'gcra'); the limit (of gcra, the burst); in microseconds the width
--- of a cell, or the window of a log or of gcra; the number of cells (0 for a log or gcra); the permits; 0 if it is enforced, or a
--- number that the counters of its rule share; the two numbers of a receipt; the permits that must stay free; and the two parts
--- of the time per permit of gcra.
+-- and then for each counter: its counting ('log', 'cells', 'gcra' or 'slots'); the limit (of gcra, the burst); in microseconds the
+-- width of a cell, the window of a log or of gcra, or the term of a slot; the number of cells (0 for others); the permits; 0 if it
+-- is enforced, or a number that the counters of its rule share; the two numbers of a receipt, or of a slot's name; the permits that
+-- must stay free; and the two parts of the time per permit of gcra.
 local fields_each = 11
-local countings = { log = log, cells = cells, gcra = gcra }
+local countings = { log = log, cells = cells, gcra = gcra, slots = slots }
 local verb = ARGV[1]
 local counters = {}
 -- A renewal has one more key for each counter, and then the key of the era.

@@ -27,6 +27,7 @@ macro_rules! script {
             include_str!("log.lua"),
             include_str!("cells.lua"),
             include_str!("gcra.lua"),
+            include_str!("slots.lua"),
             include_str!("leases.lua"),
             include_str!("counters.lua"),
             include_str!($last),
@@ -89,6 +90,8 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
             let permit = counter.time_per_permit();
             format!("{prefix}:{{{key:032x}}}:{rule}:{index}:gcra:{permit}")
         }
+        // Without the term, so that nodes with different terms share the slots.
+        Counting::Slots => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:slots"),
     }
 }
 
@@ -97,7 +100,7 @@ fn measures(counter: &CounterRequest) -> (u64, u64) {
     #[expect(clippy::cast_possible_truncation, reason = "a window is at most 366 days")]
     let window = counter.window().as_nanos().div_ceil(1000) as u64;
     match counter.counting() {
-        Counting::Log | Counting::Gcra(_) => (window, 0),
+        Counting::Log | Counting::Gcra(_) | Counting::Slots => (window, 0),
         Counting::Cells(cells) => (window.div_ceil(cells), cells),
     }
 }
@@ -120,6 +123,12 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
             Counting::Log => "log",
             Counting::Cells(_) => "cells",
             Counting::Gcra(_) => "gcra",
+            Counting::Slots => "slots",
+        };
+        // A slot has a name, and no receipt.
+        let (first, second) = match counter.counting() {
+            Counting::Slots => counter.slot(),
+            Counting::Log | Counting::Cells(_) | Counting::Gcra(_) => (first, second),
         };
         arguments.push(counting.to_owned());
         let numbers = [

@@ -309,12 +309,13 @@ impl<R: ?Sized> RuleState<R> {
         )
     }
 
-    /// Charges debt to this state without a reference to its rules.
+    /// Charges this state, and refunds it, without a reference to its rules.
     #[cfg(feature = "shared")]
     pub(crate) fn charger(&self) -> StateCharger {
         StateCharger {
             algorithms: Arc::clone(&self.algorithms),
             storage: Arc::clone(&self.storage),
+            on_full: self.on_full,
         }
     }
 
@@ -345,11 +346,12 @@ impl<R: ?Sized> RuleState<R> {
     }
 }
 
-/// Charges debt to a state that may outlive its rule set.
+/// Charges debt to a state, and refunds it, without its rule set.
 #[cfg(feature = "shared")]
 pub(crate) struct StateCharger {
     algorithms: Arc<StateAlgorithms>,
     storage: Arc<StateStorage>,
+    on_full: OnFull,
 }
 
 #[cfg(feature = "shared")]
@@ -358,6 +360,17 @@ impl StateCharger {
     pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
         let limit = (Some(limit.tier()), limit.lowered());
         charge_debt(&self.algorithms, &self.storage, key, limit, now, permits)
+    }
+
+    /// Refunds a charge as [`RuleState::refund`] does.
+    pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt) -> bool {
+        let mut lower = None;
+        let decider = KeyDecider {
+            algorithm: self.algorithms.of(extracted.limit, &mut lower),
+            on_full: self.on_full,
+            key: extracted.key,
+        };
+        decider.refund(&self.storage, receipt, extracted.permits)
     }
 }
 

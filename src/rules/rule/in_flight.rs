@@ -18,8 +18,9 @@ impl<R: ?Sized> Rule<R> {
     /// [`Admit`](OnFull::Admit) instead, so that they are not limited.
     ///
     /// Nothing but a release frees a slot, so a denial has no retry time. A slot whose reservation is leaked
-    /// ([`core::mem::forget`]) is held until the rule is removed, or its key is [reset](crate::RuleSet::reset). Slots are those of
-    /// one process: they are not saved, and shared rules do not accept such a rule.
+    /// ([`core::mem::forget`]) is held until the rule is removed, or its key is [reset](crate::RuleSet::reset). Slots are not
+    /// saved. In `shared::SharedRules`, a store counts the slots of many machines, and the slots of a machine that vanishes are free
+    /// within a term.
     ///
     /// # Examples
     ///

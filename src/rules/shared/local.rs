@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::cell::LazyCell;
+use core::fmt;
 use core::time::Duration;
 
 use super::plan::{CheckPlan, Target};
@@ -9,7 +10,8 @@ use super::planner::SharedPlanner;
 use crate::clock::Clock;
 use crate::receipt::Receipt;
 use crate::rules::condition::Cost;
-use crate::rules::evaluate::extractor::Extracted;
+use crate::rules::evaluate::extractor::{Extracted, Handling};
+use crate::rules::evaluate::rule_state::StateCharger;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
@@ -31,6 +33,34 @@ pub(crate) struct NodeCharge {
     state: u16,
     extracted: Extracted,
     receipt: Receipt,
+}
+
+impl NodeCharge {
+    const fn is_slot(&self) -> bool {
+        matches!(self.extracted.handling, Handling::Hold)
+    }
+}
+
+/// A slot in flight that a limiter of this node counts. Dropping it releases the slot.
+pub(crate) struct NodeSlot {
+    state: StateCharger,
+    charge: NodeCharge,
+}
+
+impl Drop for NodeSlot {
+    fn drop(&mut self) {
+        let NodeCharge {
+            extracted, receipt, ..
+        } = &self.charge;
+        // It fails only if the key was reset, and the slot is not held any more.
+        let _ = self.state.refund(extracted, receipt);
+    }
+}
+
+impl fmt::Debug for NodeSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NodeSlot").field(&self.charge).finish()
+    }
 }
 
 /// The charge for a quota of an admitted request.
@@ -96,6 +126,16 @@ impl<R: ?Sized> SharedPlanner<R> {
             }
         }
         Ok(charges)
+    }
+
+    /// Takes the slots in flight out of the charges of an admitted request.
+    pub(crate) fn take_slots(&self, charges: &mut Vec<NodeCharge>) -> Vec<NodeSlot> {
+        let slots = charges.extract_if(.., |charge| charge.is_slot());
+        let slot = |charge: NodeCharge| NodeSlot {
+            state: self.local.states[usize::from(charge.state)].charger(),
+            charge,
+        };
+        slots.map(slot).collect()
     }
 
     /// Refunds charges, and returns how many permits could not be refunded.
@@ -206,8 +246,10 @@ impl<R: ?Sized> SharedPlanner<R> {
                 // The permits are counted elsewhere.
             } else if charged != ChargedBy::Nothing || extracted.permits == 0 {
                 state.count(shard, RuleEvent::Admitted(extracted.permits));
-                // The lease charges its permits when it reports them to the store.
-                if charged != ChargedBy::Lease && self.on_error(target) != OnError::Admit {
+                // The lease charges its permits when it reports them to the store. A slot that the store holds is not charged here,
+                // where no release would reach it.
+                let is_counted = charged != ChargedBy::Lease && !state.is_in_flight();
+                if is_counted && self.on_error(target) != OnError::Admit {
                     state.charge_debt(extracted.key, extracted.limit, *now, extracted.permits);
                 }
             } else {

@@ -9,7 +9,7 @@ mod planner;
 mod validate;
 
 pub(crate) use fallbacks::FallbackLimiters;
-pub(crate) use local::{ChargedBy, FullQuota, NodeCharge};
+pub(crate) use local::{ChargedBy, FullQuota, NodeCharge, NodeSlot};
 pub(crate) use plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
 pub(crate) use planner::SharedPlanner;
 pub(crate) use validate::StoredAs;

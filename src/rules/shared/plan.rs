@@ -121,7 +121,7 @@ impl PlannedQuota<'_> {
     pub(crate) const fn capacity(&self) -> u64 {
         match self.stored_as {
             StoredAs::Gcra(burst) => burst,
-            StoredAs::Log | StoredAs::Cells(_) => self.limit,
+            StoredAs::Log | StoredAs::Cells(_) | StoredAs::Slots(_) => self.limit,
         }
     }
 }

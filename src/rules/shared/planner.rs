@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -40,8 +41,13 @@ pub(super) struct SharedRule<R: ?Sized> {
 }
 
 impl<R: ?Sized> SharedPlanner<R> {
-    /// Creates the rules for this number of nodes, which share the secret.
-    pub(crate) fn new(builder: &RuleSetBuilder<R>, nodes: u64, secret: [u64; 2]) -> Result<Self, RuleError> {
+    /// Creates the rules for this number of nodes, which share the secret. The store counts slots in flight for the term `term`.
+    pub(crate) fn new(
+        builder: &RuleSetBuilder<R>,
+        nodes: u64,
+        secret: [u64; 2],
+        term: Duration,
+    ) -> Result<Self, RuleError> {
         let mut local = RuleSetBuilder::new();
         let mut rules = Vec::new();
         // The rules are checked first, so that an error names the rule and not its fallback.
@@ -51,7 +57,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                 rule: String::from(rule.name()),
                 error,
             };
-            let stored_as = stored_as(rule).map_err(wrong)?;
+            let stored_as = stored_as(rule, term).map_err(wrong)?;
             local = local.rule(fallback(rule, nodes).map_err(wrong)?);
             rules.push(SharedRule {
                 rule: rule.clone(),

@@ -66,6 +66,8 @@ pub(crate) enum StoredAs {
     Cells(u64),
     /// A token bucket of this burst.
     Gcra(u64),
+    /// Slots in flight, each for this time after its last renewal.
+    Slots(Duration),
 }
 
 /// The burst of a rule for a key of this limit: proportional to the limit, as that of a rule in one process.
@@ -75,13 +77,9 @@ pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
     u64::try_from(burst).unwrap_or(u64::MAX).max(1)
 }
 
-/// How a store keeps a rule. The burst is that of keys in no tier.
-pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigError> {
-    if rule.is_in_flight() {
-        let given = format!("{} in flight", rule.quotas[0].limit());
-        let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
-        return Err(ConfigError::new("in_flight", given, expected));
-    }
+/// How a store keeps a rule. The burst is that of keys in no tier. `term` is the time for which a slot in flight is held without a
+/// renewal.
+pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>, term: Duration) -> Result<StoredAs, ConfigError> {
     #[cfg(feature = "calendar")]
     if let Some(calendar) = &rule.calendar {
         let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
@@ -105,6 +103,16 @@ pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigErr
             format!("{:?} without shared parts", key.name()),
             "a key with `shared_as`, equal on all machines",
         ));
+    }
+    if rule.is_in_flight() {
+        return match rule.mode {
+            Mode::Strict | Mode::Local => Ok(StoredAs::Slots(term)),
+            Mode::Lease { .. } | Mode::Sync { .. } => Err(ConfigError::new(
+                "mode",
+                format!("{:?}", rule.mode),
+                "Strict or Local for a rule of requests in flight",
+            )),
+        };
     }
     for quota in &rule.quotas {
         if quota.window() < SHORTEST {
@@ -176,7 +184,10 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
     if rule.on_error == OnError::Share {
         let share = |limit: u64| (limit / nodes).max(1);
         for quota in &mut rule.quotas {
-            *quota = Quota::new(share(quota.limit()), quota.window())?;
+            *quota = match quota.is_in_flight() {
+                true => Quota::in_flight(share(quota.limit())),
+                false => Quota::new(share(quota.limit()), quota.window())?,
+            };
         }
         for (_, limit) in &mut rule.tiers {
             *limit = share(*limit);

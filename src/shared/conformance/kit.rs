@@ -53,6 +53,7 @@ pub(super) fn counter(rule: &str, counting: Counting) -> CounterRequest {
         Counting::Log => 1,
         Counting::Cells(_) => 2,
         Counting::Gcra(_) => 3,
+        Counting::Slots => 4,
     };
     CounterRequest::new(rule, key, counting, 10, LONG)
 }

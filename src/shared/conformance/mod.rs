@@ -27,6 +27,7 @@ mod counters;
 mod kit;
 mod lease_ends;
 mod leases;
+mod slots;
 mod windows;
 
 /// Checks every promise of a store, and returns the first that it breaks.
@@ -45,6 +46,9 @@ pub async fn check(store: &dyn CounterStore, pause: impl AsyncFn(Duration)) -> R
             leases::check(store, counting).await?;
             lease_ends::check(store, counting, &pause).await?;
         }
+    }
+    if store.keeps_slots() {
+        slots::check(store, &pause).await?;
     }
     Ok(())
 }

@@ -10,7 +10,10 @@ use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, Reason};
 use super::convert::{local_status, unknown_status};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
-use crate::rules::{CheckPlan, NodeCharge, PlannedQuota, QuickPlan, QuotaStatus, Route, Step, Target};
+use super::slots::HeldSlots;
+use crate::rules::{
+    CheckPlan, NodeCharge, NodeSlot, PlannedQuota, QuickPlan, QuotaStatus, Route, Step, Target,
+};
 
 mod await_grant;
 mod remote;
@@ -56,12 +59,22 @@ impl<'a, R: ?Sized> NodeCharges<'a, R> {
         });
     }
 
-    fn keep(mut self) -> (SmallVec<[LeaseSpend; 2]>, Vec<NodeCharge>) {
-        (
-            core::mem::take(&mut self.spends),
-            core::mem::take(&mut self.charges),
-        )
+    /// Keeps the charges of an admitted request.
+    fn keep(mut self) -> KeptCharges {
+        let mut charges = core::mem::take(&mut self.charges);
+        KeptCharges {
+            spends: core::mem::take(&mut self.spends),
+            slots: self.rules.planner.take_slots(&mut charges),
+            charges,
+        }
     }
+}
+
+/// The charges of an admitted request on this node.
+struct KeptCharges {
+    spends: SmallVec<[LeaseSpend; 2]>,
+    charges: Vec<NodeCharge>,
+    slots: Vec<NodeSlot>,
 }
 
 impl<R: ?Sized> Drop for NodeCharges<'_, R> {
@@ -126,7 +139,11 @@ impl<R: ?Sized> SharedRules<R> {
                 self.planner.count_admitted(target);
                 let mut spends = SmallVec::new();
                 spends.push(lease_spend(step.first, at, epoch, step.permits));
-                Some(Ok(admitted(spends, Vec::new())))
+                Some(Ok(admitted(KeptCharges {
+                    spends,
+                    charges: Vec::new(),
+                    slots: Vec::new(),
+                })))
             }
             SpendResult::Closed { left, retry_at } => Some(Err(self.deny_one(table, target, left, retry_at))),
             SpendResult::NotCovered => {
@@ -181,8 +198,7 @@ impl<R: ?Sized> SharedRules<R> {
             }
         }
         self.count(plan, &steps, &charged);
-        let (spends, charges) = charged.keep();
-        Some(Ok(admitted(spends, charges)))
+        Some(Ok(admitted(charged.keep())))
     }
 
     /// The quotas without room, of those that this node decides about. Fails if all of these have room and the store
@@ -317,16 +333,26 @@ impl<R: ?Sized> SharedRules<R> {
 struct NeedsStore;
 
 #[inline]
-fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<NodeCharge>) -> Admitted {
-    let decided_by = if spends.is_empty() && charges.is_empty() {
+fn admitted(kept: KeptCharges) -> Admitted {
+    let KeptCharges {
+        spends,
+        charges,
+        slots: on_node,
+    } = kept;
+    let has_details = !charges.is_empty() || !on_node.is_empty();
+    let decided_by = if spends.is_empty() && !has_details {
         DecidedBy::Rules
     } else {
         DecidedBy::Local
     };
     // In a box, because the answer is moved several times and most answers have no details.
-    let details = (!charges.is_empty()).then(|| {
+    let details = has_details.then(|| {
         Box::new(Details {
             charges,
+            slots: HeldSlots {
+                on_node,
+                in_store: None,
+            },
             ..Details::default()
         })
     });

@@ -4,12 +4,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease};
-use super::{DeniedQuota, NodeCharges, Remote, admitted};
+use super::{DeniedQuota, KeptCharges, NodeCharges, Remote, admitted};
 use crate::rules::{ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, QuotaStatus, Route, Step};
 use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
 use crate::shared::convert::{check_length, counter_request, local_status, remote_status, unknown_status};
 use crate::shared::rules::SharedRules;
-use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, StoreError};
+use crate::shared::slots::{HeldSlots, StoreSlots};
+use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
 
 impl<R: ?Sized> SharedRules<R> {
     pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted, Denied> {
@@ -52,13 +53,19 @@ impl<R: ?Sized> SharedRules<R> {
                     }
                 };
                 asked.push(at);
-                requests.push(counter_request(&remote.quotas[at]).with_reserve(reserve));
+                let request = counter_request(&remote.quotas[at]).with_reserve(reserve);
+                requests.push(match (&self.slots, request.counting()) {
+                    (Some(keeper), Counting::Slots) => {
+                        error = error.or_else(|| keeper.error_at_end());
+                        request.with_slot(keeper.name())
+                    }
+                    _ => request,
+                });
             }
         }
         if requests.is_empty() {
             self.count(&plan, &remote.steps, &charged);
-            let (spends, charges) = charged.keep();
-            return Ok(admitted(spends, charges));
+            return Ok(admitted(charged.keep()));
         }
         if let Some(leases) = &self.leases
             && remote.steps.iter().any(|step| step.route == Route::Lease)
@@ -88,8 +95,7 @@ impl<R: ?Sized> SharedRules<R> {
             match own {
                 OwnLease::HasCapacity => {
                     self.count(&plan, &remote.steps, &charged);
-                    let (spends, charges) = charged.keep();
-                    return Ok(admitted(spends, charges));
+                    return Ok(admitted(charged.keep()));
                 }
                 OwnLease::WasInTheWay => may_ask_again = false,
                 OwnLease::IsNotInTheWay => return Err(self.deny_by_store(&remote, &asked, &result)),
@@ -132,7 +138,12 @@ impl<R: ?Sized> SharedRules<R> {
         self.planner.count_local(remote.plan, &charged.charges, is_local);
         let quotas = asked.iter().map(|&at| &remote.quotas[at]);
         let statuses = quotas.zip(result.statuses()).map(remote_status).collect();
-        let (spends, charges) = charged.keep();
+        let KeptCharges {
+            spends,
+            charges,
+            slots: on_node,
+        } = charged.keep();
+        let (requests, result, in_store) = self.take_slots(requests, result);
         Admitted {
             decided_by: DecidedBy::Store,
             spends,
@@ -142,8 +153,34 @@ impl<R: ?Sized> SharedRules<R> {
                 requests,
                 result: Some(result),
                 charges,
+                slots: HeldSlots { on_node, in_store },
             })),
         }
+    }
+
+    /// Takes the slots in flight out of what the store has charged.
+    fn take_slots(
+        &self,
+        requests: Vec<CounterRequest>,
+        result: CheckResult,
+    ) -> (Vec<CounterRequest>, CheckResult, Option<StoreSlots>) {
+        let Some(keeper) = &self.slots else {
+            return (requests, result, None);
+        };
+        let (mut slots, mut others, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
+        for (request, status) in requests.into_iter().zip(result.statuses()) {
+            if request.counting() != Counting::Slots {
+                others.push(request);
+                statuses.push(*status);
+            } else if status.is_charged() {
+                slots.push(request);
+            }
+        }
+        (
+            others,
+            CheckResult::admitted(result.at(), statuses),
+            keeper.hold(slots),
+        )
     }
 
     /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
@@ -252,16 +289,23 @@ impl<R: ?Sized> SharedRules<R> {
                 self.planner
                     .charge_fallbacks(remote.plan, |at| !needs(at) && !is_local(at), charged_by);
                 self.planner.count_local(remote.plan, &charged.charges, is_local);
-                let (spends, charges) = charged.keep();
+                let mut fallback_charges = fallback_charges;
+                let mut on_node = self.planner.take_slots(&mut fallback_charges);
+                let kept = charged.keep();
+                on_node.extend(kept.slots);
                 Ok(Admitted {
                     decided_by: DecidedBy::Fallback,
-                    spends,
+                    spends: kept.spends,
                     details: Some(Box::new(Details {
                         statuses: Vec::new(),
                         error: Some(error),
                         requests,
                         result: None,
-                        charges,
+                        charges: kept.charges,
+                        slots: HeldSlots {
+                            on_node,
+                            in_store: None,
+                        },
                     })),
                 })
             }

@@ -21,26 +21,28 @@ impl Drop for EndsWaits {
     }
 }
 
-/// Runs until the table is dropped. The task keeps the table alive only while it works, and during a call.
-pub(crate) async fn run(table: Weak<LeaseTable>, period: Duration) {
-    let _ends_waits = EndsWaits(Weak::clone(&table));
-    let Some(wake) = table.upgrade().map(|table| Arc::clone(&table.wake)) else {
-        return;
-    };
-    let mut next = Instant::now();
-    loop {
-        let now = Instant::now();
-        let in_time = now >= next;
-        if in_time {
-            // A random part of the period, so that nodes do not call at the same moment.
-            next = now + jittered(period);
+/// The task of a table, which runs until the table is dropped. It keeps the table alive only while it works, and during a call.
+pub(crate) fn run(table: &Arc<LeaseTable>, period: Duration) -> impl Future<Output = ()> + Send + use<> {
+    let (wake, table) = (Arc::clone(&table.wake), Arc::downgrade(table));
+    // Made here, because the runtime may end before it polls the task.
+    let ends_waits = EndsWaits(Weak::clone(&table));
+    async move {
+        let _ends_waits = ends_waits;
+        let mut next = Instant::now();
+        loop {
+            let now = Instant::now();
+            let in_time = now >= next;
+            if in_time {
+                // A random part of the period, so that nodes do not call at the same moment.
+                next = now + jittered(period);
+            }
+            match table.upgrade() {
+                Some(table) => table.round(in_time),
+                None => return,
+            }
+            // A round follows when the task is woken or the period is over.
+            let _ = timeout(next.saturating_duration_since(Instant::now()), wake.notified()).await;
         }
-        match table.upgrade() {
-            Some(table) => table.round(in_time),
-            None => return,
-        }
-        // A round follows when the task is woken or the period is over.
-        let _ = timeout(next.saturating_duration_since(Instant::now()), wake.notified()).await;
     }
 }
 
@@ -136,7 +138,7 @@ impl LeaseTable {
         for (at, request) in requests {
             let logged = match request.counter().counting() {
                 Counting::Log => request.charge() / LOGGED_PER_WEIGHT,
-                Counting::Cells(_) | Counting::Gcra(_) => 0,
+                Counting::Cells(_) | Counting::Gcra(_) | Counting::Slots => 0,
             };
             if !batch.is_empty() && weight + logged >= MAX_WEIGHT {
                 self.send(&mut inner, core::mem::take(&mut batch), now);

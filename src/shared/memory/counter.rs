@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::bucket::TokenBucket;
 use super::leases::Leases;
+use super::slots::Slots;
 use crate::shared::lease::nanos;
 use crate::shared::store::{CounterRequest, CounterStatus, Counting, LeaseGrant, LeaseRequest};
 
@@ -20,6 +21,8 @@ pub(super) struct Counter {
     charged: u64,
     /// The token bucket that replaces the cells.
     bucket: Option<TokenBucket>,
+    /// The slots in flight that replace the cells. They have no leases.
+    slots: Option<Slots>,
     leases: Leases,
     /// Grows with each reset, so that permits from before one are not refunded after it.
     era: u64,
@@ -35,7 +38,7 @@ impl Counter {
         let first = first << 32;
         let window = nanos(request.window());
         let (width, span) = match request.counting() {
-            Counting::Log | Counting::Gcra(_) => (1, window),
+            Counting::Log | Counting::Gcra(_) | Counting::Slots => (1, window),
             Counting::Cells(cells) => {
                 let width = window.div_ceil(cells.max(1)).max(1);
                 (width, width.saturating_mul(cells.saturating_add(1)))
@@ -47,6 +50,7 @@ impl Counter {
             cells: VecDeque::new(),
             charged: 0,
             bucket: matches!(request.counting(), Counting::Gcra(_)).then(|| TokenBucket::new(first)),
+            slots: matches!(request.counting(), Counting::Slots).then(Slots::default),
             leases: Leases::default(),
             era: first,
             latest: 0,
@@ -67,6 +71,9 @@ impl Counter {
             self.charged -= permits;
             self.cells.pop_front();
         }
+        if let Some(slots) = &mut self.slots {
+            slots.advance(self.latest);
+        }
         self.leases.advance(self.latest);
     }
 
@@ -76,14 +83,16 @@ impl Counter {
         let last = self.cells.back();
         last.is_none_or(|&(cell, _)| self.end_of(cell) <= now)
             && self.bucket.is_none_or(|bucket| bucket.is_expired(now))
+            && self.slots.as_ref().is_none_or(|slots| slots.is_expired(now))
             && self.leases.is_expired(now)
     }
 
     /// The permits that are left beside everything charged and registered.
     fn free(&self, request: &CounterRequest, now: u64) -> u64 {
-        let free = match &self.bucket {
-            Some(bucket) => bucket.free(request, self.latest.max(now)),
-            None => request.limit().saturating_sub(self.charged),
+        let free = match (&self.bucket, &self.slots) {
+            (Some(bucket), _) => bucket.free(request, self.latest.max(now)),
+            (None, Some(slots)) => request.limit().saturating_sub(slots.held()),
+            (None, None) => request.limit().saturating_sub(self.charged),
         };
         free.saturating_sub(self.leases.held())
     }
@@ -94,7 +103,8 @@ impl Counter {
         if request.permits() <= remaining {
             return CounterStatus::with_room(remaining);
         }
-        let is_possible = request.permits() <= request.capacity();
+        // No time frees a slot.
+        let is_possible = self.slots.is_none() && request.permits() <= request.capacity();
         let after = is_possible.then(|| self.wait(request, request.permits() + request.reserve(), now));
         CounterStatus::without_room(remaining, after)
     }
@@ -130,6 +140,10 @@ impl Counter {
         if let Some(bucket) = &mut self.bucket {
             return bucket.charge(request, permits, now);
         }
+        if let Some(slots) = &mut self.slots {
+            slots.renew(request.slot(), now.saturating_add(self.span));
+            return (0, 0);
+        }
         let cell = now / self.width;
         self.charged += permits;
         match self.cells.back_mut() {
@@ -144,6 +158,11 @@ impl Counter {
     pub(super) fn refund(&mut self, request: &CounterRequest, receipt: (u64, u64)) -> u64 {
         if let Some(bucket) = &mut self.bucket {
             return bucket.refund(request, receipt);
+        }
+        if let Some(slots) = &mut self.slots {
+            // A slot that has ended is released already.
+            slots.release(request.slot());
+            return request.permits();
         }
         let (permits, (cell, era)) = (request.permits(), receipt);
         match self.cells.iter_mut().find(|(number, _)| *number == cell) {
@@ -162,6 +181,9 @@ impl Counter {
         self.charged = 0;
         if let Some(bucket) = &mut self.bucket {
             bucket.reset();
+        }
+        if let Some(slots) = &mut self.slots {
+            slots.reset();
         }
         self.era += 1;
     }

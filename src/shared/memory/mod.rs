@@ -19,6 +19,7 @@ use crate::clock::{Clock, QuantaClock};
 mod bucket;
 mod counter;
 mod leases;
+mod slots;
 
 /// A [`CounterStore`] in the memory of this process.
 ///
@@ -210,6 +211,10 @@ impl CounterStore for MemoryStore {
             });
             Ok(())
         })
+    }
+
+    fn keeps_slots(&self) -> bool {
+        true
     }
 
     fn leases(&self) -> Option<&dyn LeaseStore> {

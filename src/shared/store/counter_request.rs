@@ -14,7 +14,12 @@ pub struct CounterRequest {
     enforced: bool,
     reserve: u64,
     leasable: bool,
+    slot: SlotId,
 }
+
+/// The name of a slot in flight, which no other slot of a store has: the number of its node, and its number there. Both are below
+/// 2^53.
+pub type SlotId = (u64, u64);
 
 /// How permits are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +32,9 @@ pub enum Counting {
     /// The generic cell rate algorithm of [`Gcra`](crate::Gcra): at most this burst at once, refilled by the limit in a
     /// window. A time per permit is rounded up to half a nanosecond.
     Gcra(u64),
+    /// Each [slot](CounterRequest::with_slot) in flight with the time at which it ends, which is a window after its last renewal.
+    /// Only stores that [keep slots](super::CounterStore::keeps_slots) get it.
+    Slots,
 }
 
 impl CounterRequest {
@@ -52,6 +60,7 @@ impl CounterRequest {
             enforced: true,
             reserve: 0,
             leasable: true,
+            slot: (0, 0),
         }
     }
 
@@ -73,6 +82,13 @@ impl CounterRequest {
     #[must_use]
     pub const fn with_enforced(mut self, enforced: bool) -> Self {
         self.enforced = enforced;
+        self
+    }
+
+    /// Names the slot of [`Counting::Slots`] that the request holds, renews or releases.
+    #[must_use]
+    pub const fn with_slot(mut self, slot: SlotId) -> Self {
+        self.slot = slot;
         self
     }
 
@@ -121,7 +137,7 @@ impl CounterRequest {
     pub const fn capacity(&self) -> u64 {
         match self.counting {
             Counting::Gcra(burst) => burst,
-            Counting::Log | Counting::Cells(_) => self.limit,
+            Counting::Log | Counting::Cells(_) | Counting::Slots => self.limit,
         }
     }
 
@@ -137,7 +153,7 @@ impl CounterRequest {
         }
     }
 
-    /// The window.
+    /// The window. Of [`Counting::Slots`], the time for which a slot is held without a renewal.
     #[must_use]
     pub const fn window(&self) -> Duration {
         self.window
@@ -161,6 +177,12 @@ impl CounterRequest {
     #[must_use]
     pub const fn is_enforced(&self) -> bool {
         self.enforced
+    }
+
+    /// The slot of [`Counting::Slots`] that the request holds, renews or releases.
+    #[must_use]
+    pub const fn slot(&self) -> SlotId {
+        self.slot
     }
 
     /// Whether nodes may hold leases of this counter, as far as the requesting node knows.

@@ -77,6 +77,20 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     /// Forgets the charges to these counters. Leases stay.
     fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()>;
 
+    /// Whether the store counts [slots in flight](super::Counting::Slots). Otherwise no rule over it may limit
+    /// [requests in flight](crate::Rule::in_flight), unless its mode is `Local`.
+    ///
+    /// Such a store promises of a counter of slots, beside the rules above:
+    ///
+    /// - A slot counts from the call that adds it until its release, or until a window has passed since its last renewal.
+    /// - [`decide`](Self::decide) adds the slot of each request. There is room if fewer slots than the limit count.
+    /// - [`charge`](Self::charge) renews the slot, or adds it if it is not known, whatever the limit.
+    /// - [`refund`](Self::refund) releases the slot. A slot that is not known is released already.
+    /// - A denial has no [`retry_after`](super::CounterStatus::retry_after): a release frees a slot, and not a time.
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
     /// The leases of this store. `None`: no rule over it may have a [`Mode`](crate::rules::Mode) that needs them.
     fn leases(&self) -> Option<&dyn LeaseStore> {
         None

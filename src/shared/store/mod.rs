@@ -8,7 +8,7 @@ mod lease_request;
 mod lease_store;
 
 pub use check_result::{CheckResult, CounterStatus};
-pub use counter_request::{CounterRequest, Counting};
+pub use counter_request::{CounterRequest, Counting, SlotId};
 pub use counter_store::{CounterStore, StoreFuture};
 pub use error::{StoreError, StoreErrorKind};
 pub use lease_request::{LeaseGrant, LeaseRequest};

@@ -5,11 +5,12 @@ use ringgate::shared::Counting;
 /// A script whose time is an argument.
 pub(crate) struct Script(redis::Script);
 
-const TEXT: [&str; 6] = [
+const TEXT: [&str; 7] = [
     include_str!("../../../src/redis/script/prelude.lua"),
     include_str!("../../../src/redis/script/log.lua"),
     include_str!("../../../src/redis/script/cells.lua"),
     include_str!("../../../src/redis/script/gcra.lua"),
+    include_str!("../../../src/redis/script/slots.lua"),
     include_str!("../../../src/redis/script/leases.lua"),
     include_str!("../../../src/redis/script/counters.lua"),
 ];
@@ -63,6 +64,15 @@ impl ScriptRequest {
         }
     }
 
+    /// A request for the slot of this number.
+    pub(crate) fn slot(key: &str, limit: u64, term: u64, number: u64) -> Self {
+        Self {
+            counting: Counting::Slots,
+            receipt: (1, number),
+            ..Self::log(key, limit, term)
+        }
+    }
+
     pub(crate) fn cells(key: &str, limit: u64, cells: u64, width: u64) -> Self {
         Self {
             counting: Counting::Cells(cells),
@@ -109,6 +119,7 @@ impl Script {
                 Counting::Log => ("log", 0),
                 Counting::Cells(cells) => ("cells", cells),
                 Counting::Gcra(_) => ("gcra", 0),
+                Counting::Slots => ("slots", 0),
                 other => unreachable!("{other:?}"),
             };
             call.key(&part.key)

@@ -26,6 +26,8 @@ mod rejections;
 mod server;
 #[path = "http/shared.rs"]
 mod shared;
+#[path = "http/shared_slots.rs"]
+mod shared_slots;
 #[path = "http/server_limit.rs"]
 mod server_limit;
 #[path = "http/service.rs"]

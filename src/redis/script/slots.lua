@@ -1,0 +1,37 @@
+-- Slots in flight: a sorted set with one member for each slot, whose score is the time at which it ends unless its node renews it.
+-- A member is the name of the slot. Here the window is the term.
+local slots = {}
+
+-- If TIME has gone back, slots that end later than a term from now end then.
+function slots.repair(counter)
+    local ends = text(now + counter.window)
+    for _, slot in ipairs(redis.call('ZRANGEBYSCORE', counter.key, '(' .. ends, '+inf')) do
+        redis.call('ZADD', counter.key, ends, slot)
+    end
+end
+
+-- A slot counts until it ends. No time frees a slot that its node renews.
+function slots.peek(counter)
+    local held = redis.call('ZCOUNT', counter.key, '(' .. text(now), '+inf')
+    counter.remaining = math.max(counter.limit - held, 0)
+    if counter.permits > counter.remaining then
+        counter.wait = -1
+    end
+end
+
+local function member(counter)
+    return text(counter.first) .. ':' .. text(counter.second)
+end
+
+-- Adds the slot, or renews it.
+function slots.charge(counter)
+    redis.call('ZREMRANGEBYSCORE', counter.key, '-inf', text(now))
+    redis.call('ZADD', counter.key, text(now + counter.window), member(counter))
+    expire(counter.key, now + counter.window)
+end
+
+-- Releases the slot. A slot that has ended is released already.
+function slots.refund(counter)
+    redis.call('ZREM', counter.key, member(counter))
+    return counter.permits
+end

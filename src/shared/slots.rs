@@ -1,0 +1,239 @@
+//! The slots in flight that this node holds in the store.
+//!
+//! # Protocol
+//!
+//! A slot has a name that no other slot has. The store keeps it with the time at which it ends.
+//!
+//! | event | by | step |
+//! |---|---|---|
+//! | *hold* | a decision | The store adds the slot if fewer than the limit are held. It ends a term later. |
+//! | *renew* | the task of the node, four times in a term | The store makes the slot end a term later, and adds it again if it was lost. |
+//! | *release* | the task, after the admission is dropped | The store removes the slot. |
+//!
+//! # Proof sketch
+//!
+//! 1. **At most the limit is held**, while the store forgets nothing and each node renews its slots in time. *Hold* compares the
+//!    number of slots with the limit and adds one in a single step of the store. A slot counts until its release, because each
+//!    *renew* comes before its end. (test `random_histories_of_nodes_hold_at_most_the_limit`)
+//! 2. **No slot stays held.** A slot that is not renewed ends. The task renews the slots in `held`, and a slot leaves `held` when
+//!    its admission is dropped. A *renew* that was sent before is answered before the *release* is sent, because the task makes one
+//!    call at a time. If a *renew* has failed, it may still be executed after the *release*. Then the slot ends a term after it. (tests
+//!    `the_slots_of_a_node_that_vanishes_are_free_within_a_term`, `a_renewal_is_answered_before_a_release_is_sent`)
+//! 3. **A release frees no slot of another request**, because no other slot has its name.
+//! 4. **The store learns of all slots again after it has forgotten them**, from the next *renew*. Until then it admits too many.
+//!    (test `the_store_learns_of_the_slots_again_after_a_reset`)
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::fmt;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::store::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, SlotId, StoreError, StoreErrorKind,
+};
+use crate::rules::NodeSlot;
+use crate::sync::AtomicU64;
+
+/// The slots in flight of an admitted request. Dropping it releases them.
+#[derive(Debug, Default)]
+pub(super) struct HeldSlots {
+    /// The slots that limiters of this node count.
+    pub(super) on_node: Vec<NodeSlot>,
+    pub(super) in_store: Option<StoreSlots>,
+}
+
+impl HeldSlots {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.on_node.is_empty() && self.in_store.is_none()
+    }
+}
+
+/// The slots of an admitted request in the store. Dropping it releases them.
+#[derive(Debug)]
+pub(super) struct StoreSlots {
+    keeper: Arc<SlotKeeper>,
+    slots: Vec<SlotId>,
+}
+
+impl Drop for StoreSlots {
+    fn drop(&mut self) {
+        self.keeper.release(&self.slots);
+    }
+}
+
+/// The slots that this node holds in the store, for the task that renews and releases them.
+pub(super) struct SlotKeeper {
+    store: Arc<dyn CounterStore>,
+    term: Duration,
+    /// The first number of the names of this node's slots.
+    node: u64,
+    /// The second number of the next name.
+    next: AtomicU64,
+    /// Held for a few instructions for each slot, and never across an await.
+    slots: Mutex<Slots>,
+    /// Held during a call, so that no renewal of a slot is sent beside its release.
+    calls: tokio::sync::Mutex<()>,
+    /// Notified when a slot is released. The task waits for it, and keeps nothing else alive.
+    wake: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Slots {
+    held: HashMap<SlotId, CounterRequest>,
+    /// The slots that the store is to release.
+    released: Vec<CounterRequest>,
+    /// Whether the task has ended, with its runtime. No slot is renewed after that.
+    has_ended: bool,
+}
+
+/// The most slots of one call, since a script must not keep the server from other clients for long.
+const SLOTS_PER_CALL: usize = 32;
+
+/// The renewals of a slot in a term.
+const RENEWALS: u32 = 4;
+
+/// The numbers of a name are below 2^53, as stores count.
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+
+impl SlotKeeper {
+    /// Creates a keeper without slots. `node` is a random number.
+    pub(super) fn new(store: Arc<dyn CounterStore>, term: Duration, node: u64) -> Self {
+        Self {
+            store,
+            term,
+            node: node & MAX_NUMBER,
+            next: AtomicU64::new(0),
+            slots: Mutex::default(),
+            calls: tokio::sync::Mutex::new(()),
+            wake: Arc::new(Notify::new()),
+        }
+    }
+
+    /// A name for a slot.
+    pub(super) fn name(&self) -> SlotId {
+        // Relaxed: the number is only unique. It publishes no other memory.
+        (self.node, self.next.fetch_add(1, Ordering::Relaxed) & MAX_NUMBER)
+    }
+
+    /// The error of a request that needs a slot, once no slot is renewed any more.
+    pub(super) fn error_at_end(&self) -> Option<StoreError> {
+        let ended = "the runtime of the task that renews slots in flight has ended";
+        self.lock()
+            .has_ended
+            .then(|| StoreError::new(StoreErrorKind::Down, ended))
+    }
+
+    /// Keeps slots that the store has admitted.
+    pub(super) fn hold(self: &Arc<Self>, requests: Vec<CounterRequest>) -> Option<StoreSlots> {
+        if requests.is_empty() {
+            return None;
+        }
+        let slots = requests.iter().map(CounterRequest::slot).collect();
+        self.lock()
+            .held
+            .extend(requests.into_iter().map(|request| (request.slot(), request)));
+        Some(StoreSlots {
+            keeper: Arc::clone(self),
+            slots,
+        })
+    }
+
+    fn release(&self, slots: &[SlotId]) {
+        let mut inner = self.lock();
+        for slot in slots {
+            let request = inner.held.remove(slot);
+            if !inner.has_ended {
+                inner.released.extend(request);
+            }
+        }
+        drop(inner);
+        self.wake.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        // No operation under the lock panics half way, so a poisoned lock protects whole values.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Releases slots in the store. Returns the last error: the slots of a call that has failed end after their term.
+    pub(super) async fn release_in_store(&self) -> Result<(), StoreError> {
+        let _one_call = self.calls.lock().await;
+        let released = core::mem::take(&mut self.lock().released);
+        let mut result = Ok(());
+        for slots in released.chunks(SLOTS_PER_CALL) {
+            let statuses = slots.iter().map(|_| CounterStatus::with_room(0)).collect();
+            let held = CheckResult::admitted(0, statuses);
+            if let Err(error) = self.store.refund(slots, &held).await {
+                result = Err(error);
+            }
+        }
+        result
+    }
+
+    /// Renews all slots in the store. A call that has failed is repeated by the next renewal.
+    async fn renew(&self) {
+        let _one_call = self.calls.lock().await;
+        let held: Vec<CounterRequest> = self.lock().held.values().cloned().collect();
+        for slots in held.chunks(SLOTS_PER_CALL) {
+            let _ = self.store.charge(slots).await;
+        }
+    }
+
+    /// Releases what was dropped, and renews the rest if that `is_due`.
+    async fn call(self: Arc<Self>, is_due: bool) {
+        // A slot that is not released ends after its term.
+        let _ = self.release_in_store().await;
+        if is_due {
+            self.renew().await;
+        }
+    }
+}
+
+impl fmt::Debug for SlotKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotKeeper")
+            .field("held", &self.lock().held.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Notes the end of the task, with its runtime.
+struct NotesEnd(Weak<SlotKeeper>);
+
+impl Drop for NotesEnd {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.0.upgrade() {
+            let mut slots = keeper.lock();
+            slots.has_ended = true;
+            slots.released = Vec::new();
+        }
+    }
+}
+
+/// The task of a keeper, which runs until the rules and all admissions with slots are dropped.
+pub(super) fn run(keeper: &Arc<SlotKeeper>) -> impl Future<Output = ()> + Send + use<> {
+    let (wake, period) = (Arc::clone(&keeper.wake), keeper.term / RENEWALS);
+    let keeper = Arc::downgrade(keeper);
+    // Made here, because the runtime may end before it polls the task.
+    let notes_end = NotesEnd(Weak::clone(&keeper));
+    async move {
+        let _notes_end = notes_end;
+        let mut next = Instant::now() + period;
+        loop {
+            let _ = timeout_at(next, wake.notified()).await;
+            let Some(keeper) = keeper.upgrade() else { return };
+            let is_due = Instant::now() >= next;
+            if is_due {
+                next = Instant::now() + period;
+            }
+            // In a task of its own, so that a panic of the store ends only this call.
+            let _ = tokio::spawn(keeper.call(is_due)).await;
+        }
+    }
+}
