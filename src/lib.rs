@@ -40,6 +40,7 @@
 //! | decide several limits as one (feature `rules`) | [`RuleSet`] of [`Rule`]s, each with a [`Key`] |
 //! | replace rules while they are in use (`rules`) | [`LiveRules`] |
 //! | limit the requests in flight (`rules`) | [`Rule::in_flight`] |
+//! | block keys that violate a rule too often (`rules`) | [`Rule::block`] |
 //! | test a rule before it is enforced (`rules`) | [`Rule::shadow`], [`Rule::enforce_percent`] |
 //! | read rules from a file (`config`), follow the file (`watch`) | `rules::RuleSetBuilder::from_file`, `rules::RulesWatcher` |
 //! | export metrics and events (`observe`) | [`observe`] |

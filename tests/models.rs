@@ -22,6 +22,9 @@ mod harness;
 mod lease_state;
 use ringgate::sync;
 
+#[cfg(feature = "rules")]
+#[path = "models/block.rs"]
+mod block;
 #[cfg(feature = "calendar")]
 #[path = "models/calendar.rs"]
 mod calendar;

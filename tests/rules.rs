@@ -7,6 +7,8 @@ extern crate alloc;
 #[expect(dead_code, reason = "what only the tests of algorithms use")]
 mod common;
 
+#[path = "rules/block.rs"]
+mod block;
 #[cfg(all(feature = "calendar", not(miri)))] // Computing the periods of 20 years is too slow there.
 #[path = "rules/calendar.rs"]
 mod calendar;
@@ -22,6 +24,8 @@ mod migration;
 mod histories;
 #[path = "rules/in_flight.rs"]
 mod in_flight;
+#[path = "rules/kinds.rs"]
+mod kinds;
 #[path = "rules/limit_by.rs"]
 mod limit_by;
 #[path = "rules/missing.rs"]

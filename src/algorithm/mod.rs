@@ -14,6 +14,8 @@ mod lowered;
 mod packed_ring;
 mod timestamp_ring;
 mod traits;
+#[cfg(feature = "rules")]
+mod violations;
 mod wide_ring;
 
 pub use any::{AnyAlgorithm, OtherAlgorithm};
@@ -31,3 +33,5 @@ pub use lowered::Lowered;
 pub use timestamp_ring::TimestampRing;
 pub(crate) use traits::FIRST_WORD_BITS;
 pub use traits::{Algorithm, Reclaim};
+#[cfg(feature = "rules")]
+pub(crate) use violations::{BlockLength, Violations};

@@ -19,12 +19,13 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 /// | | `by_node` | of shared rules: decisions that this node made alone because the store did not answer, which are also counted as admitted or denied |
 /// | `ringgate_permits_total` | `charged` | permits of admitted requests, for each of the rule's quotas |
 /// | | `forfeited` | permits that could not be refunded |
+/// | `ringgate_blocks_total` | `begun` | blocks of keys that [violated the rule too often](crate::Rule::block) |
 ///
 /// The only other label is `rule`, the name of the rule. The numbers are those of [`RuleCounts`](crate::rules::RuleCounts).
 ///
 /// # Guarantees
 ///
-/// - Each rule name has six series, and one more if the rule is shared, for any number of keys.
+/// - Each rule name has seven series, and one more if the rule is shared, for any number of keys.
 /// - No counter decreases or loses counts over a reload. The counters of a removed rule keep their last values. If a rule with
 ///   its name is added again, its counts in [`RuleSet::counts`] begin at zero. Its counters continue from their last values,
 ///   including the counts of decisions that were in progress when the rule was removed.
@@ -41,8 +42,8 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 ///
 /// # Cost
 ///
-/// The first call with a rule name makes six registrations, and a seventh for a shared rule. Each call reads 8 KiB and makes six
-/// or seven stores for each rule: 1.5 µs for ten rules and 280 µs for a thousand, without load. The 8 KiB of a removed rule are
+/// The first call with a rule name makes seven registrations, and an eighth for a shared rule. Each call reads 8 KiB and makes seven
+/// or eight stores for each rule: 1.5 µs for ten rules and 280 µs for a thousand, without load. The 8 KiB of a removed rule are
 /// freed by the first call after its last decision.
 ///
 /// # Examples

@@ -9,6 +9,8 @@ use crate::rules::RuleCounts;
 const DECISIONS: &str = "ringgate_decisions_total";
 /// Permits, by outcome.
 const PERMITS: &str = "ringgate_permits_total";
+/// Blocks of keys.
+const BLOCKS: &str = "ringgate_blocks_total";
 
 /// A counter that each rule has.
 struct RuleMetric {
@@ -24,7 +26,7 @@ impl RuleMetric {
 }
 
 /// The metrics of every rule.
-const METRICS: [RuleMetric; 6] = {
+const METRICS: [RuleMetric; 7] = {
     const fn metric(name: &'static str, outcome: &'static str, of: fn(&RuleCounts) -> u64) -> RuleMetric {
         RuleMetric { name, outcome, of }
     }
@@ -35,6 +37,7 @@ const METRICS: [RuleMetric; 6] = {
         metric(DECISIONS, "overflowed", |counts| counts.overflowed),
         metric(PERMITS, "charged", |counts| counts.charged),
         metric(PERMITS, "forfeited", |counts| counts.forfeited),
+        metric(BLOCKS, "begun", |counts| counts.blocks),
     ]
 };
 
@@ -114,5 +117,10 @@ pub(super) fn describe() {
         PERMITS,
         Unit::Count,
         "Permits of the rule. charged: for admitted requests; forfeited: could not be refunded."
+    );
+    describe_counter!(
+        BLOCKS,
+        Unit::Count,
+        "Blocks of keys that violated the rule too often. begun: since the rule came into force."
     );
 }

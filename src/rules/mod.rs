@@ -10,6 +10,7 @@
 //! | try a rule without enforcing it | [`Rule::shadow`], [`Rule::enforce_percent`], [`RuleSet::counts`] |
 //! | refund a request, or settle its actual cost | [`RuleSet::reserve`], [`Reservation`] |
 //! | limit the requests in flight | [`Rule::in_flight`] |
+//! | block keys that violate a rule too often | [`Rule::block`], [`Block`] |
 //! | limit each calendar day, week, month or year (feature `calendar`) | `Rule::calendar` |
 //! | change rules while they are in use | [`LiveRules`] |
 //! | read rules from TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, `Extractors` |
@@ -57,6 +58,7 @@ pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
 pub use quota_status::QuotaStatus;
 pub use rule::Rule;
 pub use rule::algorithm::RuleAlgorithm;
+pub use rule::block::Block;
 pub use rule::error::RuleError;
 pub use rule::mode::Mode;
 pub use rule::on_error::OnError;

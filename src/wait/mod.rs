@@ -29,6 +29,8 @@ pub use paced::{PacedSink, PacedStream};
 #[cfg(all(feature = "tower", feature = "shared"))]
 pub(crate) use queue::DEFAULT_MAX_WAITING;
 pub(crate) use queue::GRACE_PERIOD;
+#[cfg(feature = "tower")]
+pub(crate) use rules::RulesGranted;
 #[cfg(feature = "rules")]
 pub use rules::{RuleSource, RulesRequest};
 pub use runtime::{Runtime, TokioRuntime, TokioTimer};

@@ -77,6 +77,15 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
         })
     }
 
+    /// Charges a request that waits otherwise, unless other requests are waiting for one of its states.
+    #[cfg(feature = "tower")]
+    pub(crate) fn grant<G: RulesGranted<S::Request>>(&self, request: &S::Request) -> Option<G> {
+        if self.must_queue(&RulesRequest::<_, _, G>::new(self, request)) {
+            return None;
+        }
+        self.limiter.with(|rules| G::charge(rules, request))
+    }
+
     /// Waits until every rule has capacity for the request.
     ///
     /// # Errors
@@ -109,6 +118,15 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
         self: Arc<Self>,
         request: B,
     ) -> Acquire<RulesRequest<Arc<Self>, B, Admitted>> {
+        Acquire::new(RulesRequest::new(self, request))
+    }
+
+    /// Waits for a grant. The future holds the limiter by its `Arc`.
+    #[cfg(feature = "tower")]
+    pub(crate) fn grant_owned<B: Borrow<S::Request> + Unpin, G: RulesGranted<S::Request>>(
+        self: Arc<Self>,
+        request: B,
+    ) -> Acquire<RulesRequest<Arc<Self>, B, G>> {
         Acquire::new(RulesRequest::new(self, request))
     }
 
@@ -156,6 +174,13 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
         settled
     }
 
+    /// Wakes the first waiters of these states, after permits or slots of them were freed.
+    #[cfg(feature = "tower")]
+    pub(crate) fn recheck_states(&self, states: &[u64]) {
+        let now = || self.limiter.with(|rules| rules.clock().now());
+        self.queues.wake_leaders_in(states, now);
+    }
+
     fn wake_leaders_of(&self, request: &S::Request) {
         self.queues
             .wake_leaders_of(&RulesRequest::<_, _, Admitted>::new(self, request));
@@ -170,13 +195,13 @@ pub trait RulesGranted<R: ?Sized>: Sized {
 
 impl<R: ?Sized> RulesGranted<R> for Admitted {
     fn charge<C: Clock>(rules: &RuleSet<R, C>, request: &R) -> Option<Self> {
-        rules.check(request).ok()
+        rules.check_waiting(request)
     }
 }
 
 impl<R: ?Sized> RulesGranted<R> for Reservation<R> {
     fn charge<C: Clock>(rules: &RuleSet<R, C>, request: &R) -> Option<Self> {
-        rules.reserve(request).ok()
+        rules.reserve_waiting(request)
     }
 }
 

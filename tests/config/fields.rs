@@ -362,3 +362,30 @@ fn other_notations_of_yaml_are_read() {
     );
     assert_eq!(rules.rules().len(), 3);
 }
+
+/// The block of a rule has the settings of the file, in each format.
+#[test]
+fn blocks_are_read() {
+    let text = "[[rules]]\nname = 'a'\nquota = '1/h'\nkey = 'user'\n\
+                [rules.block]\nafter = '2/min'\nfor = '10s'\nfactor = 3\nceiling = '1min'\nforgive_after = '1h'\nextend = true\n";
+    let read = |text: &str| RuleSetBuilder::from_text(text, FileFormat::Toml, &super::extractors());
+    let rules = read(text).expect("rules");
+    let expected = ringgate::rules::Block::new(Quota::per_minute(2).unwrap(), Duration::from_secs(10))
+        .escalate(3, Duration::from_secs(60), Duration::from_secs(3600))
+        .extend_on_retry();
+    assert_eq!(rules.rules()[0].view().block, Some(&expected));
+    for (given, field) in [
+        ("after = '2/min'", "after = '65536/min'"),
+        ("for = '10s'", "for = '1ms'"),
+        ("factor = 3", "factor = 1"),
+        ("factor = 3\n", ""),
+        ("ceiling = '1min'", "ceiling = '1s'"),
+        ("ceiling = '1min'\n", ""),
+        ("extend = true", "extend = 1"),
+        ("extend = true", "extends = true"),
+        ("key = 'user'\n", ""),
+    ] {
+        let invalid = text.replace(given, field);
+        assert!(read(&invalid).is_err(), "{invalid}");
+    }
+}

@@ -93,19 +93,6 @@ fn other_algorithms_are_errors() {
     }
 }
 
-#[test]
-fn limits_of_requests_in_flight_are_refused_in_each_mode() {
-    for mode in [Mode::Strict, Mode::Local] {
-        let rule = Rule::<str>::in_flight("exports", 5).mode(mode);
-        let built = SharedRules::builder()
-            .rule(rule)
-            .build(Arc::new(MemoryStore::new()));
-        let accepted = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
-        let expected = format!("rule \"exports\": invalid in_flight: 5 in flight (expected {accepted})");
-        assert_eq!(built.expect_err("a store has no slots").to_string(), expected);
-    }
-}
-
 #[cfg(feature = "calendar")]
 #[test]
 fn calendars_are_refused_in_each_mode() {

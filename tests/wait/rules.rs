@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder, TierOf};
+use ringgate::rules::{Block, Cost, RuleAlgorithm, RuleSetBuilder, TierOf};
 use ringgate::wait::{CheckError, TokioClock, WaitError};
 use ringgate::{Fair, Key, LiveRules, Rule, RuleSet};
 use tokio::time::Instant;
@@ -364,4 +364,33 @@ async fn waiters_survive_a_reload() {
     assert_eq!(large.await.unwrap(), (false, 1000));
     let (served, took) = small.await.unwrap();
     assert!(served && (1490..=1510).contains(&took), "{took}");
+}
+
+/// A request that waits violates no rule. The requests of a blocked key wait for the end of the block, and others do not.
+#[tokio::test(start_paused = true)]
+async fn a_blocked_key_waits_for_the_end_of_its_block() {
+    let key = Key::new("user", |request: &Request, key| request.0.hash(key));
+    let block = Block::new("1/min".parse().unwrap(), Duration::from_secs(60));
+    let rule = Rule::new("user", "1/10s".parse().unwrap())
+        .algorithm(RuleAlgorithm::Log)
+        .by(&key)
+        .block(block);
+    let rules = RuleSetBuilder::new().rule(rule);
+    let rules: Rules = Arc::new(Fair::new(
+        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
+    ));
+    assert!(rules.check(&Request(1, 1)).is_ok() && rules.check(&Request(2, 1)).is_ok());
+    // Two waits, none of which is a violation.
+    let waits = [timed(&rules, Request(1, 1)), timed(&rules, Request(1, 1))];
+    for (wait, expected) in waits.into_iter().zip([10_000, 20_000]) {
+        assert_eq!(wait.await.unwrap(), expected);
+    }
+    assert_eq!(rules.limiter().blocked().next(), Some(("user", 0)));
+    // A call that does not wait is denied, and blocks the user.
+    assert!(rules.check(&Request(1, 1)).is_err());
+    assert_eq!(rules.limiter().blocked().next(), Some(("user", 1)));
+    let blocked = timed(&rules, Request(1, 1));
+    settle().await;
+    assert_eq!(timed(&rules, Request(2, 1)).await.unwrap(), 0);
+    assert_eq!(blocked.await.unwrap(), 60_000);
 }

@@ -11,6 +11,8 @@ use crate::algorithm::in_flight::InFlight;
 use crate::algorithm::in_units::InUnits;
 use crate::algorithm::timestamp_ring::TimestampRing;
 use crate::algorithm::traits::{Algorithm, Reclaim};
+#[cfg(feature = "rules")]
+use crate::algorithm::violations::Violations;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -55,10 +57,6 @@ pub enum AnyAlgorithm {
 /// The algorithms of [`AnyAlgorithm`] that are seldom used.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[cfg_attr(
-    all(feature = "rules", not(feature = "calendar")),
-    expect(clippy::large_enum_variant, reason = "it is always in a box")
-)]
 pub enum OtherAlgorithm {
     /// An algorithm that counts units of permits.
     InUnits(InUnits<AnyAlgorithm>),
@@ -68,6 +66,9 @@ pub enum OtherAlgorithm {
     /// A limit of requests in flight. Only a rule makes it: [`Rule::in_flight`](crate::Rule::in_flight).
     #[cfg(feature = "rules")]
     InFlight(InFlight),
+    /// The violations of a rule, and the blocks of its keys. Only a rule makes it: [`Rule::block`](crate::Rule::block).
+    #[cfg(feature = "rules")]
+    Violations(Violations),
 }
 
 impl From<CounterRing> for AnyAlgorithm {
@@ -108,6 +109,28 @@ impl From<InFlight> for AnyAlgorithm {
     }
 }
 
+#[cfg(feature = "rules")]
+impl From<Violations> for AnyAlgorithm {
+    fn from(violations: Violations) -> Self {
+        Self::Other(Box::new(OtherAlgorithm::Violations(violations)))
+    }
+}
+
+/// Runs the same expression on each algorithm that is seldom used.
+macro_rules! each_other {
+    ($other:expr, $algorithm:ident => $work:expr) => {
+        match $other {
+            OtherAlgorithm::InUnits($algorithm) => $work,
+            #[cfg(feature = "calendar")]
+            OtherAlgorithm::Calendar($algorithm) => $work,
+            #[cfg(feature = "rules")]
+            OtherAlgorithm::InFlight($algorithm) => $work,
+            #[cfg(feature = "rules")]
+            OtherAlgorithm::Violations($algorithm) => $work,
+        }
+    };
+}
+
 /// Runs the same expression on each algorithm.
 macro_rules! each {
     ($any:expr, $algorithm:ident => $work:expr) => {
@@ -115,13 +138,7 @@ macro_rules! each {
             AnyAlgorithm::Counter($algorithm) => $work,
             AnyAlgorithm::Log($algorithm) => $work,
             AnyAlgorithm::Gcra($algorithm) => $work,
-            AnyAlgorithm::Other(other) => match &**other {
-                OtherAlgorithm::InUnits($algorithm) => $work,
-                #[cfg(feature = "calendar")]
-                OtherAlgorithm::Calendar($algorithm) => $work,
-                #[cfg(feature = "rules")]
-                OtherAlgorithm::InFlight($algorithm) => $work,
-            },
+            AnyAlgorithm::Other(other) => each_other!(&**other, $algorithm => $work),
         }
     };
 }
@@ -135,19 +152,6 @@ macro_rules! each_inlined {
             AnyAlgorithm::Log($algorithm) => $work,
             AnyAlgorithm::Gcra($algorithm) => $work,
             AnyAlgorithm::Other($algorithm) => $work,
-        }
-    };
-}
-
-/// Runs the same expression on each algorithm that is seldom used.
-macro_rules! each_other {
-    ($other:expr, $algorithm:ident => $work:expr) => {
-        match $other {
-            OtherAlgorithm::InUnits($algorithm) => $work,
-            #[cfg(feature = "calendar")]
-            OtherAlgorithm::Calendar($algorithm) => $work,
-            #[cfg(feature = "rules")]
-            OtherAlgorithm::InFlight($algorithm) => $work,
         }
     };
 }

@@ -18,7 +18,7 @@ impl AnyAlgorithm {
                 OtherAlgorithm::InUnits(it) => it.algorithm().is_bucket(),
                 #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(_) => false,
-                OtherAlgorithm::InFlight(_) => false,
+                OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => false,
             },
         }
     }
@@ -61,6 +61,7 @@ impl AnyAlgorithm {
                 #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(calendar) => calendar.remaining(words, now),
                 OtherAlgorithm::InFlight(in_flight) => in_flight.remaining(words, now),
+                OtherAlgorithm::Violations(violations) => violations.remaining(words, now),
             },
         }
     }
@@ -81,6 +82,7 @@ impl AnyAlgorithm {
                 #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(calendar) => calendar.ready_at(words, now, permits),
                 OtherAlgorithm::InFlight(in_flight) => in_flight.ready_at(words, now, permits),
+                OtherAlgorithm::Violations(violations) => violations.ready_at(words, now, permits),
             },
         }
     }
@@ -105,6 +107,7 @@ impl AnyAlgorithm {
                 #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(calendar) => remaining_and_reset(calendar, words, now),
                 OtherAlgorithm::InFlight(in_flight) => (in_flight.remaining(words, now), None),
+                OtherAlgorithm::Violations(violations) => remaining_and_reset(violations, words, now),
             },
         }
     }
@@ -128,6 +131,7 @@ impl OtherAlgorithm {
             #[cfg(feature = "calendar")]
             Self::Calendar(calendar) => at_most.min(calendar.limit()).max(1),
             Self::InFlight(in_flight) => at_most.min(in_flight.limit()).max(1),
+            Self::Violations(violations) => violations.bound(),
         }
     }
 
@@ -139,7 +143,7 @@ impl OtherAlgorithm {
         match self {
             #[cfg(feature = "calendar")]
             Self::Calendar(calendar) => Some(calendar.length_at(now)),
-            Self::InUnits(_) | Self::InFlight(_) => None,
+            Self::InUnits(_) | Self::InFlight(_) | Self::Violations(_) => None,
         }
     }
 }

@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use ::http::request::Parts;
+#[cfg(feature = "tokio")]
+use smallvec::SmallVec;
 
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::clock::Clock;
@@ -11,7 +13,7 @@ use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
 use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, Reservation, RuleSet};
 use crate::time::Nanos;
 #[cfg(feature = "tokio")]
-use crate::wait::{CheckError, Fair, WaitError};
+use crate::wait::{Fair, RulesGranted, WaitError};
 
 /// The queue of requests that wait.
 #[cfg(feature = "tokio")]
@@ -78,6 +80,19 @@ impl LocalCharge {
     }
 }
 
+/// The rules in force decide whether a request holds slots. A reload may have replaced those that were in force when it began to wait.
+#[cfg(feature = "tokio")]
+impl RulesGranted<Parts> for LocalCharge {
+    fn charge<C: Clock>(rules: &RuleSet<Parts, C>, head: &Parts) -> Option<Self> {
+        if rules.has_slots() {
+            let charge = Reservation::charge(rules, head)?;
+            Some(Self::Reserved(Box::new(charge)))
+        } else {
+            Admitted::charge(rules, head).map(Self::Final)
+        }
+    }
+}
+
 impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<Reservation<Parts>>;
@@ -85,6 +100,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     type Decided = Waited;
     #[cfg(feature = "tokio")]
     type Queue = LocalQueue<C>;
+    #[cfg(feature = "tokio")]
+    type States = SmallVec<[u64; 4]>;
 
     #[inline]
     fn decide<T>(
@@ -95,15 +112,15 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     ) -> Outcome<Self, T> {
         #[cfg(feature = "tokio")]
         if let Some(wait) = &terms.wait {
-            if terms.reserves || self.load().has_slots() {
-                return Outcome::Undecided(Queued);
-            }
-            return match wait.queue.check(head) {
+            let charge = match terms.reserves {
+                true => None,
+                false => wait.queue.grant::<LocalCharge>(head),
+            };
+            return match charge {
                 // If the request is never admitted, the queue returns the error.
-                Err(CheckError::Denied(_) | CheckError::Queued) => Outcome::Undecided(Queued),
-                Ok(charge) => {
+                None => Outcome::Undecided(Queued),
+                Some(charge) => {
                     let mut hashes = terms.headers.key_hashes();
-                    let charge = LocalCharge::Final(charge);
                     Outcome::Admitted(charge.grant(&self.load(), terms.headers, head, hashes.as_mut()))
                 }
             };
@@ -128,7 +145,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             return Box::pin(core::future::ready(Err(WaitError::Never)));
         };
         let queue = Arc::clone(&wait.queue);
-        if terms.reserves || self.load().has_slots() {
+        if terms.reserves {
             let waiting = queue.acquire_owned(head).within(wait.max_wait);
             Box::pin(async {
                 waiting
@@ -136,8 +153,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
                     .map(|charge| LocalCharge::Reserved(Box::new(charge)))
             })
         } else {
-            let waiting = queue.until_ready_owned(head).within(wait.max_wait);
-            Box::pin(async { waiting.await.map(LocalCharge::Final) })
+            Box::pin(queue.grant_owned::<_, LocalCharge>(head).within(wait.max_wait))
         }
     }
 
@@ -207,8 +223,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     }
 
     #[cfg(feature = "tokio")]
-    fn recheck(queue: &Self::Queue) {
-        queue.recheck();
+    fn states_of(self: &Arc<Self>, charge: &Box<Reservation<Parts>>) -> Self::States {
+        self.load().state_ids(charge)
+    }
+
+    #[cfg(feature = "tokio")]
+    fn recheck(queue: &Self::Queue, states: &Self::States) {
+        queue.recheck_states(states);
     }
 }
 

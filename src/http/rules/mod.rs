@@ -38,6 +38,9 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     /// The queue of the requests that wait.
     #[cfg(feature = "tokio")]
     type Queue: Clone + Send + Sync;
+    /// The states that a request was charged to.
+    #[cfg(feature = "tokio")]
+    type States;
 
     /// Decides a request, unless this needs a wait or a call of a store.
     fn decide<T>(
@@ -77,9 +80,13 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     #[cfg(feature = "tokio")]
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue;
 
-    /// Makes waiting requests check for capacity again, after a refund.
+    /// Returns the states whose capacity grows when this charge is refunded, settled or released.
     #[cfg(feature = "tokio")]
-    fn recheck(queue: &Self::Queue);
+    fn states_of(self: &Arc<Self>, charge: &Self::Charge) -> Self::States;
+
+    /// Makes requests that wait for these states check for capacity again.
+    #[cfg(feature = "tokio")]
+    fn recheck(queue: &Self::Queue, states: &Self::States);
 }
 
 /// The settings of a layer that its decisions need.

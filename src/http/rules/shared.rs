@@ -49,6 +49,8 @@ impl Decide for SharedRules<Parts> {
     /// A permit for each request that waits.
     #[cfg(feature = "tokio")]
     type Queue = Arc<Semaphore>;
+    #[cfg(feature = "tokio")]
+    type States = ();
 
     #[inline]
     fn decide<T>(
@@ -169,9 +171,12 @@ impl Decide for SharedRules<Parts> {
         Arc::new(Semaphore::new(max_waiting.min(Semaphore::MAX_PERMITS)))
     }
 
+    #[cfg(feature = "tokio")]
+    fn states_of(self: &Arc<Self>, _: &Box<SharedCharge>) {}
+
     /// Does nothing, because a waiting request is decided again after its retry time.
     #[cfg(feature = "tokio")]
-    fn recheck(_: &Arc<Semaphore>) {}
+    fn recheck(_: &Arc<Semaphore>, (): &()) {}
 }
 
 #[inline]

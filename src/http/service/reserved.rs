@@ -23,18 +23,28 @@ pub struct Reserved<S: HttpRules> {
 impl<S: HttpRules> Reserved<S> {
     /// Refunds the whole charge, and keeps the slots.
     pub(super) fn refund(&mut self) {
-        if let Some(charge) = self.charge.take() {
-            self.charge = self.rules.refund(charge);
-            self.recheck();
-        }
+        self.end(|rules, charge| (rules.refund(charge), true));
     }
 
-    /// Makes waiting requests check for the refunded permits, and for released slots.
-    fn recheck(&self) {
+    /// Ends the charge by `end`, which returns the rest of it, and whether a state has more capacity. Then requests that wait for
+    /// the states of the charge check for capacity.
+    fn end(&mut self, end: impl FnOnce(&Arc<S>, S::Charge) -> (Option<S::Charge>, bool)) {
+        let Some(charge) = self.charge.take() else {
+            return;
+        };
         #[cfg(feature = "tokio")]
-        if let Some(queue) = &self.queue {
-            S::recheck(queue);
+        let waiting = self
+            .queue
+            .as_ref()
+            .map(|queue| (queue, self.rules.states_of(&charge)));
+        let (rest, has_freed) = end(&self.rules, charge);
+        self.charge = rest;
+        #[cfg(feature = "tokio")]
+        if let Some((queue, states)) = waiting.filter(|_| has_freed) {
+            S::recheck(queue, &states);
         }
+        #[cfg(not(feature = "tokio"))]
+        let _ = has_freed;
     }
 }
 
@@ -49,17 +59,13 @@ impl<S: HttpRules> fmt::Debug for Reserved<S> {
 
 impl<S: HttpRules> Drop for Reserved<S> {
     fn drop(&mut self) {
-        if let Some(charge) = self.charge.take() {
-            let has_freed = match &self.cost {
-                Some(cost) => {
-                    self.rules.settle(charge, cost, self.bytes);
-                    true
-                }
-                None => S::release(charge),
-            };
-            if has_freed {
-                self.recheck();
+        let (cost, bytes) = (self.cost.take(), self.bytes);
+        self.end(|rules, charge| match cost {
+            Some(cost) => {
+                rules.settle(charge, &cost, bytes);
+                (None, true)
             }
-        }
+            None => (None, S::release(charge)),
+        });
     }
 }

@@ -25,6 +25,7 @@ pub(super) const RULE: &[&str] = &[
     "cost",
     "when",
     "tiers",
+    "block",
     "capacity",
     "on_full",
     "on_error",
@@ -40,6 +41,9 @@ pub(super) const LEASE: &[&str] = &["permits"];
 
 /// The fields of the mode `sync`.
 pub(super) const SYNC: &[&str] = &["period", "pending"];
+
+/// The fields of a rule's block.
+pub(super) const BLOCK: &[&str] = &["after", "for", "factor", "ceiling", "forgive_after", "extend"];
 
 /// The fields of a rule's tiers.
 pub(super) const TIERS: &[&str] = &["by", "limits"];
@@ -71,6 +75,7 @@ pub(super) const MODES: &[(&str, Mode)] = &[("strict", Mode::Strict), ("local", 
 
 pub(super) const A_MODE: &str = "\"strict\", \"local\", or a map with lease or sync";
 pub(super) const A_PERIOD: &str = "text such as \"100ms\", of 1ms to 60s";
+pub(super) const A_DURATION: &str = "text such as \"10min\"";
 pub(super) const A_QUOTA: &str = "text such as \"100/60s\"";
 pub(super) const A_CALENDAR: &str = "text such as \"50_000/month\"";
 pub(super) const A_WHOLE_NUMBER: &str = "a whole number, not negative";

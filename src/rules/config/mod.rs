@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error as _};
 
 use super::set::builder::RuleSetBuilder;
 
+mod block_field;
 mod calendar;
 pub(crate) mod extractors;
 mod fields;
@@ -55,10 +56,19 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// [rules.tiers]
     /// by = "plan"                      # a TierOf
     /// limits = { free = 10, paid = 1000 }
+    ///
+    /// [rules.block]                    # a Block of keys that violate the rule too often
+    /// after = "10/min"                 # violations in a window
+    /// for = "10min"
+    /// factor = 2                       # optional: each block lasts longer by this factor
+    /// ceiling = "1d"                   # with a factor: the longest block
+    /// forgive_after = "1d"             # with a factor: the time after which blocks begin at the first duration again
+    /// extend = false                   # whether a retry extends the block; by default not
     /// ```
     ///
     /// `shadow = true` and `enforce` exclude each other. A rule with tiers has one quota and is not a log. `cells` is for
-    /// counter, classic and even rules, `burst` for gcra rules. `capacity`, `enforce`, `allow` and `deny` need a `key`. A
+    /// counter, classic and even rules, `burst` for gcra rules. `capacity`, `enforce`, `allow`, `deny` and
+    /// `block` need a `key`. A
     /// file with `rules = []` is valid and limits nothing.
     ///
     /// `in_flight = 20` instead of a quota limits the [requests in flight](crate::Rule::in_flight), 1 to 1,048,575. Such a rule

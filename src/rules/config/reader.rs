@@ -2,6 +2,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::block_field;
 use super::calendar;
 use super::extractors::Extractors;
 use super::fields::{keyword, missing, only_fields, only_limit, text, whole};
@@ -97,6 +98,9 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
     }
     if let Some(node) = field("tiers") {
         rule = tiers(node, rule, extractors)?;
+    }
+    if let Some(node) = field("block") {
+        rule = rule.block(block_field::block(node)?);
     }
     if let Some(capacity) = field("capacity") {
         rule = rule.capacity(whole("capacity", capacity)?);

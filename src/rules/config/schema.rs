@@ -10,7 +10,7 @@ use std::fs;
 
 use serde_json::Value as Json;
 
-use super::keywords::{ALGORITHMS, FILE, LEASE, MODES, ON_ERROR, ON_FULL, RULE, SYNC, TIERS};
+use super::keywords::{ALGORITHMS, BLOCK, FILE, LEASE, MODES, ON_ERROR, ON_FULL, RULE, SYNC, TIERS};
 
 #[test]
 fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
@@ -26,6 +26,7 @@ fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
         ("", FILE),
         ("/$defs/Rule", RULE),
         ("/$defs/Tiers", TIERS),
+        ("/$defs/Block", BLOCK),
         ("/$defs/Lease", LEASE),
         ("/$defs/Sync", SYNC),
     ] {

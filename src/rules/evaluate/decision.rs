@@ -94,6 +94,11 @@ impl<'a, R: ?Sized> Denied<'a, R> {
         }
     }
 
+    /// The request, the violated quotas, and the time of the decision.
+    pub(super) fn parts(&self) -> (&'a R, &[Violation], Nanos) {
+        (self.request, &self.violations, self.at)
+    }
+
     /// Returns the reading of the clock that the decision used.
     #[must_use]
     pub const fn at(&self) -> Nanos {
@@ -146,11 +151,12 @@ impl<R: ?Sized> fmt::Display for Denied<'_, R> {
                 f.write_str(", ")?;
             }
             let (name, remaining, limit) = (violation.rule(), violation.remaining(), violation.limit());
-            write!(
-                f,
-                "{name} ({remaining} of {limit} {} left)",
-                violation.quota().per_window()
-            )?;
+            if violation.is_block() {
+                write!(f, "{name} (blocked)")?;
+            } else {
+                let window = violation.quota().per_window();
+                write!(f, "{name} ({remaining} of {limit} {window} left)")?;
+            }
         }
         let awaits_slot = |violation: RulePeek<'_>| violation.quota().is_in_flight() && violation.limit() > 0;
         match self.retry_after() {

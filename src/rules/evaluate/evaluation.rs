@@ -56,13 +56,14 @@ const MAX_ON_STACK: usize = 16;
 
 impl<R: ?Sized> RuleStates<R> {
     /// Decides a request by the states of all rules that apply to it. A single state decides at once, without a look at its
-    /// capacity first.
+    /// capacity first. With `violates`, a denial is a violation of rules with a block.
     #[inline]
     pub(crate) fn check<'a>(
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         mut hashes: Option<&mut KeyHashes>,
+        violates: bool,
     ) -> Result<Admitted, Denied<'a, R>> {
         if let [state] = &*self.states {
             let extracted = match hashes.as_deref_mut() {
@@ -73,27 +74,45 @@ impl<R: ?Sized> RuleStates<R> {
                 return Ok(Admitted::unlimited(now()));
             };
             if extracted.enforced && extracted.handling == Handling::Charge {
-                let decision = state.decide(&extracted, now);
-                let shard = ShardId::current();
-                if decision.is_overflow() {
-                    state.count(shard, RuleEvent::Overflowed);
-                }
-                if !decision.is_admitted() {
-                    return Err(self.deny_one(shard, request, decision.at));
-                }
-                state.count(shard, RuleEvent::Admitted(extracted.permits));
-                return Ok(Admitted::charged(decision.at));
+                return self.check_one(state, &extracted, request, now, violates);
             }
+        } else if let [state, block] = &*self.states
+            && let Some(filter) = &block.extractor.blocked
+        {
+            return self.check_one_with_block((state, filter), request, now, hashes, violates);
         }
-        self.check_all(request, now, hashes)
+        self.check_all(request, now, hashes, violates)
+    }
+
+    /// Decides a request by the first state alone.
+    #[inline(always)]
+    pub(super) fn check_one<'a>(
+        &'a self,
+        state: &RuleState<R>,
+        extracted: &Extracted,
+        request: &'a R,
+        now: impl FnOnce() -> Nanos,
+        violates: bool,
+    ) -> Result<Admitted, Denied<'a, R>> {
+        let decision = state.decide(extracted, now);
+        let shard = ShardId::current();
+        if decision.is_overflow() {
+            state.count(shard, RuleEvent::Overflowed);
+        }
+        if !decision.is_admitted() {
+            return Err(self.deny_one(shard, request, decision.at, violates));
+        }
+        state.count(shard, RuleEvent::Admitted(extracted.permits));
+        Ok(Admitted::charged(decision.at))
     }
 
     #[inline(never)]
-    fn check_all<'a>(
+    pub(super) fn check_all<'a>(
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         hashes: Option<&mut KeyHashes>,
+        violates: bool,
     ) -> Result<Admitted, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
         match hashes {
@@ -103,7 +122,8 @@ impl<R: ?Sized> RuleStates<R> {
         // The clock is read while the memory is prefetched.
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &mut evaluations, now, false, &mut charged)?;
+        self.charge_all(request, &mut evaluations, now, false, &mut charged)
+            .map_err(|denied| self.denied(denied, violates))?;
         Ok(if charged.is_empty() {
             Admitted::unlimited(now)
         } else {
@@ -116,12 +136,14 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
+        violates: bool,
     ) -> Result<Reservation<R>, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
         self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations);
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &mut evaluations, now, true, &mut charged)?;
+        self.charge_all(request, &mut evaluations, now, true, &mut charged)
+            .map_err(|denied| self.denied(denied, violates))?;
         let (mut charges, mut slots) = (SmallVec::new(), HeldSlots::new());
         for ChargedStep { evaluation, receipt } in charged {
             let Evaluation { state, extracted, .. } = &evaluations[usize::from(evaluation)];
@@ -132,7 +154,7 @@ impl<R: ?Sized> RuleStates<R> {
             };
             match extracted.handling {
                 Handling::Hold => slots.push(charge),
-                Handling::Charge | Handling::Deny => charges.push(charge),
+                Handling::Charge | Handling::Block | Handling::Deny => charges.push(charge),
             }
         }
         Ok(Reservation::new(now, charges, slots))
@@ -188,7 +210,14 @@ impl<R: ?Sized> RuleStates<R> {
             let charge = match extracted.handling {
                 Handling::Charge => state.charge(extracted, *found, now),
                 Handling::Hold if holds => state.charge(extracted, *found, now),
-                Handling::Hold => continue,
+                Handling::Hold => {
+                    let is_free = || state.capacity_left(extracted, *found, now).permits >= extracted.permits;
+                    if !extracted.enforced && !is_free() {
+                        state.count(shard, RuleEvent::ShadowDenied);
+                    }
+                    continue;
+                }
+                Handling::Block => continue,
                 Handling::Deny => Err(false),
             };
             match charge {
@@ -220,7 +249,7 @@ impl<R: ?Sized> RuleStates<R> {
     /// Collects the violated quotas after the only state has denied the request.
     #[cold]
     #[inline(never)]
-    fn deny_one<'a>(&'a self, shard: ShardId, request: &'a R, now: Nanos) -> Denied<'a, R> {
+    fn deny_one<'a>(&'a self, shard: ShardId, request: &'a R, now: Nanos, violates: bool) -> Denied<'a, R> {
         let mut violations = SmallVec::new();
         let state = &self.states[0];
         if state.quotas.len() == 1 {
@@ -230,7 +259,7 @@ impl<R: ?Sized> RuleStates<R> {
             self.add_violations(0, &extracted, now, true, |violation| violations.push(violation));
         }
         self.count_denials(shard, &violations);
-        Denied::new(self, request, now, violations)
+        self.denied(Denied::new(self, request, now, violations), violates)
     }
 
     /// Collects the violated quotas of all states. `denied_by` is the evaluation whose state has denied the request.
@@ -306,7 +335,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    fn rule_of(&self, violation: &Violation) -> u16 {
+    pub(super) fn rule_of(&self, violation: &Violation) -> u16 {
         let state = &self.states[usize::from(violation.state)];
         state.quotas[usize::from(violation.quota)].rule
     }

@@ -3,6 +3,7 @@ use alloc::sync::Arc;
 use core::hash::{BuildHasher, Hasher};
 use std::collections::HashSet;
 
+use super::block::filter::BlockFilter;
 use super::key_hashes::{KeyHashes, Seeds};
 use super::request_limit::RequestLimit;
 use crate::error::ConfigError;
@@ -11,6 +12,7 @@ use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::{Key, OnMissingKey};
 use crate::rules::rule::enforcement::{Enforcement, KeyFraction};
 use crate::rules::rule::{ListEntry, Rule};
+use crate::time::Nanos;
 
 /// The part of a request that one state needs before its words are read.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,8 @@ pub(crate) enum Handling {
     Hold,
     /// It is denied without a decision of the state.
     Deny,
+    /// It is denied if its key is blocked. It is not charged.
+    Block,
 }
 
 /// The key of a state that counts all requests together.
@@ -78,6 +82,8 @@ pub(crate) struct Extractor<R: ?Sized> {
     enforced: KeyFraction,
     allow: HashSet<u64, SeededState>,
     deny: HashSet<u64, SeededState>,
+    /// The filter of the block whose requests are read. Only requests of keys that may be blocked are read.
+    pub(crate) blocked: Option<Arc<BlockFilter>>,
 }
 
 impl<R: ?Sized> Extractor<R> {
@@ -120,6 +126,26 @@ impl<R: ?Sized> Extractor<R> {
             enforced,
             allow: hashes(&rule.allow, seeds),
             deny: hashes(&rule.deny, seeds),
+            blocked: None,
+        })
+    }
+
+    /// Creates the extractor of the block of a rule.
+    pub(crate) fn of_block(rule: &Rule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
+        if rule.key.is_none() {
+            return Err(ConfigError::new(
+                "block",
+                "given for a rule without a key",
+                "a rule with a key",
+            ));
+        }
+        Ok(Self {
+            is_plain: false,
+            tier_of: None,
+            limit_by: None,
+            is_in_flight: false,
+            blocked: Some(Arc::new(BlockFilter::new(rule.keys())?)),
+            ..Self::new(rule, seeds)?
         })
     }
 
@@ -161,9 +187,27 @@ impl<R: ?Sized> Extractor<R> {
         self.extract_all(request, seeds, hash)
     }
 
-    /// Reads the request for a rule with a condition, cost, tiers, lists or a percentage, or a request without a key.
+    /// Reads the request for the block of a rule, also if its key is not blocked.
+    pub(crate) fn extract_for_block(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
+        self.read(request, seeds, |key| key.hash(request, &seeds.tables))
+    }
+
+    /// Reads the request for a rule with a condition, cost, tiers, lists or a percentage, for the block of a rule, or a request
+    /// without a key.
     #[inline(never)]
     fn extract_all(
+        &self,
+        request: &R,
+        seeds: &Seeds,
+        hash: impl FnOnce(&Key<R>) -> Option<u64>,
+    ) -> Option<Extracted> {
+        let extracted = self.read(request, seeds, hash)?;
+        let may_apply = |filter: &Arc<BlockFilter>| filter.end(extracted.key) > Nanos::ZERO;
+        self.blocked.as_ref().is_none_or(may_apply).then_some(extracted)
+    }
+
+    #[inline(always)]
+    fn read(
         &self,
         request: &R,
         seeds: &Seeds,
@@ -177,6 +221,9 @@ impl<R: ?Sized> Extractor<R> {
         let mut extracted = Extracted::plain(NO_KEY);
         if self.is_in_flight {
             extracted.handling = Handling::Hold;
+        }
+        if self.blocked.is_some() {
+            extracted.handling = Handling::Block;
         }
         if let Some(cost) = &self.cost {
             extracted.permits = (cost.0.function())(request);
@@ -289,6 +336,7 @@ impl<R: ?Sized> Clone for Extractor<R> {
             enforced: self.enforced,
             allow: self.allow.clone(),
             deny: self.deny.clone(),
+            blocked: self.blocked.clone(),
         }
     }
 }

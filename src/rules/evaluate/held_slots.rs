@@ -18,6 +18,11 @@ impl<R: ?Sized> HeldSlots<R> {
         self.0.push(slot);
     }
 
+    #[cfg(all(feature = "tokio", feature = "tower"))]
+    pub(super) fn charges(&self) -> impl Iterator<Item = &StateCharge<R>> {
+        self.0.iter()
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

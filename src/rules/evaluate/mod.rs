@@ -1,5 +1,6 @@
 //! The decision of one request by the states of a rule set, by [the protocol](super).
 
+mod block;
 pub(crate) mod decision;
 mod evaluation;
 pub(crate) mod extractor;
@@ -13,6 +14,6 @@ pub(crate) mod reservation;
 pub(crate) mod rule_state;
 pub(crate) mod rule_states;
 pub(crate) mod state_algorithms;
-mod state_charge;
+pub(crate) mod state_charge;
 pub(crate) mod state_decision;
 pub(crate) mod storage;

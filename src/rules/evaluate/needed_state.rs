@@ -1,5 +1,10 @@
 use core::time::Duration;
 
+#[cfg(feature = "tower")]
+use smallvec::SmallVec;
+
+use super::decision::Admitted;
+use super::reservation::Reservation;
 use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::clock::Clock;
 use crate::decision::Peek;
@@ -28,6 +33,22 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
                 permits: extracted.permits,
             })
         })
+    }
+
+    /// Charges a request that waits if it is denied, so that the denial is no violation.
+    pub(crate) fn check_waiting(&self, request: &R) -> Option<Admitted> {
+        self.states.check(request, || self.clock.now(), None, false).ok()
+    }
+
+    /// Charges a request as [`check_waiting`](Self::check_waiting) does, and returns a reservation.
+    pub(crate) fn reserve_waiting(&self, request: &R) -> Option<Reservation<R>> {
+        self.states.reserve(request, || self.clock.now(), false).ok()
+    }
+
+    /// The states that a reservation was charged to.
+    #[cfg(feature = "tower")]
+    pub(crate) fn state_ids(&self, reservation: &Reservation<R>) -> SmallVec<[u64; 4]> {
+        reservation.state_ids(&self.states.seeds)
     }
 
     /// The time until the state would admit a request for `permits`, if no other request came before. `None` if it never would.

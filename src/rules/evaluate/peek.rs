@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::extractor::Extracted;
+use super::extractor::{Extracted, Handling};
 use super::key_hashes::KeyHashes;
 use super::request_limit::StatePeek;
 use super::rule_state::RuleState;
@@ -61,22 +61,28 @@ pub(crate) struct EnforcedQuota<'a> {
 impl<R: ?Sized> RuleStates<R> {
     pub(crate) fn peek<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
         let mut hashes = KeyHashes::new();
-        self.states.iter().flat_map(move |state| {
+        let views = self.states.iter().flat_map(move |state| {
             let extracted = state.extract_with(request, &self.seeds, &mut hashes);
             extracted.into_iter().flat_map(move |extracted| {
                 let indices = 0..state.quotas.len();
                 indices.map(move |index| self.view(state, index, extracted, now))
             })
-        })
+        });
+        // A block is one of the quotas while the key is blocked.
+        views.filter(|view| !view.is_block() || view.remaining() == 0)
     }
 
-    /// Removes the counts of the request's keys. Returns the number of states in which a key had an entry.
+    /// Removes the counts of the request's keys. Blocks stay. Returns the number of states in which a key had an entry.
     pub(crate) fn reset(&self, request: &R, now: Nanos) -> usize {
         let mut hashes = KeyHashes::new();
-        let reset = self.states.iter().filter(|state| {
-            let extracted = state.extract_with(request, &self.seeds, &mut hashes);
-            extracted.is_some_and(|extracted| state.reset(&extracted, now))
-        });
+        let reset = self
+            .states
+            .iter()
+            .filter(|state| !state.is_block())
+            .filter(|state| {
+                let extracted = state.extract_with(request, &self.seeds, &mut hashes);
+                extracted.is_some_and(|extracted| state.reset(&extracted, now))
+            });
         reset.count()
     }
 
@@ -98,7 +104,11 @@ impl<R: ?Sized> RuleStates<R> {
                 continue;
             }
             let lacks_key = extracted.lacks_key && extracted.is_denied();
+            let is_block = extracted.handling == Handling::Block;
             state.with_peek(&extracted, now, |peek| {
+                if is_block && peek.remaining_in(0) > 0 {
+                    return;
+                }
                 let period = peek.algorithm().period_length(now);
                 for (index, quota) in state.quotas.iter().enumerate() {
                     let (remaining, reset_after) = if extracted.is_denied() {
@@ -173,6 +183,13 @@ impl<'a> RulePeek<'a> {
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// Returns whether this is the [block](crate::Rule::block) of the rule, and not one of its quotas. The quota is then that of
+    /// violations, and no permits remain until the block ends.
+    #[must_use]
+    pub const fn is_block(&self) -> bool {
+        matches!(self.extracted.handling, Handling::Block)
     }
 
     /// Returns whether the rule is enforced for this key, and not in the shadow.

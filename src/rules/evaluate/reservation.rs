@@ -3,6 +3,8 @@ use core::fmt;
 use smallvec::SmallVec;
 
 use super::held_slots::HeldSlots;
+#[cfg(all(feature = "tokio", feature = "tower"))]
+use super::key_hashes::Seeds;
 use super::rule_states::RuleStates;
 use super::state_charge::StateCharge;
 use crate::receipt::Settled;
@@ -72,6 +74,15 @@ impl<R: ?Sized> Reservation<R> {
     pub(crate) fn take_slots(&mut self) -> Self {
         let slots = core::mem::replace(&mut self.slots, HeldSlots::new());
         Self::new(self.at, SmallVec::new(), slots)
+    }
+
+    /// The states that it was charged to, as waiters of a request name them.
+    #[cfg(all(feature = "tokio", feature = "tower"))]
+    pub(crate) fn state_ids(&self, seeds: &Seeds) -> SmallVec<[u64; 4]> {
+        let charges = self.charges.iter().chain(self.slots.charges());
+        charges
+            .map(|charge| charge.state.id(&charge.extracted, seeds))
+            .collect()
     }
 
     /// Replaces the charges of this cost, or all of them, by the `actual` amount.

@@ -80,17 +80,35 @@ impl<R: ?Sized> RuleState<R> {
             None => StateStorage::Single(OwnWords::new(algorithms.words())),
             Some(_) => StateStorage::Keyed(Store::inheriting(rule.keys(), algorithms.words())?),
         };
-        Ok(Self {
+        Ok(Self::with_storage(
+            quotas,
+            Extractor::new(rule, seeds)?,
+            rule.keys(),
+            rule.on_full,
+            algorithms,
+            storage,
+        ))
+    }
+
+    pub(super) fn with_storage(
+        quotas: Box<[StateQuota]>,
+        extractor: Extractor<R>,
+        table_capacity: u64,
+        on_full: OnFull,
+        algorithms: StateAlgorithms,
+        storage: StateStorage,
+    ) -> Self {
+        Self {
             quotas,
             counts: Box::new([]),
             other_counts: Box::new([]),
-            extractor: Extractor::new(rule, seeds)?,
-            table_capacity: rule.keys(),
-            on_full: rule.on_full,
+            extractor,
+            table_capacity,
+            on_full,
             algorithms: Arc::new(algorithms),
             storage: Arc::new(storage),
             retired: false,
-        })
+        }
     }
 
     /// Returns the state with the counts of its rules. `counts` has those of all rules.
@@ -309,16 +327,6 @@ impl<R: ?Sized> RuleState<R> {
         )
     }
 
-    /// Charges this state, and refunds it, without a reference to its rules.
-    #[cfg(feature = "shared")]
-    pub(crate) fn charger(&self) -> StateCharger {
-        StateCharger {
-            algorithms: Arc::clone(&self.algorithms),
-            storage: Arc::clone(&self.storage),
-            on_full: self.on_full,
-        }
-    }
-
     /// The limit of a quota, for the request.
     pub(crate) fn limit(&self, quota: usize, extracted: &Extracted) -> u64 {
         let own = || self.quotas[quota].quota.limit();
@@ -342,39 +350,16 @@ impl<R: ?Sized> RuleState<R> {
     /// Whether a rule of the other state also counts in this state, by the same key.
     pub(crate) fn shares_counts_with(&self, other: &Self) -> bool {
         let here = |theirs| self.all_counts().any(|own| Arc::ptr_eq(own, theirs));
-        self.extractor.has_key_of(&other.extractor) && other.all_counts().any(here)
+        self.extractor.has_key_of(&other.extractor) && self.is_of_kind(other) && other.all_counts().any(here)
+    }
+
+    /// Whether both count permits, both count slots in flight, or both are blocks. Counts of one kind are never charged to another.
+    pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
+        self.is_in_flight() == other.is_in_flight() && self.is_block() == other.is_block()
     }
 }
 
-/// Charges debt to a state, and refunds it, without its rule set.
-#[cfg(feature = "shared")]
-pub(crate) struct StateCharger {
-    algorithms: Arc<StateAlgorithms>,
-    storage: Arc<StateStorage>,
-    on_full: OnFull,
-}
-
-#[cfg(feature = "shared")]
-impl StateCharger {
-    /// Charges debt as [`RuleState::charge_debt`] does.
-    pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
-        let limit = (Some(limit.tier()), limit.lowered());
-        charge_debt(&self.algorithms, &self.storage, key, limit, now, permits)
-    }
-
-    /// Refunds a charge as [`RuleState::refund`] does.
-    pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt) -> bool {
-        let mut lower = None;
-        let decider = KeyDecider {
-            algorithm: self.algorithms.of(extracted.limit, &mut lower),
-            on_full: self.on_full,
-            key: extracted.key,
-        };
-        decider.refund(&self.storage, receipt, extracted.permits)
-    }
-}
-
-fn charge_debt(
+pub(super) fn charge_debt(
     algorithms: &StateAlgorithms,
     storage: &StateStorage,
     key: u64,

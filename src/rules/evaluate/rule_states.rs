@@ -15,6 +15,8 @@ pub(crate) struct RuleStates<R: ?Sized> {
     pub(crate) origin: ClockOrigin,
     /// Whether a state limits requests in flight.
     pub(crate) has_slots: bool,
+    /// Whether a state is the block of a rule.
+    pub(crate) has_blocks: bool,
 }
 
 /// The name and the counts of a rule.
@@ -32,6 +34,7 @@ impl<R: ?Sized> Clone for RuleStates<R> {
             seeds: self.seeds.clone(),
             origin: self.origin,
             has_slots: self.has_slots,
+            has_blocks: self.has_blocks,
         }
     }
 }

@@ -1,8 +1,18 @@
 use alloc::sync::Arc;
 
 use super::extractor::Extracted;
+#[cfg(feature = "shared")]
+use super::request_limit::RequestLimit;
 use super::rule_state::RuleState;
+#[cfg(feature = "shared")]
+use super::rule_state::charge_debt;
 use super::rule_states::RuleStates;
+#[cfg(feature = "shared")]
+use super::state_algorithms::StateAlgorithms;
+#[cfg(feature = "shared")]
+use super::storage::{KeyDecider, StateStorage};
+#[cfg(feature = "shared")]
+use crate::keyed::OnFull;
 use crate::receipt::{Receipt, Settled};
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
@@ -54,5 +64,45 @@ impl<R: ?Sized> StateCharge<R> {
             0 => Settled::Exact,
             forgiven => Settled::Forgiven(forgiven),
         }
+    }
+}
+
+#[cfg(feature = "shared")]
+impl<R: ?Sized> RuleState<R> {
+    /// Charges this state, and refunds it, without a reference to its rules.
+    pub(crate) fn charger(&self) -> StateCharger {
+        StateCharger {
+            algorithms: Arc::clone(&self.algorithms),
+            storage: Arc::clone(&self.storage),
+            on_full: self.on_full,
+        }
+    }
+}
+
+/// Charges debt to a state, and refunds it, without its rule set.
+#[cfg(feature = "shared")]
+pub(crate) struct StateCharger {
+    algorithms: Arc<StateAlgorithms>,
+    storage: Arc<StateStorage>,
+    on_full: OnFull,
+}
+
+#[cfg(feature = "shared")]
+impl StateCharger {
+    /// Charges debt as [`RuleState::charge_debt`] does.
+    pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
+        let limit = (Some(limit.tier()), limit.lowered());
+        charge_debt(&self.algorithms, &self.storage, key, limit, now, permits)
+    }
+
+    /// Refunds a charge as [`RuleState::refund`] does.
+    pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt) -> bool {
+        let mut lower = None;
+        let decider = KeyDecider {
+            algorithm: self.algorithms.of(extracted.limit, &mut lower),
+            on_full: self.on_full,
+            key: extracted.key,
+        };
+        decider.refund(&self.storage, receipt, extracted.permits)
     }
 }

@@ -59,8 +59,9 @@ pub(crate) fn migrate<R: ?Sized>(
             .collect();
         let is_reused = state.reuse_state(&predecessors, successors);
         let (mut replaced, mut earlier) = (Vec::new(), Vec::new());
-        // Slots that another state holds are released there. Charging them here would hold them for ever.
-        let carries_over = !state.is_in_flight();
+        // Slots that another state holds are released there. Charging them here would hold them for ever. A block is continued in its
+        // own words.
+        let carries_over = !state.is_in_flight() && !state.is_block();
         for old in predecessors.into_iter().filter(|_| carries_over) {
             if old.retired {
                 earlier.push(retired.of(old, successors));
@@ -91,6 +92,7 @@ pub(crate) fn migrate<R: ?Sized>(
     });
     let states = RuleStates {
         has_slots: states.iter().any(|state| state.is_in_flight()),
+        has_blocks: states.iter().any(|state| state.is_block()),
         rules: named.collect(),
         states: states.into_boxed_slice(),
         seeds,

@@ -8,33 +8,41 @@ use super::successor::Successors;
 use crate::algorithm::Reclaim;
 use crate::keyed::OnFull;
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
+use crate::rules::key::Key;
 
 impl<R: ?Sized> RuleState<R> {
-    /// Whether a rule of the old state continues in this state, with the same key. Slots in flight and permits of a window do not
-    /// continue each other.
+    /// Whether a rule of the old state continues in this state, with the same key. Slots in flight, permits of a window
+    /// and blocks do not continue each other.
     pub(crate) fn succeeds(&self, old: &Self, successors: &Successors<'_, R>) -> bool {
         let is_here = |rule: u16| self.quotas.iter().any(|new| new.rule == rule);
         let continues = |old: &StateQuota| successors.of(&old.name).is_some_and(|new| is_here(new.rule));
-        self.extractor.has_key_of(&old.extractor)
-            && self.is_in_flight() == old.is_in_flight()
-            && old.quotas.iter().any(continues)
+        self.extractor.has_key_of(&old.extractor) && self.is_of_kind(old) && old.quotas.iter().any(continues)
     }
 
     /// Whether any rule of this state continues.
     pub(crate) fn has_successor(&self, successors: &Successors<'_, R>) -> bool {
         let mut quotas = self.quotas.iter();
-        quotas.any(|quota| successors.of(&quota.name).is_some())
+        quotas.any(|quota| self.continues(quota, successors))
+    }
+
+    /// Whether a rule of this state continues: the new rule of its name has the same key, and limits the same.
+    fn continues(&self, quota: &StateQuota, successors: &Successors<'_, R>) -> bool {
+        successors.of(&quota.name).is_some_and(|next| {
+            let rule = &successors.0[usize::from(next.rule)];
+            let key = rule.key.as_ref().map(Key::name);
+            key == self.extractor.key_name() && rule.is_in_flight() == self.is_in_flight()
+        })
     }
 
     /// Reuses the words of one of the `old` states, if both states interpret them in the same way. A state whose rules have kept
     /// their names is preferred. Returns whether there was such a state.
     ///
-    /// A table of slots in flight is reused whatever the new capacity, because its slots are released there.
+    /// A table of slots in flight is reused whatever the new capacity, because its slots are released there. So is a table of blocks.
     pub(crate) fn reuse_state(&mut self, old: &[&Arc<Self>], successors: &Successors<'_, R>) -> bool {
         let is_same = |old: &Self, renamed: bool| {
             let mut quotas = core::iter::zip(&self.quotas, &old.quotas);
             !old.retired
-                && (self.table_capacity == old.table_capacity || self.is_in_flight())
+                && (self.table_capacity == old.table_capacity || self.is_in_flight() || self.is_block())
                 && self.lowers_time() == old.lowers_time()
                 && self.quotas.len() == old.quotas.len()
                 && quotas.all(|(new, old)| {
@@ -51,6 +59,7 @@ impl<R: ?Sized> RuleState<R> {
             return false;
         };
         self.storage = Arc::clone(&old.storage);
+        self.extractor.blocked.clone_from(&old.extractor.blocked);
         self.algorithms = Arc::new(algorithms);
         true
     }
@@ -81,7 +90,7 @@ impl<R: ?Sized> RuleState<R> {
                 None => old.clone(),
             })
             .collect();
-        let is_removed = |at: usize| successors.of(&self.quotas[at].name).is_none();
+        let is_removed = |at: usize| !self.continues(&self.quotas[at], successors);
         self.as_retired(quotas, self.algorithms.without_limits(is_removed))
     }
 

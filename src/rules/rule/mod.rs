@@ -14,6 +14,8 @@ use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::Key;
 
 pub(crate) mod algorithm;
+pub(crate) mod block;
+mod blocking;
 #[cfg(feature = "calendar")]
 mod calendar;
 pub(crate) mod enforcement;
@@ -25,6 +27,7 @@ pub(crate) mod on_error;
 pub(crate) mod view;
 
 use algorithm::RuleAlgorithm;
+use block::Block;
 use enforcement::Enforcement;
 use mode::Mode;
 use on_error::OnError;
@@ -81,6 +84,7 @@ pub struct Rule<R: ?Sized> {
     pub(crate) deny: Vec<ListEntry>,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
+    pub(crate) block: Option<Block>,
 }
 
 /// A key of a list, as a function that feeds it to a hasher.
@@ -111,6 +115,7 @@ impl<R: ?Sized> Rule<R> {
             deny: Vec::new(),
             on_error: OnError::default(),
             mode: Mode::default(),
+            block: None,
         }
     }
 
@@ -371,6 +376,7 @@ impl<R: ?Sized> Clone for Rule<R> {
             deny: self.deny.clone(),
             on_error: self.on_error,
             mode: self.mode,
+            block: self.block.clone(),
         }
     }
 }
@@ -388,6 +394,7 @@ impl<R: ?Sized> fmt::Debug for Rule<R> {
             .field("limit_by", &self.limit_by)
             .field("on_full", &self.on_full)
             .field("enforced", &self.enforced)
+            .field("block", &self.block)
             .finish_non_exhaustive()
     }
 }

@@ -2,6 +2,7 @@ use alloc::vec::Vec;
 
 use super::Rule;
 use super::algorithm::RuleAlgorithm;
+use super::block::Block;
 use super::enforcement::Enforcement;
 use super::mode::Mode;
 use super::on_error::OnError;
@@ -66,6 +67,8 @@ pub struct RuleView<'a> {
     pub mode: Mode,
     /// The percentage of keys for which the rule is enforced: 0 in the shadow, 100 by default.
     pub enforced: f64,
+    /// The block of keys that violate the rule. `None` if not set.
+    pub block: Option<&'a Block>,
     /// The number of keys that are never limited.
     pub allowed: usize,
     /// The number of keys that are always denied.
@@ -100,6 +103,7 @@ impl<R: ?Sized> Rule<R> {
                 Enforcement::None => 0.0,
                 Enforcement::Percent(percent) => percent,
             },
+            block: self.block.as_ref(),
             allowed: self.allow.len(),
             denied: self.deny.len(),
         }

@@ -14,6 +14,7 @@ use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::block::Block;
 use crate::rules::rule::enforcement::Enforcement;
 use crate::rules::rule::error::RuleError;
 
@@ -59,7 +60,13 @@ pub(crate) fn states<R: ?Sized>(
             }
         }
     }
-    Ok(drafts.into_iter().map(|(state, _)| state).collect())
+    // Blocks come last, so that a rule set of one rule with a block begins with the state of that rule.
+    let blocks = (0..).zip(rules).filter_map(|(at, rule)| {
+        let state = RuleState::of_block(at, rule, rule.block.as_ref()?, seeds);
+        Some(state.map_err(|error| RuleError::new(rule, error)))
+    });
+    let states = drafts.into_iter().map(|(state, _)| Ok(state));
+    states.chain(blocks).collect()
 }
 
 /// Checks the conditions that building the states does not check.
@@ -80,6 +87,7 @@ pub(crate) fn validate<R: ?Sized>(rules: &[Rule<R>]) -> Result<(), RuleError> {
             .and_then(|()| rule.mode.validate())
             .and_then(|()| validate_in_flight(rule))
             .and_then(|()| validate_calendar(rule))
+            .and_then(|()| rule.block.as_ref().map_or(Ok(()), Block::validate))
             .and_then(|()| validate_quotas(rule))
             .and_then(|()| validate_tiers(rule))
             .and_then(|()| validate_limit_by(rule))

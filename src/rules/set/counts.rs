@@ -39,6 +39,8 @@ pub struct RuleCounts {
     /// Permits that could not be refunded, summed over the rule's states. They are from requests that were denied after a charge, and
     /// from [refunds](super::super::RuleSet::refund).
     pub forfeited: u64,
+    /// [Blocks](super::super::Rule::block) of keys that began.
+    pub blocks: u64,
     /// Decisions of a shared rule that this node made by [`OnError`](super::super::OnError), because the store did not answer. They
     /// are also counted as admitted or denied. 0 for a local rule.
     pub by_node: u64,

@@ -108,7 +108,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// later, because a later rule denies. Such a charge may cause the denial of another request, but never an admission.
     #[inline]
     pub fn check<'a>(&'a self, request: &'a R) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || self.clock.now(), None)
+        self.states.check(request, || self.clock.now(), None, true)
     }
 
     /// Charges the request as [`check`](Self::check) does. Keys whose hashes are known are not extracted again.
@@ -119,7 +119,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         request: &'a R,
         hashes: Option<&mut KeyHashes>,
     ) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || self.clock.now(), hashes)
+        self.states.check(request, || self.clock.now(), hashes, true)
     }
 
     /// Charges the request to every rule that applies to it or to none, at the time `now`, a reading of the rule set's
@@ -130,7 +130,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// When a rule has too little capacity left. The error names every such rule.
     #[inline]
     pub fn check_at<'a>(&'a self, request: &'a R, now: Nanos) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || now, None)
+        self.states.check(request, || now, None, true)
     }
 
     /// Charges the request as [`check`](Self::check) does, and returns a reservation to [`refund`](Self::refund) or
@@ -147,7 +147,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     ///
     /// As for [`check`](Self::check), each state is charged by one instruction, one after the other.
     pub fn reserve<'a>(&'a self, request: &'a R) -> Result<Reservation<R>, Denied<'a, R>> {
-        self.states.reserve(request, || self.clock.now())
+        self.states.reserve(request, || self.clock.now(), true)
     }
 
     /// Refunds a reservation to every rule that it was charged to, each under the conditions of
@@ -179,7 +179,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// which a key had an entry.
     ///
     /// Rules without a key keep their counts, because other requests share them. For this reason, the catch-all of a full table
-    /// keeps its counts, too. Slots in flight of the keys are free again, and their release has no effect. As with [`KeyedRateLimiter::reset`](crate::KeyedRateLimiter::reset), a key whose table is full may get no new
+    /// keeps its counts, too. Slots in flight of the keys are free again, and their release has no effect. Blocks
+    /// stay: see [`unblock`](Self::unblock). As with [`KeyedRateLimiter::reset`](crate::KeyedRateLimiter::reset), a key whose table is full may get no new
     /// entry. A reservation of the key that is settled afterwards refunds nothing.
     ///
     /// # Concurrency
@@ -211,7 +212,26 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.reset(request, self.clock.now())
     }
 
+    /// Forgets the violations of the request's keys, and ends their [blocks](crate::Rule::block), in each rule that applies to the
+    /// request. Returns the number of rules that had blocked a key.
+    ///
+    /// # Concurrency
+    ///
+    /// A concurrent violation takes effect before this call or after it.
+    pub fn unblock(&self, request: &R) -> usize {
+        self.states.unblock(request, self.clock.now())
+    }
+
+    /// Returns the name of each rule with a [block](crate::Rule::block), and the number of its blocked keys.
+    ///
+    /// It reads the table of violations, 4 bytes for each key of the rule, so it is for a page of metrics and not for each request.
+    pub fn blocked(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.states.blocked(self.clock.now())
+    }
+
     /// Returns a read-only view of each quota that applies to the request, in the order of their states.
+    ///
+    /// The [block](crate::Rule::block) of a rule is one of the quotas while the key is blocked: see [`RulePeek::is_block`].
     ///
     /// While a reload is pending, a rule may occur twice: by its old state and by its new one.
     ///

@@ -140,10 +140,10 @@ impl<R: ?Sized> RuleSetBuilder<R> {
 }
 
 impl<R: ?Sized> RuleStates<R> {
-    /// The states that are saved. Slots in flight end with the process that holds them.
+    /// The states that are saved. Slots in flight and blocks end with the process.
     fn saved(&self) -> impl Iterator<Item = &RuleState<R>> {
         let states = self.states.iter().map(|state| &**state);
-        states.filter(|state| !state.is_in_flight())
+        states.filter(|state| !state.is_in_flight() && !state.is_block())
     }
 
     /// The properties that distinguish the states from those of other rules, as text.

@@ -14,6 +14,7 @@ pub(crate) enum RuleEvent {
     ShadowDenied,
     Overflowed,
     Forfeited(u64),
+    Blocked,
     #[cfg(feature = "shared")]
     ByNode,
 }
@@ -29,6 +30,7 @@ struct Shard {
     shadow_denied: Tally,
     overflowed: Tally,
     forfeited: Tally,
+    blocks: Tally,
     by_node: Tally,
 }
 
@@ -52,6 +54,7 @@ impl ShardedCounts {
             RuleEvent::ShadowDenied => shard.add(&counts.shadow_denied, 1),
             RuleEvent::Overflowed => shard.add(&counts.overflowed, 1),
             RuleEvent::Forfeited(permits) => shard.add(&counts.forfeited, permits),
+            RuleEvent::Blocked => shard.add(&counts.blocks, 1),
             #[cfg(feature = "shared")]
             RuleEvent::ByNode => shard.add(&counts.by_node, 1),
         }
@@ -66,6 +69,7 @@ impl ShardedCounts {
             shadow_denied: sum(|counts| &counts.shadow_denied),
             overflowed: sum(|counts| &counts.overflowed),
             forfeited: sum(|counts| &counts.forfeited),
+            blocks: sum(|counts| &counts.blocks),
             by_node: sum(|counts| &counts.by_node),
         }
     }

@@ -80,6 +80,13 @@ pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
 /// How a store keeps a rule. The burst is that of keys in no tier. `term` is the time for which a slot in flight is held without a
 /// renewal.
 pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>, term: Duration) -> Result<StoredAs, ConfigError> {
+    if rule.block.is_some() {
+        return Err(ConfigError::new(
+            "block",
+            "given for a shared rule",
+            "no block, or a rule of a `RuleSet` or `LiveRules` of each process",
+        ));
+    }
     #[cfg(feature = "calendar")]
     if let Some(calendar) = &rule.calendar {
         let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";

@@ -6,7 +6,7 @@ use core::time::Duration;
 pub struct CounterRequest {
     key_hash: u128,
     rule: Arc<str>,
-    quota_index: usize,
+    quota_index: u16,
     counting: Counting,
     limit: u64,
     window: Duration,
@@ -92,8 +92,9 @@ impl CounterRequest {
         self
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "a rule has at most 16 quotas")]
     pub(crate) const fn with_quota_index(mut self, quota_index: usize) -> Self {
-        self.quota_index = quota_index;
+        self.quota_index = quota_index as u16;
         self
     }
 
@@ -117,7 +118,7 @@ impl CounterRequest {
     /// The position of the quota in its rule. Key hash, rule, position, counting and window together name a counter.
     #[must_use]
     pub const fn quota_index(&self) -> usize {
-        self.quota_index
+        self.quota_index as usize
     }
 
     /// How permits are counted.

@@ -314,14 +314,25 @@ impl<T: Runtime> WaitQueues<T> {
     /// Wakes the leaders of the states that the request needs, after permits were refunded or a pause was ended. Their timers are
     /// set for a later time.
     pub(in crate::wait) fn wake_leaders_of<R: QueuedRequest>(&self, request: &R) {
-        if !self.has_waiters_after_change() {
-            return;
+        if self.has_waiters_after_change() {
+            let (needs, now) = (request.needs(), request.now());
+            self.wake_leaders(needs.iter().map(|need| need.state), now);
         }
-        let (needs, now) = (request.needs(), request.now());
+    }
+
+    /// Wakes the leaders of these states, as [`wake_leaders_of`](Self::wake_leaders_of) does.
+    #[cfg(all(feature = "rules", feature = "tower"))]
+    pub(in crate::wait) fn wake_leaders_in(&self, states: &[u64], now: impl FnOnce() -> Nanos) {
+        if self.has_waiters_after_change() {
+            self.wake_leaders(states.iter().copied(), now());
+        }
+    }
+
+    fn wake_leaders(&self, states: impl Iterator<Item = u64>, now: Nanos) {
         let mut deferred = DeferredWakes::new(&self.runtime);
         let mut queues = self.lock();
-        for need in &needs {
-            if let Some(queue) = queues.by_state.get_mut(&need.state) {
+        for state in states {
+            if let Some(queue) = queues.by_state.get_mut(&state) {
                 queue.wake_leader(now, &mut deferred);
             }
         }

@@ -15,6 +15,7 @@ impl StateAlgorithms {
             #[cfg(feature = "calendar")]
             WordLayout::Calendar { quota, .. } => format!("Calendar of {quota}"),
             WordLayout::InFlight => String::from("InFlight"),
+            WordLayout::Violations => String::from("Violations"),
         };
         if self.unit() > 1 {
             text += &format!(" in units of {}", self.unit());

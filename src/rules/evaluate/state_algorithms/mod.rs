@@ -1,3 +1,4 @@
+mod block;
 mod buckets;
 #[cfg(feature = "calendar")]
 mod calendar;
@@ -254,6 +255,7 @@ impl StateAlgorithms {
             #[cfg(feature = "calendar")]
             WordLayout::Calendar { periods, .. } => self.calendar_over(before, periods),
             WordLayout::InFlight => before.is_in_flight().then(|| self.clone()),
+            WordLayout::Violations => before.is_block().then(|| self.clone()),
         }
     }
 
@@ -293,7 +295,7 @@ impl StateAlgorithms {
                 OtherAlgorithm::InUnits(in_units) => in_units.algorithm(),
                 #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(_) => return self.clone(),
-                OtherAlgorithm::InFlight(_) => return self.clone(),
+                OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => return self.clone(),
             },
             own => own,
         };

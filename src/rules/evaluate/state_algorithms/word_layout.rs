@@ -59,6 +59,8 @@ pub(super) enum WordLayout {
     },
     /// The word does not depend on the limit.
     InFlight,
+    /// The word does not depend on the block.
+    Violations,
 }
 
 /// The rule algorithms that are counter rings.

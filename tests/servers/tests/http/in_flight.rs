@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::panic::AssertUnwindSafe;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::panic::catch_unwind;
 
 use http_body::{Body as _, Frame};
@@ -382,4 +382,78 @@ async fn a_request_that_is_dropped_while_it_waits_holds_nothing() {
         let next = service.clone().oneshot(get()).await.expect("a response");
         assert_eq!(next.status(), 200, "{polls}");
     }
+}
+
+/// A reload adds the rule while requests wait for a quota. The rules in force decide whether a request holds a slot.
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_hold_slots_of_a_rule_that_was_added() {
+    let quota = || rule("all", "1/s");
+    let rules = set([quota()])
+        .build_with(TokioClock::new(), [1; 4])
+        .expect("rules");
+    let live = Arc::new(LiveRules::new(rules));
+    let layer = RateLimitLayer::new(Arc::clone(&live))
+        .wait(Duration::from_secs(600))
+        .until_body_end();
+    let service = layer.layer(Hello);
+    let first = service.clone().oneshot(get()).await.expect("a response");
+    let waiting: Vec<_> = (0..4)
+        .map(|_| tokio::spawn(service.clone().oneshot(get())))
+        .collect();
+    sleep(Duration::from_millis(1)).await;
+    live.store(&set([quota(), Rule::in_flight("slots", 1)]))
+        .expect("rules");
+    layer.queue().expect("it waits").recheck();
+    sleep(Duration::from_secs(60)).await;
+    // The first request was admitted by the old rules. The next one holds the slot, and the others wait for it.
+    assert_eq!(waiting.iter().filter(|waiting| waiting.is_finished()).count(), 1);
+    let (head, ()) = get().into_parts();
+    let held = || {
+        live.load()
+            .peek(&head)
+            .find(|peek| peek.rule() == "slots")
+            .map(|peek| peek.spent())
+    };
+    assert_eq!(held(), Some(1));
+    for served in waiting {
+        let response = served.await.expect("no panic").expect("a response");
+        assert_eq!((response.status().as_u16(), held()), (200, Some(1)));
+        drop(response);
+    }
+    drop(first);
+    assert_eq!(held(), Some(0));
+}
+
+/// The end of a request wakes the waiters of its own states. Others read no key.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_body_wakes_the_waiters_of_its_key_only() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&reads);
+    let user = Key::new("user", move |head: &Parts, key| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        core::hash::Hash::hash(&head.headers.get("user"), key);
+    });
+    let rules = set([Rule::in_flight("slots", 1).by(&user)])
+        .build_with(TokioClock::new(), [1; 4])
+        .expect("rules");
+    let layer = RateLimitLayer::from(rules)
+        .wait(Duration::from_secs(60))
+        .headers(QuotaHeaders::Off)
+        .until_body_end();
+    let service = layer.layer(Hello);
+    let of = |user: usize| with("user", &user.to_string(), get());
+    let mut bodies = Vec::new();
+    let mut waiting = Vec::new();
+    for user in 0..100 {
+        bodies.push(service.clone().oneshot(of(user)).await.expect("a response"));
+        waiting.push(tokio::spawn(service.clone().oneshot(of(user))));
+    }
+    sleep(Duration::from_millis(1)).await;
+    let before = reads.load(Ordering::Relaxed);
+    bodies.pop();
+    let last = waiting.pop().expect("a waiter");
+    assert_eq!(last.await.expect("no panic").expect("a response").status(), 200);
+    let after = reads.load(Ordering::Relaxed) - before;
+    assert!(after < 20, "{after} keys were read");
+    assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
 }

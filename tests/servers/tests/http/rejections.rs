@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode};
 use proptest::prelude::*;
 use ringgate::CounterRing;
 use ringgate::http::{HttpKey, QuotaHeaders, Rejection, RejectionResponse};
-use ringgate::rules::{Condition, TierOf};
+use ringgate::rules::{Block, Condition, TierOf};
 use sfv::{BareItem, List, ListEntry, Parser};
 
 use super::*;
@@ -448,4 +448,41 @@ async fn jitter_makes_retry_after_later_and_never_earlier() {
         seen[1].iter().all(|seconds| (11..=31).contains(seconds)),
         "{seen:?}"
     );
+}
+
+/// While a client is blocked, the block is one of the quotas of its rule, and the retry time is the end of the block.
+#[test]
+fn a_blocked_client_is_told_the_end_of_its_block() {
+    let block = Block::new("1/min".parse().expect("a quota"), Duration::from_secs(600));
+    let limited = rule("client", "1/s").by(&HttpKey::peer().key()).block(block);
+    let (live, clock) = live([limited]);
+    let mut service = RateLimitLayer::new(live).layer(Hello);
+    let policy = |response: &Response<Full<Bytes>>| header(response, "ratelimit-policy").map(str::to_owned);
+    let first = send(&mut service, from("192.0.2.1"));
+    assert_eq!(
+        (first.status().as_u16(), policy(&first).as_deref()),
+        (200, Some("\"client\";q=1;w=1"))
+    );
+    let second = send(&mut service, from("192.0.2.1"));
+    assert_eq!(
+        (second.status().as_u16(), header(&second, "retry-after")),
+        (429, Some("600"))
+    );
+    clock.advance(Duration::from_secs(100));
+    let blocked = send(&mut service, from("192.0.2.1"));
+    assert_eq!(
+        (blocked.status().as_u16(), header(&blocked, "retry-after")),
+        (429, Some("500"))
+    );
+    assert_eq!(
+        policy(&blocked).as_deref(),
+        Some("\"client-1s\";q=1;w=1, \"client-60s\";q=1;w=60")
+    );
+    assert_eq!(
+        header(&blocked, "ratelimit"),
+        Some("\"client-1s\";r=1, \"client-60s\";r=0;t=500")
+    );
+    assert_eq!(send(&mut service, from("192.0.2.2")).status(), 200);
+    clock.advance(Duration::from_secs(500));
+    assert_eq!(send(&mut service, from("192.0.2.1")).status(), 200);
 }

@@ -80,10 +80,11 @@ fn series_have_a_rule_and_an_outcome_and_are_described() -> Result<(), Box<dyn E
     let (rules, _) = busy()?;
     let scraped = Scraped::new();
     let values = scraped.scrape(&rules);
-    assert_eq!(values.len(), 4 * 6);
+    assert_eq!(values.len(), 4 * 7);
     let outcomes: BTreeSet<_> = values.keys().map(|(_, _, outcome)| outcome.as_str()).collect();
     let all = [
         "admitted",
+        "begun",
         "charged",
         "denied",
         "forfeited",
@@ -105,12 +106,12 @@ fn keys_make_no_series() -> Result<(), Box<dyn Error>> {
         .build_with(ManualClock::new(), SEEDS)?;
     let scraped = Scraped::new();
     let _ = rules.check(&request(0));
-    assert_eq!(scraped.scrape(&rules).len(), 6);
+    assert_eq!(scraped.scrape(&rules).len(), 7);
     for number in 1..10_000 {
         let _ = rules.check(&request(number));
     }
     let values = scraped.scrape(&rules);
-    assert_eq!(values.len(), 6);
+    assert_eq!(values.len(), 7);
     assert_eq!(value(&values, "user", "admitted"), 10_000);
     Ok(())
 }
@@ -130,8 +131,8 @@ fn counters_are_registered_once() -> Result<(), Box<dyn Error>> {
         observer.publish(&live.load());
         Ok(())
     })?;
-    assert_eq!(recorder.counters.lock().expect("counters").len(), 2 * 6);
-    assert_eq!(recorder.described.into_inner(), 2);
+    assert_eq!(recorder.counters.lock().expect("counters").len(), 2 * 7);
+    assert_eq!(recorder.described.into_inner(), 3);
     assert!(format!("{observer:?}").contains(r#"rules: ["one", "other"]"#));
     Ok(())
 }

@@ -63,6 +63,7 @@ impl Scraped {
 pub(crate) fn value(values: &Values, rule: &str, outcome: &str) -> u64 {
     let counter = match outcome {
         "charged" | "forfeited" => "ringgate_permits_total",
+        "begun" => "ringgate_blocks_total",
         _ => "ringgate_decisions_total",
     };
     values[&(counter.to_owned(), rule.to_owned(), outcome.to_owned())]
@@ -77,6 +78,7 @@ pub(crate) fn of_counts(rules: &RuleSet<Request, ManualClock>) -> Values {
             ("ringgate_decisions_total", "overflowed", counts.overflowed),
             ("ringgate_permits_total", "charged", counts.charged),
             ("ringgate_permits_total", "forfeited", counts.forfeited),
+            ("ringgate_blocks_total", "begun", counts.blocks),
         ]
         .map(|(counter, outcome, value)| ((counter.to_owned(), rule.to_owned(), outcome.to_owned()), value))
     });

@@ -102,9 +102,10 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
 
     let scraped = Scraped::new();
     let values = scraped.scrape_counts(rules.live_counts());
-    let expect = |figures: [u64; 7]| -> BTreeMap<String, u64> {
+    let expect = |figures: [u64; 8]| -> BTreeMap<String, u64> {
         let names = [
             "admitted",
+            "begun",
             "by_node",
             "charged",
             "denied",
@@ -114,15 +115,17 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
         ];
         names.iter().map(|name| (*name).to_owned()).zip(figures).collect()
     };
-    assert_eq!(series(&values, "wide"), expect([4, 2, 53, 1, 0, 0, 0]));
+    assert_eq!(series(&values, "wide"), expect([4, 0, 2, 53, 1, 0, 0, 0]));
     // The store denies the requests of one permit, and the node denies one of 50 by the limit of 7.
-    assert_eq!(series(&values, "spent"), expect([0, 2, 0, 0, 0, 0, 4]));
+    assert_eq!(series(&values, "spent"), expect([0, 0, 2, 0, 0, 0, 0, 4]));
     let counts: BTreeMap<_, _> = rules.counts().collect();
     assert_eq!(counts["wide"].by_node, 2);
     for (key, unit, help, _) in scraped.recorder.snapshotter().snapshot().into_vec() {
         assert_eq!(unit, Some(Unit::Count), "{key:?}");
         assert!(
-            help.is_some_and(|help| help.contains("by_node") || help.contains("charged")),
+            help.is_some_and(|help| ["by_node", "charged", "begun"]
+                .iter()
+                .any(|word| help.contains(word))),
             "{key:?}"
         );
     }
@@ -161,12 +164,12 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
     let scraped = Scraped::new();
     let alone = named(&["one", "other"]).build_with(ringgate::ManualClock::new(), [1, 2, 3, 4])?;
     let _ = alone.check(&request(1));
-    assert_eq!(scraped.scrape(&alone).len(), 2 * 6);
+    assert_eq!(scraped.scrape(&alone).len(), 2 * 7);
     let shared = limiter("one", "100/h", OnError::Local)?;
     assert!(shared.check("a").await.is_ok());
     assert!(shared.check_n("a", 2).await.is_ok());
     let values = scraped.scrape_counts(shared.live_counts());
-    assert_eq!(values.len(), 7 + 6);
+    assert_eq!(values.len(), 8 + 7);
     assert_eq!(series(&values, "one")["admitted"], 3);
     assert_eq!(series(&values, "one")["by_node"], 1);
     // Shared rules are built anew when they change. The counts stay.

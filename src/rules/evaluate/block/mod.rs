@@ -1,0 +1,207 @@
+//! The block of a rule: a state of its own, which counts violations of the rule and denies requests of blocked keys.
+
+pub(super) mod filter;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use self::filter::BlockFilter;
+use crate::algorithm::Violations;
+use crate::error::ConfigError;
+use crate::keyed::{OnFull, Store};
+use crate::rules::evaluate::decision::{Admitted, Denied};
+use crate::rules::evaluate::extractor::{Extracted, Extractor, Handling};
+use crate::rules::evaluate::key_hashes::{KeyHashes, Seeds};
+use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
+use crate::rules::evaluate::rule_states::RuleStates;
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
+use crate::rules::evaluate::storage::StateStorage;
+use crate::rules::rule::Rule;
+use crate::rules::rule::block::Block;
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
+use crate::time::Nanos;
+
+/// The keys of a rule for each entry of the table of violations.
+const KEYS_PER_ENTRY: u64 = 4;
+
+/// The index of a block among the quotas of its rule. No quota has it.
+const BLOCK_INDEX: usize = usize::MAX;
+
+impl<R: ?Sized> RuleState<R> {
+    /// Creates the state of the block of the rule with the index `at`.
+    pub(crate) fn of_block(
+        at: u16,
+        rule: &Rule<R>,
+        block: &Block,
+        seeds: &Seeds,
+    ) -> Result<Self, ConfigError> {
+        let quota = StateQuota {
+            rule: at,
+            name: Arc::clone(&rule.name),
+            index: BLOCK_INDEX,
+            quota: block.after(),
+        };
+        let algorithms = StateAlgorithms::block(block);
+        let entries = rule.keys().div_ceil(KEYS_PER_ENTRY);
+        Ok(Self::with_storage(
+            Box::new([quota]),
+            Extractor::of_block(rule, seeds)?,
+            rule.keys(),
+            // A key without an entry is not blocked, and its violations are not counted.
+            OnFull::Admit,
+            algorithms,
+            StateStorage::Keyed(Store::new(entries, 1)?),
+        ))
+    }
+
+    /// Whether it is the block of a rule.
+    pub(crate) fn is_block(&self) -> bool {
+        self.algorithms.is_block()
+    }
+
+    /// The end of the key's block, if the key is blocked at `now`.
+    fn blocked_until(&self, key: u64, now: Nanos) -> Option<Nanos> {
+        let peek = self.usage_decider(key).peek(&self.storage, now);
+        let remaining = peek.retry_after(1).filter(|after| !after.is_zero())?;
+        Some(now.saturating_add(remaining))
+    }
+
+    /// Counts a violation of the key, which may begin a block.
+    fn violate(&self, extracted: &Extracted, now: Nanos) {
+        if self.exchange(extracted, 1, now) {
+            self.count_state(ShardId::current(), RuleEvent::Blocked);
+        }
+        // The thread that began the block may not have raised the filter yet.
+        self.raise(extracted.key, now);
+    }
+
+    /// Extends the key's block after a retry, if the block does that.
+    fn extend(&self, extracted: &Extracted, now: Nanos) {
+        if self.exchange(extracted, Violations::RETRY, now) {
+            self.raise(extracted.key, now);
+        }
+    }
+
+    /// Returns whether a block began or was extended.
+    fn exchange(&self, extracted: &Extracted, permits: u64, now: Nanos) -> bool {
+        let extracted = Extracted {
+            permits,
+            ..*extracted
+        };
+        let charged = self.charge(&extracted, self.find(&extracted), now);
+        // A key without an entry has no violations. The receipt of the overflow policy has no mark.
+        charged.is_ok_and(|charged| charged.receipt.mark() > 0)
+    }
+
+    fn raise(&self, key: u64, now: Nanos) {
+        if let Some(end) = self.blocked_until(key, now)
+            && let Some(filter) = &self.extractor.blocked
+        {
+            filter.raise(key, end);
+        }
+    }
+
+    /// The number of blocked keys. Reads every entry.
+    fn blocked_keys(&self, now: Nanos) -> u64 {
+        let mut blocked = 0;
+        if let StateStorage::Keyed(store) = &*self.storage {
+            store.table().for_each_key(|key| {
+                blocked += u64::from(self.blocked_until(key, now).is_some());
+            });
+        }
+        blocked
+    }
+}
+
+impl<R: ?Sized> RuleStates<R> {
+    /// Decides a request by the first state alone, unless its key may be blocked.
+    #[inline(never)]
+    pub(super) fn check_one_with_block<'a>(
+        &'a self,
+        (state, filter): (&RuleState<R>, &BlockFilter),
+        request: &'a R,
+        now: impl FnOnce() -> Nanos,
+        mut hashes: Option<&mut KeyHashes>,
+        violates: bool,
+    ) -> Result<Admitted, Denied<'a, R>> {
+        let extracted = match hashes.as_deref_mut() {
+            Some(hashes) => state.extract_with(request, &self.seeds, hashes),
+            None => state.extract(request, &self.seeds),
+        };
+        let Some(extracted) = extracted else {
+            return Ok(Admitted::unlimited(now()));
+        };
+        let is_charged = extracted.enforced && extracted.handling == Handling::Charge;
+        match filter.end(extracted.key) {
+            Nanos::ZERO if is_charged => self.check_one(state, &extracted, request, now, violates),
+            end => {
+                let now = now();
+                if is_charged && end <= now {
+                    self.check_one(state, &extracted, request, || now, violates)
+                } else {
+                    self.check_all(request, || now, hashes, violates)
+                }
+            }
+        }
+    }
+
+    /// With `violates`, counts the denial as a violation of rules with a block.
+    pub(super) fn denied<'a>(&'a self, denied: Denied<'a, R>, violates: bool) -> Denied<'a, R> {
+        if violates && self.has_blocks {
+            self.violate(&denied);
+        }
+        denied
+    }
+
+    /// Counts a denial as a violation of each rule that denied the request, and extends the blocks that did.
+    #[cold]
+    #[inline(never)]
+    fn violate(&self, denied: &Denied<'_, R>) {
+        let (request, violations, now) = denied.parts();
+        for block in self.states.iter().filter(|state| state.is_block()) {
+            let rule = block.quotas[0].rule;
+            let of_rule = violations
+                .iter()
+                .filter(|violation| self.rule_of(violation) == rule);
+            let mut denied_by = of_rule.map(|violation| &self.states[usize::from(violation.state)]);
+            let Some(first) = denied_by.clone().next() else {
+                continue;
+            };
+            let Some(extracted) = block.extractor.extract_for_block(request, &self.seeds) else {
+                continue;
+            };
+            if denied_by.any(|state| state.is_block()) {
+                block.extend(&extracted, now);
+            } else if extracted.enforced && self.is_violation(first, request, now) {
+                block.violate(&extracted, now);
+            }
+        }
+    }
+
+    /// Whether a denial by this state is a violation: the words of the key have denied it.
+    fn is_violation(&self, state: &RuleState<R>, request: &R, now: Nanos) -> bool {
+        let extracted = state.extract(request, &self.seeds);
+        extracted.is_some_and(|extracted| {
+            !extracted.is_denied() && !state.peek(&extracted, now).get().is_overflow()
+        })
+    }
+
+    /// Forgets the violations and blocks of the request's keys. Returns the number of rules that had blocked them.
+    pub(crate) fn unblock(&self, request: &R, now: Nanos) -> usize {
+        let blocks = self.states.iter().filter(|state| state.is_block());
+        let unblocked = blocks.filter(|block| {
+            let extracted = block.extractor.extract_for_block(request, &self.seeds);
+            extracted.is_some_and(|extracted| {
+                let was_blocked = block.blocked_until(extracted.key, now).is_some();
+                block.reset(&extracted, now) && was_blocked
+            })
+        });
+        unblocked.count()
+    }
+
+    /// The name of each rule with a block, and the number of its blocked keys.
+    pub(crate) fn blocked(&self, now: Nanos) -> impl Iterator<Item = (&str, u64)> {
+        let blocks = self.states.iter().filter(|state| state.is_block());
+        blocks.map(move |block| (&*block.quotas[0].name, block.blocked_keys(now)))
+    }
+}

@@ -1,0 +1,26 @@
+//! The algorithms of the block of a rule.
+
+use super::StateAlgorithms;
+use super::word_layout::WordLayout;
+use crate::algorithm::AnyAlgorithm;
+use crate::rules::rule::block::Block;
+
+impl StateAlgorithms {
+    /// The algorithms that count violations and block keys.
+    pub(crate) fn block(block: &Block) -> Self {
+        let violations = AnyAlgorithm::from(block.violations());
+        Self {
+            tiers: [violations.clone()].into(),
+            unlimited: [violations.clone()].into(),
+            slowest: 0,
+            usage: violations,
+            layout: WordLayout::Violations,
+            units: None,
+        }
+    }
+
+    /// Whether they block keys.
+    pub(crate) const fn is_block(&self) -> bool {
+        matches!(self.layout, WordLayout::Violations)
+    }
+}

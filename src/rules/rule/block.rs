@@ -1,0 +1,155 @@
+use alloc::format;
+use core::time::Duration;
+
+use crate::algorithm::{BlockLength, Violations};
+use crate::error::ConfigError;
+use crate::quota::Quota;
+
+/// The block of a key that violates a rule too often, for [`Rule::block`](crate::Rule::block).
+///
+/// A *violation* is a request that the rule denies by its limit. The first violation of a key opens a window. If the key reaches
+/// the number of violations in its window, it is blocked from that violation on: the rule denies all its requests, unless they cost nothing. A violation
+/// after the window, or after the block, opens a new window. So an interval of one window can have up to 2n − 2 violations without a
+/// block, where n is the number that begins one.
+///
+/// Times are rounded to 10 ms: a window may begin, and a block may end, so much earlier or later.
+///
+/// # What is a violation
+///
+/// - A denial of an enforced key counts for each rule that denied, as in [`RuleCounts::denied`](crate::rules::RuleCounts). A rule
+///   in the shadow, or in the shadow for this key, counts none and blocks none.
+/// - A request that is denied while its key is blocked is no violation. It changes nothing, unless the block
+///   [extends](Self::extend_on_retry).
+/// - A denial by the `deny` list, for a missing key, or by a lower limit of zero is no violation.
+/// - A denial of a key without an entry in the full table is no violation, because other keys may have caused it.
+/// - A request that waits in a `Fair` is not denied, so it violates no rule.
+///
+/// # Examples
+///
+/// ```
+/// use core::hash::Hash;
+/// use core::time::Duration;
+/// use ringgate::rules::{Block, RuleSetBuilder};
+/// use ringgate::{Key, ManualClock, Quota, Rule};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let user = Key::new("user", |user: &str, key| user.hash(key));
+/// // Three denials in a minute block a user for ten minutes.
+/// let block = Block::new(Quota::per_minute(3)?, Duration::from_secs(600));
+/// let clock = ManualClock::new();
+/// let rules = RuleSetBuilder::new()
+///     .rule(Rule::new("logins", "2/s".parse()?).by(&user).block(block))
+///     .build_with(clock.clone(), [1, 2, 3, 4])?;
+/// assert!(rules.check("alice").is_ok() && rules.check("alice").is_ok());
+/// for _ in 0..3 {
+///     assert!(rules.check("alice").is_err());
+/// }
+/// // The limit has capacity again, but the user is blocked.
+/// clock.advance(Duration::from_secs(60));
+/// let denied = rules.check("alice").unwrap_err();
+/// assert_eq!(denied.retry_after(), Some(Duration::from_secs(540)));
+/// assert!(rules.check("bob").is_ok());
+///
+/// assert_eq!(rules.unblock("alice"), 1);
+/// assert!(rules.check("alice").is_ok());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a block does nothing until it is in a rule"]
+pub struct Block {
+    after: Quota,
+    length: BlockLength,
+    forgive_after: Duration,
+    extends: bool,
+}
+
+impl Block {
+    /// The shortest block, and the shortest window of violations.
+    pub const MIN: Duration = Duration::from_secs(1);
+
+    /// The longest block.
+    pub const MAX: Duration = Quota::MAX_WINDOW;
+
+    /// The most violations that can be counted.
+    pub const MAX_VIOLATIONS: u64 = Violations::MAX_LIMIT;
+
+    /// Creates a block that begins at the last of `after` violations in a window, and lasts for `duration`.
+    ///
+    /// The rule set checks the ranges: 1 to [`MAX_VIOLATIONS`](Self::MAX_VIOLATIONS) violations in a window of
+    /// [`MIN`](Self::MIN) or more, and a block of [`MIN`](Self::MIN) to [`MAX`](Self::MAX).
+    pub const fn new(after: Quota, duration: Duration) -> Self {
+        Self {
+            after,
+            length: BlockLength {
+                first: duration,
+                factor: 1,
+                ceiling: duration,
+            },
+            forgive_after: Duration::ZERO,
+            extends: false,
+        }
+    }
+
+    /// Makes repeated blocks longer: the k-th block of a key lasts `factor`^(k − 1) times as long as the first, but at most
+    /// `ceiling`.
+    ///
+    /// k begins at one again once the key is forgiven: at a violation that comes `forgive_after` or more after the end of its last
+    /// block, and after the beginning of its last window of violations. So a key that keeps opening windows is not forgiven.
+    ///
+    /// The rule set checks the ranges: a factor of at least 2, a ceiling from the first block to [`MAX`](Self::MAX), and a
+    /// time of up to [`MAX`](Self::MAX) until a key is forgiven.
+    pub const fn escalate(mut self, factor: u32, ceiling: Duration, forgive_after: Duration) -> Self {
+        self.length.factor = factor;
+        self.length.ceiling = ceiling;
+        self.forgive_after = forgive_after;
+        self
+    }
+
+    /// Lets a retry extend the block: a request that is denied while its key is blocked begins the time of the block anew.
+    ///
+    /// By default a retry extends nothing.
+    pub const fn extend_on_retry(mut self) -> Self {
+        self.extends = true;
+        self
+    }
+
+    /// The violations that begin a block, and their window.
+    pub(crate) const fn after(&self) -> Quota {
+        self.after
+    }
+
+    /// The algorithm of the block.
+    pub(crate) fn violations(&self) -> Violations {
+        Violations::new(self.after, self.length, self.forgive_after, self.extends)
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        let duration = |field, given: Duration, least: Duration| {
+            if (least..=Self::MAX).contains(&given) {
+                return Ok(());
+            }
+            let expected = format!("{least:?} to {:?}", Self::MAX);
+            Err(ConfigError::new(field, format!("{given:?}"), expected))
+        };
+        if self.after.limit() > Self::MAX_VIOLATIONS || self.after.window() < Self::MIN {
+            return Err(ConfigError::new(
+                "after",
+                format!("{} in {:?}", self.after.limit(), self.after.window()),
+                format!("1 to {} in {:?} or more", Self::MAX_VIOLATIONS, Self::MIN),
+            ));
+        }
+        let BlockLength {
+            first,
+            factor,
+            ceiling,
+        } = self.length;
+        duration("for", first, Self::MIN)?;
+        if factor == 0 || factor == 1 && ceiling != first {
+            let given = format!("{factor}");
+            return Err(ConfigError::new("factor", given, "a whole number, at least 2"));
+        }
+        duration("ceiling", ceiling, first)?;
+        duration("forgive_after", self.forgive_after, Duration::ZERO)
+    }
+}

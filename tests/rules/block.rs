@@ -1,0 +1,504 @@
+//! Blocks after violations: a reference, and each promise.
+
+use std::collections::HashMap;
+
+use ringgate::keyed::OnFull;
+use ringgate::rules::{Block, Reloaded, RuleAlgorithm, RulePeek};
+
+use super::*;
+
+/// A tick of the words of blocks, in nanoseconds.
+const TICK: u64 = 10_000_000;
+
+fn block(after: &str, seconds: u64) -> Block {
+    Block::new(after.parse().unwrap(), secs(seconds))
+}
+
+fn blocking(block: Block) -> Rule<Request> {
+    rule("a", "1/s")
+        .algorithm(RuleAlgorithm::Gcra)
+        .by(&by_user())
+        .block(block)
+}
+
+fn at(seconds: u64) -> Nanos {
+    Nanos::from_duration(secs(seconds))
+}
+
+type Set = RuleSet<Request, ManualClock>;
+
+fn build(rules: impl IntoIterator<Item = Rule<Request>>) -> Set {
+    let rules = set(rules);
+    rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap()
+}
+
+fn blocks(rules: &Set) -> u64 {
+    rules.counts().map(|(_, counts)| counts.blocks).sum()
+}
+
+fn blocked(rules: &Set) -> u64 {
+    rules.blocked().map(|(_, keys)| keys).sum()
+}
+
+/// The seconds until the request would be admitted, after it was denied.
+fn denied_for(rules: &Set, request: &Request) -> Option<u64> {
+    let denied = rules.check(request).err()?;
+    Some(denied.retry_after().unwrap().as_secs())
+}
+
+/// The violations of one key, as a reader of the documentation would keep them.
+#[derive(Clone, Debug, Default)]
+struct Reference {
+    /// The beginning of the window, in ticks, and its violations.
+    window: Option<(u64, u64)>,
+    /// The end of the last block, in ticks.
+    end: Option<u64>,
+    level: u32,
+    /// The end of the last block, or the beginning of the last window if that is later.
+    last: u64,
+}
+
+impl Reference {
+    fn is_blocked(&self, now: u64) -> bool {
+        self.end
+            .is_some_and(|end| self.window.is_none() && now < end * TICK)
+    }
+
+    /// A violation of an unblocked key.
+    fn violate(&mut self, now: u64, after: u64, window: u64, lasting: impl Fn(u32) -> u64, forgive: u64) {
+        let tick = now / TICK;
+        let (begin, violations) = match self.window {
+            Some((begin, violations)) if tick < begin + window => (begin, violations),
+            _ => {
+                let begin = tick.max(self.last);
+                if begin - self.last >= forgive {
+                    self.level = 0;
+                }
+                (begin, 0)
+            }
+        };
+        self.last = begin;
+        self.window = Some((begin, violations + 1));
+        if violations + 1 == after {
+            self.level += 1;
+            let from = now.max(begin * TICK);
+            let end = (from + lasting(self.level)).div_ceil(TICK);
+            (self.window, self.end, self.last) = (None, Some(end), end);
+        }
+    }
+
+    fn retry(&mut self, now: u64, lasting: impl Fn(u32) -> u64) {
+        let end = (now + lasting(self.level)).div_ceil(TICK);
+        self.end = self.end.max(Some(end));
+        self.last = self.end.unwrap();
+    }
+}
+
+/// A small generator of random numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % bound
+    }
+}
+
+/// Random requests of several keys, with clock readings that step back and forth, against the reference.
+fn compare(seed: u64, escalates: bool, extends: bool) {
+    const SECOND: u64 = 1_000_000_000;
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let after = 1 + random.below(4);
+    let window = 1 + random.below(20);
+    let (first, factor, forgive) = (1 + random.below(10), 2 + random.below(3), random.below(40));
+    let ceiling = first * (1 + random.below(30));
+    let quota = Quota::new(after, secs(window)).unwrap();
+    let mut block = Block::new(quota, secs(first));
+    if escalates {
+        block = block.escalate(u32::try_from(factor).unwrap(), secs(ceiling), secs(forgive));
+    }
+    if extends {
+        block = block.extend_on_retry();
+    }
+    let lasting = |level: u32| {
+        let grown = first
+            .saturating_mul(factor.saturating_pow(level - 1))
+            .min(ceiling);
+        SECOND * if escalates { grown } else { first }
+    };
+    let forgive = if escalates { forgive * SECOND / TICK } else { 0 };
+    // A request of two permits is never admitted, so it violates the rule. One that is admitted shows that its key is not blocked.
+    let rules = build([rule("a", "1/s")
+        .algorithm(RuleAlgorithm::Gcra)
+        .capacity(40)
+        .cost(&by_cost())
+        .by(&by_user())
+        .block(block)]);
+    let (mut keys, mut now) = (HashMap::<u64, Reference>::new(), 100 * SECOND);
+    let mut begun = 0;
+    for _ in 0..400 {
+        now = match random.below(10) {
+            0..6 => now + random.below(2 * SECOND),
+            6 => now + random.below(30 * SECOND),
+            7 => now.saturating_sub(random.below(30 * SECOND)).max(1),
+            8 => now + random.below(TICK),
+            _ => now,
+        };
+        rules.clock().set(Nanos::new(now));
+        let key = random.below(3);
+        let reference = keys.entry(key).or_default();
+        let request = Request { cost: 2, ..user(key) };
+        let was_blocked = reference.is_blocked(now);
+        let denied = rules.check(&request).expect_err("two permits are too many");
+        let by_block = denied.violations().any(|violation| violation.is_block());
+        assert_eq!(by_block, was_blocked, "seed {seed}: key {key} at {now}");
+        drop(denied);
+        let shown = rules.peek(&request).find(RulePeek::is_block);
+        let shown = shown.map(|block| block.retry_after(2).unwrap());
+        if was_blocked {
+            if extends {
+                reference.retry(now, lasting);
+            }
+        } else {
+            reference.violate(
+                now,
+                after,
+                quota.window().as_secs() * SECOND / TICK,
+                lasting,
+                forgive,
+            );
+            begun += u64::from(reference.is_blocked(now));
+        }
+        let expected = reference
+            .is_blocked(now)
+            .then(|| Duration::from_nanos(reference.end.unwrap() * TICK - now));
+        assert_eq!(shown, expected, "seed {seed}: key {key} at {now}: {reference:?}");
+        assert_eq!(blocks(&rules), begun, "seed {seed}");
+        let all = keys
+            .values()
+            .filter(|reference| reference.is_blocked(now))
+            .count();
+        assert_eq!(blocked(&rules), all as u64, "seed {seed}");
+        // The answers do not depend on how far the key is from its limit.
+        for (&key, reference) in &keys {
+            let free = Request { cost: 0, ..user(key) };
+            assert!(rules.check(&free).is_ok(), "a request that costs nothing");
+            let shown = rules.peek(&user(key)).any(|peek| peek.is_block());
+            assert_eq!(shown, reference.is_blocked(now), "seed {seed}: {key} at {now}");
+        }
+    }
+}
+
+#[test]
+fn blocks_equal_the_reference() {
+    let seeds = if cfg!(miri) { 1 } else { 50 };
+    for seed in 1..=seeds {
+        for (escalates, extends) in [(false, false), (true, false), (false, true), (true, true)] {
+            compare(seed, escalates, extends);
+        }
+    }
+}
+
+/// The violation that reaches the number blocks the key, at once and until the end. Other keys are not blocked.
+#[test]
+fn the_last_violation_blocks_its_key_only() {
+    for after in [1, 2, 5] {
+        let rules = build([blocking(block(&format!("{after}/min"), 600))]);
+        rules.clock().set(at(1_000));
+        assert!(rules.check(&user(1)).is_ok());
+        for violation in 1..=after {
+            assert_eq!(blocks(&rules), 0);
+            let expected = if violation == after { 600 } else { 1 };
+            assert_eq!(
+                denied_for(&rules, &user(1)),
+                Some(expected),
+                "{violation} of {after}"
+            );
+        }
+        assert_eq!((blocks(&rules), blocked(&rules)), (1, 1));
+        for (seconds, is_denied) in [(1_001, true), (1_599, true), (1_600, false)] {
+            rules.clock().set(at(seconds));
+            assert_eq!(denied_for(&rules, &user(1)), is_denied.then(|| 1_600 - seconds));
+            assert!(rules.check(&user(seconds)).is_ok(), "another key");
+        }
+        assert_eq!(blocked(&rules), 0);
+    }
+}
+
+/// A retry while blocked extends nothing, unless that is asked for. An older reading never shortens the block.
+#[test]
+fn retries_extend_only_on_request() {
+    for extends in [false, true] {
+        let settings = block("1/min", 60);
+        let rules = build([blocking(if extends {
+            settings.extend_on_retry()
+        } else {
+            settings
+        })]);
+        rules.clock().set(at(100));
+        assert!(rules.check(&user(1)).is_ok());
+        assert_eq!(denied_for(&rules, &user(1)), Some(60));
+        rules.clock().set(at(150));
+        assert_eq!(denied_for(&rules, &user(1)), Some(if extends { 60 } else { 10 }));
+        rules.clock().set(at(120));
+        assert_eq!(denied_for(&rules, &user(1)), Some(if extends { 90 } else { 40 }));
+        assert_eq!(blocks(&rules), 1, "an extended block began once");
+    }
+}
+
+/// Each block lasts longer than the one before, up to the ceiling, until the key is forgiven.
+#[test]
+fn blocks_escalate_and_are_forgiven() {
+    let rules = build([blocking(block("1/s", 10).escalate(3, secs(50), secs(100)))]);
+    let mut now = 1_000;
+    let mut next = |after: u64| {
+        now += after;
+        rules.clock().set(at(now));
+        assert!(rules.check(&user(1)).is_ok());
+        let lasting = denied_for(&rules, &user(1)).unwrap();
+        now += lasting;
+        lasting
+    };
+    assert_eq!([next(0), next(0), next(99), next(0)], [10, 30, 50, 50]);
+    // A hundred seconds without a block.
+    assert_eq!([next(100), next(5)], [10, 30]);
+}
+
+/// Only denials by the limit of an enforced rule are violations.
+#[test]
+fn other_denials_violate_nothing() {
+    let once = || block("1/min", 60);
+    // A rule in the shadow neither counts nor blocks.
+    let rules = build([blocking(once()).shadow()]);
+    assert!((0..5).all(|_| rules.check(&user(1)).is_ok()));
+    assert_eq!((blocks(&rules), blocked(&rules)), (0, 0));
+    // A listed key.
+    let rules = build([blocking(once()).deny(1_u64)]);
+    assert!((0..5).all(|_| rules.check(&user(1)).is_err()));
+    assert_eq!(blocks(&rules), 0);
+    // A denial by another rule.
+    let other = rule("b", "1/min").by(&by_address());
+    let rules = build([rule("a", "10/s").by(&by_user()).block(once()), other]);
+    assert!(rules.check(&user(1)).is_ok());
+    assert!((0..5).all(|_| rules.check(&user(1)).is_err()));
+    assert_eq!((blocks(&rules), blocked(&rules)), (0, 0));
+}
+
+/// Denials of keys that find the table full are caused by other keys, so they block no key.
+#[test]
+fn a_full_table_blocks_no_honest_key() {
+    for on_full in [OnFull::Deny, OnFull::Share] {
+        for alone in [true, false] {
+            let limited = rule("a", "1/h").by(&by_user()).capacity(1).on_full(on_full);
+            let others = (!alone).then(|| rule("b", "1000/s"));
+            let rules = build([limited.block(block("1/min", 60))].into_iter().chain(others));
+            rules.clock().set(at(100_000));
+            for key in 0..200 {
+                let denied = rules.check(&user(key)).is_err();
+                let is_blocked = rules.peek(&user(key)).any(|peek| peek.is_block());
+                assert!(!is_blocked, "{key}: {denied}");
+            }
+            let counts = rules.counts().next().unwrap().1;
+            assert!(counts.denied > 100 && counts.blocks == 0, "{counts:?}");
+        }
+    }
+}
+
+/// A blocked key is denied before other rules are charged, and each rule that denies counts a violation.
+#[test]
+fn a_block_denies_for_all_rules() {
+    let settings = block("2/min", 60);
+    let a = rule("a", "1/s").by(&by_user()).block(settings.clone());
+    let b = rule("b", "1/s").by(&by_address()).block(settings);
+    let rules = build([a, b, rule("c", "100/min")]);
+    rules.clock().set(at(100));
+    assert!(rules.check(&user(1)).is_ok());
+    assert!(rules.check(&user(1)).is_err());
+    assert_eq!(denied_for(&rules, &user(1)), Some(60));
+    assert_eq!((blocks(&rules), blocked(&rules)), (2, 2));
+    rules.clock().set(at(110));
+    let request = user(1);
+    let denied = rules.check(&request).unwrap_err();
+    assert!(denied.violations().all(|violation| violation.is_block()));
+    assert_eq!(denied.violations().count(), 2);
+    let third = rules.peek(&request).find(|peek| peek.rule() == "c");
+    assert_eq!(third.unwrap().spent(), 1);
+    assert_eq!(
+        denied.to_string(),
+        "rate limit reached: a (blocked), b (blocked); try again in 50s"
+    );
+    for peek in rules.peek(&user(1)).filter(RulePeek::is_block) {
+        assert_eq!((peek.remaining(), peek.retry_after(1)), (0, Some(secs(50))));
+        assert_eq!(peek.status().reset_after(), Some(secs(50)));
+        assert_eq!(peek.quota_retry_after(1), Some(secs(50)));
+    }
+    assert!(rules.reserve(&user(1)).is_err());
+    assert_eq!(rules.unblock(&user(1)), 2);
+    assert_eq!((rules.unblock(&user(1)), blocked(&rules)), (0, 0));
+    assert!(rules.check(&user(1)).is_ok());
+}
+
+/// Unblocking forgets the violations and the level. A reset of the counts does not unblock.
+#[test]
+fn unblocking_forgets_everything() {
+    let rules = build([blocking(block("2/min", 10).escalate(2, secs(1_000), secs(1_000)))]);
+    rules.clock().set(at(100));
+    for _ in 0..3 {
+        assert!(rules.check(&user(1)).is_ok());
+        assert_eq!(
+            [denied_for(&rules, &user(1)), denied_for(&rules, &user(1))],
+            [Some(1), Some(10)]
+        );
+        assert_eq!(rules.reset(&user(1)), 1);
+        assert_eq!(denied_for(&rules, &user(1)), Some(10));
+        assert_eq!(rules.unblock(&user(1)), 1);
+    }
+    assert!(rules.check(&user(1)).is_ok());
+    assert_eq!(denied_for(&rules, &user(1)), Some(1));
+    // It had a violation, and was not blocked.
+    assert_eq!(rules.unblock(&user(1)), 0);
+    assert_eq!(
+        [denied_for(&rules, &user(1)), denied_for(&rules, &user(1))],
+        [Some(1), Some(10)]
+    );
+}
+
+/// A block survives a reload of its rule: with the same quota, another quota, another capacity or another name.
+#[test]
+fn blocks_survive_a_reload() {
+    let of = |quota: &str| rule("a", quota).algorithm(RuleAlgorithm::Gcra).by(&by_user());
+    let settings = || block("1/h", 600);
+    let reloads = [
+        of("1/s").block(settings()),
+        of("1/s").block(block("5/min", 10)),
+        of("7/s").block(settings()),
+        of("1/s").algorithm(RuleAlgorithm::Counter).block(settings()),
+        of("1/s").capacity(10).block(settings()),
+        rule("b", "1/s")
+            .renamed_from("a")
+            .by(&by_user())
+            .block(settings()),
+    ];
+    for (which, next) in reloads.into_iter().enumerate() {
+        let (live, clock) = live([of("1/s").block(settings())]);
+        assert!(live.load().check(&user(1)).is_ok() && live.load().check(&user(1)).is_err());
+        let _ = live.store(&set([next]));
+        for wait in [0, 599] {
+            clock.advance(secs(wait));
+            let rules = live.load();
+            assert!(rules.check(&user(1)).is_err(), "{which}");
+            let retry = rules.check(&user(1)).unwrap_err().retry_after();
+            assert_eq!(retry, Some(secs(600 - wait)), "{which}");
+            drop(rules);
+            assert_eq!(live.finish(), Reloaded::Done);
+        }
+        clock.advance(secs(1));
+        assert!(live.load().check(&user(1)).is_ok(), "{which}");
+    }
+}
+
+/// A reload that removes the block, or counts by another key, ends all blocks when it is complete.
+#[test]
+fn a_reload_without_the_block_unblocks() {
+    let of = |key: &Key<Request>| rule("a", "1/s").algorithm(RuleAlgorithm::Gcra).by(key);
+    for next in [of(&by_user()), of(&by_address()).block(block("1/h", 600))] {
+        let (live, clock) = live([of(&by_user()).block(block("1/h", 600))]);
+        assert!(live.load().check(&user(1)).is_ok() && live.load().check(&user(1)).is_err());
+        let _ = live.store(&set([next]));
+        assert_eq!(live.finish(), Reloaded::Done);
+        clock.advance(secs(2));
+        assert!(live.load().check(&user(1)).is_ok());
+    }
+}
+
+/// Blocks are not saved: a key is not blocked after a restart. The permits that count are.
+#[test]
+fn blocks_are_not_saved() {
+    let rules = set([rule("a", "1/h").by(&by_user()).block(block("1/h", 600_000))]);
+    let before = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap();
+    before.clock().set(at(10_000));
+    assert!(before.check(&user(1)).is_ok() && before.check(&user(1)).is_err());
+    let mut file = Vec::new();
+    before.save(&mut file).unwrap();
+    let after = rules
+        .restore_with(ManualClock::new(), &*file, Duration::ZERO)
+        .unwrap();
+    let request = user(1);
+    let peeks: Vec<_> = after
+        .peek(&request)
+        .map(|peek| (peek.is_block(), peek.spent()))
+        .collect();
+    assert_eq!(peeks, [(false, 1)]);
+}
+
+/// Each setting has a range, and each error names it.
+#[test]
+fn invalid_blocks_are_errors() {
+    let error = |rule: Rule<Request>| {
+        let built = set([rule]).build_with(ManualClock::new(), [1, 2, 3, 4]);
+        built.err().map(|error| error.error.field)
+    };
+    let of = |block: Block| error(blocking(block));
+    assert_eq!(error(rule("a", "1/s").block(block("1/s", 1))), Some("block"));
+    let several = |algorithm| {
+        rule("a", "1/s")
+            .also("2/min".parse().unwrap())
+            .algorithm(algorithm)
+            .by(&by_user())
+    };
+    for algorithm in [RuleAlgorithm::Gcra, RuleAlgorithm::Counter] {
+        assert_eq!(error(several(algorithm).block(block("1/s", 1))), None);
+    }
+    assert_eq!(of(block("65535/s", 1)), None);
+    assert_eq!(of(block("65536/s", 1)), Some("after"));
+    assert_eq!(of(block("1/999ms", 1)), Some("after"));
+    assert_eq!(of(block("1/s", 0)), Some("for"));
+    assert_eq!(of(block("1/s", 367 * 86_400)), Some("for"));
+    let escalating =
+        |factor, ceiling, forgive| of(block("1/s", 10).escalate(factor, secs(ceiling), secs(forgive)));
+    assert_eq!(escalating(2, 10, 0), None);
+    assert_eq!(escalating(0, 10, 0), Some("factor"));
+    assert_eq!(escalating(1, 20, 0), Some("factor"));
+    assert_eq!(escalating(2, 9, 0), Some("ceiling"));
+    assert_eq!(escalating(2, 10, 367 * 86_400), Some("forgive_after"));
+}
+
+/// The longest escalation reaches its ceiling before the level ends.
+#[test]
+fn the_slowest_escalation_reaches_its_ceiling() {
+    let rules = build([blocking(block("1/s", 1).escalate(2, Block::MAX, Block::MAX))]);
+    let (mut now, mut last) = (1_000, 0);
+    for _ in 0..40 {
+        rules.clock().set(at(now));
+        if rules.check(&user(1)).is_ok() {
+            let lasting = denied_for(&rules, &user(1)).unwrap();
+            assert!(lasting >= last);
+            (now, last) = (now + lasting, lasting);
+        }
+        if last == Block::MAX.as_secs() {
+            return;
+        }
+    }
+    panic!("{last} seconds at most");
+}
+
+/// Violations of more keys than a quarter of the capacity are not counted. The rule denies them as without a block.
+#[test]
+fn a_full_table_of_violations_blocks_no_further_key() {
+    let limited = rule("a", "1/h").by(&by_user()).capacity(4_000);
+    let rules = build([limited.block(block("1/h", 600))]);
+    rules.clock().set(at(100_000));
+    for key in 0..3_000 {
+        assert!(rules.check(&user(key)).is_ok() && rules.check(&user(key)).is_err());
+    }
+    let blocked = blocked(&rules);
+    assert!((1_000..1_500).contains(&blocked), "{blocked}");
+    assert_eq!(blocked, blocks(&rules));
+    rules.clock().set(at(100_601));
+    assert!(
+        (0..3_000).all(|key| rules.check(&user(key)).is_err()),
+        "the limit of an hour"
+    );
+}

@@ -1,0 +1,68 @@
+//! Reloads in which a rule becomes one of another kind: a quota, a limit of requests in flight, or a rule with another key.
+
+use ringgate::Settled;
+use ringgate::rules::Reloaded;
+
+use super::*;
+
+/// Debt of a quota is not charged as slots, which no release would reach.
+#[test]
+fn debt_of_a_quota_is_not_charged_as_slots() {
+    let slots = || Rule::in_flight("a", 10);
+    for (old, new) in [
+        (rule("a", "1000/min").by(&by_user()), slots().by(&by_user())),
+        (rule("a", "1000/min"), slots()),
+        (rule("b", "1000/min"), slots().renamed_from("b")),
+    ] {
+        let (live, _) = live([old.cost(&by_cost())]);
+        let held = live.load().reserve(&user(1)).unwrap();
+        assert_eq!(live.store(&set([new])).unwrap(), Reloaded::Done);
+        assert_eq!(live.load().settle(held, &by_cost(), 40), Settled::Exact);
+        let rules = live.load();
+        assert_eq!(
+            rules.peek(&user(1)).map(|peek| peek.spent()).collect::<Vec<_>>(),
+            [0]
+        );
+    }
+}
+
+/// While the carry-over of a state is pending, it enforces no quota whose rule does not continue.
+#[test]
+fn a_quota_whose_rule_does_not_continue_is_not_enforced_while_a_reload_is_pending() {
+    for new in [
+        Rule::in_flight("a", 10),
+        rule("a", "2/h").by(&by_user()),
+        rule("c", "2/h"),
+    ] {
+        let (live, _) = live([rule("a", "2/h"), rule("b", "100/h")]);
+        let loaded = live.load();
+        assert!(loaded.check(&user(1)).is_ok() && loaded.check(&user(1)).is_ok());
+        let reloaded = live.store(&set([new, rule("b", "100/min")])).unwrap();
+        assert_eq!(reloaded, Reloaded::Pending(1));
+        assert!(live.load().check(&user(1)).is_ok());
+        drop(loaded);
+        assert_eq!(live.finish(), Reloaded::Done);
+        let rules = live.load();
+        let spent = rules
+            .peek(&user(1))
+            .find(|peek| peek.rule() == "b")
+            .unwrap()
+            .spent();
+        // A permit that is spent while the reload is pending counts twice.
+        assert_eq!(spent, 4);
+    }
+}
+
+/// A check that finds no free slot counts the denial of a rule in the shadow, as a reservation does.
+#[test]
+fn a_check_counts_the_denial_of_slots_in_the_shadow() {
+    let (rules, _) = by_hand([Rule::in_flight("a", 1).shadow()]);
+    let held = rules.reserve(&user(1)).unwrap();
+    assert!(rules.check(&user(1)).is_ok());
+    assert_eq!(counts(&rules, "a").shadow_denied, 1);
+    assert!(rules.reserve(&user(1)).is_ok());
+    assert_eq!(counts(&rules, "a").shadow_denied, 2);
+    drop(held);
+    assert!(rules.check(&user(1)).is_ok());
+    assert_eq!(counts(&rules, "a").shadow_denied, 2);
+}
