@@ -13,6 +13,8 @@ mod tool;
 mod agreement;
 #[path = "replay/output.rs"]
 mod output;
+#[path = "replay/block.rs"]
+mod block;
 #[path = "replay/calendar.rs"]
 mod calendar;
 #[path = "replay/commands.rs"]

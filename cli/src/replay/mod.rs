@@ -87,6 +87,11 @@ pub(crate) fn replay(
             "rule {rule:?} had no free entry for a key {count} times, so on_full decided; raise its capacity"
         ));
     }
+    for (rule, count) in &evaluated.blocks {
+        notes.push(format!(
+            "rule {rule:?} blocked keys {count} times; peaks and other limits are without blocks"
+        ));
+    }
     let evaluated_requests = evaluated.requests();
     let denied = evaluated.series.denied.iter().sum();
     let mut report = Report {

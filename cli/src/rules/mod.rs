@@ -212,7 +212,12 @@ impl Plan {
         for (rule, entry) in self.rules.rules().iter().zip(&self.entries) {
             let rule: Rule<Event> = rule.clone();
             rules = rules.rule(if entry.key.is_some() {
-                rule.capacity(keys.clamp(1, self.room(entry)))
+                // A block has entries for a quarter of the keys, and all of them may violate the rule.
+                let entries = match rule.view().block {
+                    Some(_) => keys.saturating_mul(4),
+                    None => keys,
+                };
+                rule.capacity(entries.clamp(1, self.room(entry)))
             } else {
                 rule
             });

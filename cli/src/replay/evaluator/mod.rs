@@ -4,7 +4,8 @@ use alloc::collections::BTreeMap;
 use core::num::NonZeroUsize;
 use std::thread;
 
-use ringgate::{ManualClock, Nanos, Quota, RuleSet};
+use ringgate::rules::{RuleCounts, RulePeek};
+use ringgate::{ManualClock, Nanos, RuleSet};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -23,6 +24,8 @@ pub(crate) struct Evaluated {
     pub(crate) series: Series,
     /// The names of rules whose tables were full, with the number of requests without room.
     pub(crate) overflowed: Vec<(String, u64)>,
+    /// The names of rules that blocked keys, with the number of blocks.
+    pub(crate) blocks: Vec<(String, u64)>,
 }
 
 /// The verdicts about one request: a bit for a denial, and for each entry a bit for whether it applied and one for whether
@@ -114,6 +117,7 @@ pub(crate) fn evaluate(
         verdicts: judged.verdicts.finish()?,
         series: judged.series,
         overflowed: judged.overflowed,
+        blocks: judged.blocks,
     })
 }
 
@@ -122,6 +126,7 @@ struct Judged {
     verdicts: Sorter,
     series: Series,
     overflowed: Vec<(String, u64)>,
+    blocks: Vec<(String, u64)>,
 }
 
 /// Reads the requests in batches. Each thread decides those of its keys, in order of time.
@@ -202,18 +207,20 @@ fn judge(
         }
         progress.show_phase(count, all);
     }
-    let mut overflowed: BTreeMap<String, u64> = BTreeMap::new();
-    for evaluator in &evaluators {
-        for (rule, counts) in evaluator.rules.counts() {
-            if counts.overflowed > 0 {
-                *overflowed.entry(rule.to_owned()).or_default() += counts.overflowed;
+    let sum = |count: fn(&RuleCounts) -> u64| {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for (rule, counts) in evaluators.iter().flat_map(|evaluator| evaluator.rules.counts()) {
+            if count(&counts) > 0 {
+                *sums.entry(rule.to_owned()).or_default() += count(&counts);
             }
         }
-    }
+        sums.into_iter().collect()
+    };
     Ok(Judged {
         verdicts,
         series,
-        overflowed: overflowed.into_iter().collect(),
+        overflowed: sum(|counts| counts.overflowed),
+        blocks: sum(|counts| counts.blocks),
     })
 }
 
@@ -295,9 +302,7 @@ impl<'p> Evaluator<'p> {
         let decided = self.rules.check_at(event, now);
         outcome.is_denied = decided.is_err();
         if let Err(denied) = decided {
-            let places = denied
-                .violations()
-                .filter_map(|violation| self.place(violation.rule(), violation.quota()));
+            let places = denied.violations().filter_map(|violation| self.place(&violation));
             outcome.denied.extend(places);
         }
     }
@@ -306,7 +311,7 @@ impl<'p> Evaluator<'p> {
     fn peek(&self, event: &Event, now: Nanos, outcome: &mut RequestOutcome) {
         self.clock.set(now);
         for peek in self.rules.peek(event) {
-            let Some(place) = self.place(peek.rule(), peek.quota()) else {
+            let Some(place) = self.place(&peek).filter(|_| !peek.is_block()) else {
                 continue;
             };
             outcome.applicable.push(place);
@@ -316,9 +321,13 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    fn place(&self, rule: &str, quota: Quota) -> Option<usize> {
+    /// The entry of a quota. A block is counted for the first quota of its rule.
+    fn place(&self, peek: &RulePeek<'_>) -> Option<usize> {
         let mut entries = self.entries.iter();
-        entries.position(|entry| entry.is(rule, quota))
+        entries.position(|entry| match peek.is_block() {
+            true => entry.rule == peek.rule(),
+            false => entry.is(peek.rule(), peek.quota()),
+        })
     }
 }
 
