@@ -19,7 +19,7 @@ use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{AnyKey, KeyedBuilder};
-use ringgate::rules::TierOf;
+use ringgate::rules::{Block, TierOf};
 use ringgate::{
     Algorithm, Clock, ConfigError, CounterRing, Gcra, Key, KeyedRateLimiter, Nanos, QuantaClock, Quota,
     RateLimiter, Rule, RuleSet, StripedLimiter, TimestampRing,
@@ -484,8 +484,16 @@ fn rule_sets(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
     };
     let [user, route, address] = &keys;
     let plenty = 100_000_000;
+    let with_block = |limit| {
+        let block = Block::new(Quota::per_minute(1)?, DAY);
+        let rule = Rule::new("rule", Quota::new(limit, DAY)?).cells(CELLS).by(user);
+        let rules = RuleSet::builder().rule(rule.capacity(4 * KEYS).block(block));
+        Ok::<_, Box<dyn Error>>(rules.build_with(clock.clone(), SEEDS)?)
+    };
     let mut paths = Paths::new();
     for (path, states, rules, is_admitted) in [
+        ("one rule with a block, admitted", 2, with_block(plenty)?, true),
+        ("one rule with a block, denied", 2, with_block(1)?, false),
         ("one rule, admitted", 1, set(plenty, &[user])?, true),
         ("one rule, denied", 1, set(1, &[user])?, false),
         (
