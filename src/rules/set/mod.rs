@@ -283,7 +283,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.has_slots
     }
 
-    /// Returns the number of states. It is the number of atomic steps of a request to which all rules apply.
+    /// Returns the number of states. It is the number of atomic steps of a request to which all rules apply. A
+    /// [block](crate::Rule::block) is a state that a request is not charged to.
     #[must_use]
     pub fn states(&self) -> usize {
         self.states.states.len()
