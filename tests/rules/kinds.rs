@@ -8,16 +8,16 @@ use super::*;
 /// Debt of a quota is not charged as slots, which no release would reach.
 #[test]
 fn debt_of_a_quota_is_not_charged_as_slots() {
-    let slots = || Rule::in_flight("a", 10);
+    let (cost, slots) = (by_cost(), || Rule::in_flight("a", 10));
     for (old, new) in [
         (rule("a", "1000/min").by(&by_user()), slots().by(&by_user())),
         (rule("a", "1000/min"), slots()),
         (rule("b", "1000/min"), slots().renamed_from("b")),
     ] {
-        let (live, _) = live([old.cost(&by_cost())]);
+        let (live, _) = live([old.cost(&cost)]);
         let held = live.load().reserve(&user(1)).unwrap();
         assert_eq!(live.store(&set([new])).unwrap(), Reloaded::Done);
-        assert_eq!(live.load().settle(held, &by_cost(), 40), Settled::Exact);
+        assert_eq!(live.load().settle(held, &cost, 40), Settled::Exact);
         let rules = live.load();
         assert_eq!(
             rules.peek(&user(1)).map(|peek| peek.spent()).collect::<Vec<_>>(),
