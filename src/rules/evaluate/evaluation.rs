@@ -4,12 +4,12 @@ use smallvec::SmallVec;
 
 use super::decision::{Admitted, Denied, Violation};
 use super::extractor::{Extracted, Handling};
-use super::held_slots::HeldSlots;
 use super::key_hashes::KeyHashes;
 use super::reservation::Reservation;
+use super::reservation::held_slots::HeldSlots;
+use super::reservation::state_charge::StateCharge;
 use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
-use super::state_charge::StateCharge;
 use super::storage::{Charged, StorageLookup};
 use crate::receipt::Receipt;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};

@@ -4,7 +4,6 @@ mod block;
 pub(crate) mod decision;
 mod evaluation;
 pub(crate) mod extractor;
-mod held_slots;
 pub(crate) mod key_hashes;
 #[cfg(feature = "tokio")]
 pub(crate) mod needed_state;
@@ -14,6 +13,5 @@ pub(crate) mod reservation;
 pub(crate) mod rule_state;
 pub(crate) mod rule_states;
 pub(crate) mod state_algorithms;
-pub(crate) mod state_charge;
 pub(crate) mod state_decision;
 pub(crate) mod storage;

@@ -7,8 +7,8 @@ use core::fmt;
 use super::planner::SharedPlanner;
 use crate::clock::{Clock, QuantaClock};
 use crate::rules::evaluate::request_limit::RequestLimit;
+use crate::rules::evaluate::reservation::state_charge::StateCharger;
 use crate::rules::evaluate::rule_state::RuleState;
-use crate::rules::evaluate::state_charge::StateCharger;
 use crate::rules::rule::on_error::OnError;
 
 /// The fallback limiters of a node, for charges.

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::receipt::Receipt;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::extractor::{Extracted, Handling};
-use crate::rules::evaluate::state_charge::StateCharger;
+use crate::rules::evaluate::reservation::state_charge::StateCharger;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};

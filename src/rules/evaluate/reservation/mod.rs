@@ -1,18 +1,21 @@
+pub(super) mod held_slots;
+pub(crate) mod state_charge;
+
 use core::fmt;
 
 use smallvec::SmallVec;
 
-use super::held_slots::HeldSlots;
-#[cfg(all(feature = "tokio", feature = "tower"))]
-use super::key_hashes::Seeds;
-use super::rule_states::RuleStates;
-use super::state_charge::StateCharge;
+use self::held_slots::HeldSlots;
+use self::state_charge::StateCharge;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
+#[cfg(all(feature = "tokio", feature = "tower"))]
+use crate::rules::evaluate::key_hashes::Seeds;
+use crate::rules::evaluate::rule_states::RuleStates;
 use crate::time::Nanos;
 
-/// The charges of an admitted request, and its slots in flight, for a later [`refund`](super::super::RuleSet::refund) or
-/// [`settle`](super::super::RuleSet::settle).
+/// The charges of an admitted request, and its slots in flight, for a later [`refund`](crate::RuleSet::refund) or
+/// [`settle`](crate::RuleSet::settle).
 ///
 /// If it is dropped, the permits stay charged. It borrows nothing, and can be settled after a reload. Then debt is charged to the
 /// rules that are in force, and a charge to a state that was replaced is not refunded.

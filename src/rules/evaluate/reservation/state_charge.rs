@@ -1,19 +1,19 @@
 use alloc::sync::Arc;
 
-use super::extractor::Extracted;
-#[cfg(feature = "shared")]
-use super::request_limit::RequestLimit;
-use super::rule_state::RuleState;
-#[cfg(feature = "shared")]
-use super::rule_state::charge_debt;
-use super::rule_states::RuleStates;
-#[cfg(feature = "shared")]
-use super::state_algorithms::StateAlgorithms;
-#[cfg(feature = "shared")]
-use super::storage::{KeyDecider, StateStorage};
 #[cfg(feature = "shared")]
 use crate::keyed::OnFull;
 use crate::receipt::{Receipt, Settled};
+use crate::rules::evaluate::extractor::Extracted;
+#[cfg(feature = "shared")]
+use crate::rules::evaluate::request_limit::RequestLimit;
+use crate::rules::evaluate::rule_state::RuleState;
+#[cfg(feature = "shared")]
+use crate::rules::evaluate::rule_state::charge_debt;
+use crate::rules::evaluate::rule_states::RuleStates;
+#[cfg(feature = "shared")]
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
+#[cfg(feature = "shared")]
+use crate::rules::evaluate::storage::{KeyDecider, StateStorage};
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
