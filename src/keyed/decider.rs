@@ -4,7 +4,9 @@ use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
 use crate::receipt::{ChargedTo, Receipt};
 use crate::sync::Shared;
-use crate::table::{Entry, Event, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View};
+use crate::table::{
+    Entry, Event, FrontLines, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View,
+};
 use crate::time::Nanos;
 
 /// Decides about keys: a store, an algorithm, and a policy for keys without an entry.
@@ -118,8 +120,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             return decider.decide_without_state(key, now, permits);
         }
         let insertion = decider.insertion(key, now);
-        let Some(entry) = insertion.front_entry() else {
-            return Self::decide_with_full_front(store, algorithm, on_full, key, now, permits);
+        let entry = match insertion.front_entry() {
+            Ok(entry) => entry,
+            Err(front) => return decider.decide_with_full_front(&insertion, front, key, now, permits),
         };
         if let Some(now) = insertion.enter(entry)
             && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits)
@@ -131,32 +134,31 @@ impl<'a, A: Reclaim> Decider<'a, A> {
 
     /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full. The key may be
     /// in one of them, so all its buckets are scanned.
-    #[inline(never)]
+    #[inline(always)]
     fn decide_with_full_front(
-        store: &'a Store,
-        algorithm: &'a A,
-        on_full: OnFull,
+        self,
+        insertion: &Insertion<'a, A>,
+        front: FrontLines<'a>,
         key: u64,
-        now: Nanos,
+        reading: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let decider = Decider {
+        let Self {
             store,
             algorithm,
             on_full,
-        };
-        let insertion = decider.insertion(key, now);
-        let outcome = insertion.insert_with_full_front(on_full == OnFull::Forget);
+        } = self;
+        let outcome = insertion.insert_with_full_front(front, on_full == OnFull::Forget);
         if let Some(InsertOutcome::Entered { entry, first, now }) = outcome {
-            if let Some(receipt) = decider.charge(entry, key, SeenWord::known(first), now, permits) {
+            if let Some(receipt) = self.charge(entry, key, SeenWord::known(first), now, permits) {
                 return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
             }
         } else if let Some(outcome) = outcome
-            && let Some(decision) = decider.decide_by_outcome(outcome, key, now, permits)
+            && let Some(decision) = self.decide_by_outcome(outcome, key, reading, permits)
         {
             return decision;
         }
-        Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
+        Self::decide_inserting_anywhere(store, algorithm, on_full, key, reading, permits)
     }
 
     /// [`decide_inserting`](Self::decide_inserting) in any bucket, and until a decision is made.

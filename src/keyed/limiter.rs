@@ -35,7 +35,7 @@ use crate::time::Nanos;
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes
 /// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells,
-/// and 512 with the 60 cells of its default. The words that entries share add 0.25 bytes. There are five entries for
+/// and 512 with the 60 cells of its default. The words that entries share add 0.375 bytes. There are five entries for
 /// every four keys of the capacity.
 ///
 /// # Examples

@@ -44,6 +44,14 @@ impl<'a> Bucket<'a> {
         (found < WAYS).then(|| self.entry(found))
     }
 
+    /// The first entry whose fingerprint is `key`, or which is vacant.
+    #[inline(always)]
+    pub(super) fn own_or_vacant(self, key: u64) -> Option<Entry<'a>> {
+        let is_candidate = |owner| owner == Entry::VACANT || owner == key;
+        let way = (0..WAYS).find(|&way| is_candidate(self.fingerprint(way)));
+        way.map(|way| self.entry(way))
+    }
+
     /// Whether some entry has the fingerprint `key`.
     #[inline(always)]
     pub(super) fn has_key(self, key: u64) -> bool {

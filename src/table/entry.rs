@@ -8,7 +8,7 @@ use super::layout::WAYS;
 use crate::sync::AtomicU64;
 
 /// The fingerprints of a bucket, then the first words of their states.
-pub(super) type Line = [AtomicU64; 2 * WAYS];
+pub(crate) type Line = [AtomicU64; 2 * WAYS];
 
 /// The memory of all entries of a table.
 pub(super) struct EntryMemory {

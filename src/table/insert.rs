@@ -3,10 +3,9 @@ use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
 use super::layout::WAYS;
 use super::memory::Table;
-use super::probe::{Lines, NO_ENTRY, Probe, Seen};
+use super::probe::{FrontLines, Lines, NO_ENTRY, Probe, Seen};
 use super::region::Region;
-use super::words::{OccupiedWords, SeenWord};
-use crate::algorithm::{Attempt, Reclaim};
+use crate::algorithm::Reclaim;
 use crate::time::Nanos;
 
 /// Finds or inserts one key by [the protocol](super). `now` is the thread's reading of the clock.
@@ -17,6 +16,7 @@ pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
     pub(super) algorithm: &'a A,
     pub(super) probe: Probe<'a>,
+    pub(super) region: Region<'a>,
     pub(super) now: Nanos,
 }
 
@@ -64,41 +64,42 @@ pub(super) enum Idle<'a> {
 impl<'a, A: Reclaim> Insertion<'a, A> {
     #[inline(always)]
     pub(crate) fn new(table: &'a Table, algorithm: &'a A, key: u64, now: Nanos) -> Self {
+        let probe = Probe::new(table, key);
         Self {
             table,
             algorithm,
-            probe: Probe::new(table, key),
+            probe,
+            region: probe.region(),
             now,
         }
     }
 
+    /// The key's entry in the front, or else the first vacant one, as long as the front has a vacancy. Otherwise the front is
+    /// full, and may have the key. Then the result is its lines.
     #[inline(always)]
-    pub(super) fn region(&self) -> Region<'a> {
-        self.probe.region()
-    }
-
-    /// The key's entry in the front, or else the first vacant one, as long as the front has a vacancy. `None`: the front is
-    /// full, and may have the key.
-    #[inline(always)]
-    pub(crate) fn front_entry(&self) -> Option<Entry<'a>> {
-        let is_candidate = |owner| owner == Entry::VACANT || owner == self.probe.key;
-        self.probe.front().find_map(|choice| {
-            let bucket = self.probe.bucket(choice);
-            if !bucket.has_vacancy() {
-                return None;
+    pub(crate) fn front_entry(&self) -> Result<Entry<'a>, FrontLines<'a>> {
+        let primary = self.probe.bucket(0);
+        if primary.has_vacancy()
+            && let Some(entry) = primary.own_or_vacant(self.probe.key)
+        {
+            return Ok(entry);
+        }
+        let alternate = self.probe.bucket(self.probe.front().end - 1);
+        if alternate.has_vacancy() {
+            // The primary bucket is full, so the key cannot be entered there any more.
+            let own = primary.entry_of(self.probe.key);
+            if let Some(entry) = own.or_else(|| alternate.own_or_vacant(self.probe.key)) {
+                return Ok(entry);
             }
-            // The buckets before this one are full, so the key cannot be entered there any more.
-            let earlier = (0..choice).find_map(|choice| self.probe.bucket(choice).entry_of(self.probe.key));
-            let candidate = || (0..WAYS).find(|&way| is_candidate(bucket.fingerprint(way)));
-            earlier.or_else(|| candidate().map(|way| bucket.entry(way)))
-        })
+        }
+        Err([primary.line(), alternate.line()])
     }
 
     /// *enter* in the common case: enters the key into a vacant entry, and returns the time for its first decision. `None`: use
     /// [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
     pub(crate) fn enter(&self, entry: Entry<'a>) -> Option<Nanos> {
-        let is_plain = !self.table.inherits && self.region().overflow_until(self.probe.key) == Nanos::ZERO;
+        let is_plain = !self.table.inherits && self.region.overflow_until(self.probe.key) == Nanos::ZERO;
         (is_plain && entry.enter(self.probe.key).is_ok()).then(|| {
             self.table.counts().add(self.probe.key, Event::Filled);
             self.begin_time()
@@ -120,6 +121,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// *scan* and *enter*: the key's own entry, or else the first vacant one, in index order.
     #[inline(always)]
     fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+        let before = self.region.rendezvous_count();
         let lines = &self.probe.lines();
         for choice in self.probe.front() {
             let bucket = self.probe.bucket_at(lines[choice]);
@@ -144,14 +146,19 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }
         }
         // From here on no thread can enter the key into a vacant entry, because both buckets stay full.
-        self.insert_full(lines, forget)
+        self.insert_full(before, lines, forget)
     }
 
     /// [`find_or_insert`](Self::find_or_insert) in the common cases of a full front: the key has an entry, or takes over
-    /// an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
+    /// an idle one. `front` are the lines of the front. `None`: use [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
-    pub(crate) fn insert_with_full_front(&self, forget: bool) -> Option<InsertOutcome<'a>> {
-        let lines = &self.probe.lines();
+    pub(crate) fn insert_with_full_front(
+        &self,
+        front: FrontLines<'a>,
+        forget: bool,
+    ) -> Option<InsertOutcome<'a>> {
+        let before = self.region.rendezvous_count();
+        let lines = &self.probe.lines_with(front);
         for choice in self.probe.all() {
             let bucket = self.probe.bucket_at(lines[choice]);
             if bucket.has_key(self.probe.key) {
@@ -163,21 +170,21 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }
         }
         match self.find_idle(lines) {
-            Idle::Found(idle) => self.take_over(lines, idle, Event::Reclaimed),
+            Idle::Found(idle) => self.take_over(before, idle, Event::Reclaimed),
             Idle::None if !forget => Some(InsertOutcome::NoEntry(self.full())),
             Idle::None | Idle::Unknown => None,
         }
     }
 
-    /// *scan* of the backyard, and *evict*, where the front was full of other keys. `None`: the search has to start
-    /// over.
+    /// *scan* of the backyard, and *evict*, where the front was full of other keys. `before` is the number of rendezvous before
+    /// the scan of the front. `None`: the search has to start over.
     #[inline(always)]
-    fn insert_full(&self, lines: &Lines<'a>, forget: bool) -> Option<InsertOutcome<'a>> {
+    fn insert_full(&self, before: u64, lines: &Lines<'a>, forget: bool) -> Option<InsertOutcome<'a>> {
         if let Some(own) = self.probe.own_in(lines, self.probe.backyard(), NO_ENTRY) {
             return self.take_own(own);
         }
         match self.find_evictable(lines, forget, true) {
-            Some(Evictable { seen, event }) => self.take_over(lines, seen, event),
+            Some(Evictable { seen, event }) => self.take_over(before, seen, event),
             None => Some(InsertOutcome::NoEntry(self.full())),
         }
     }
@@ -200,7 +207,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             EntryState::Open if own.word == EntryWord::UNBEGUN => Some(self.begin(own.entry)),
             EntryState::Open => Some(InsertOutcome::Occupied(own.entry)),
             EntryState::Tentative => {
-                let overflow = self.region().rendezvous(self.probe.key);
+                let overflow_until = self.region.rendezvous(self.probe.key).overflow_until;
                 Self::resolve(
                     self.table,
                     self.algorithm,
@@ -208,7 +215,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                     own.entry.number(),
                     own.word,
                     Nanos::ZERO,
-                    overflow,
+                    overflow_until,
                 )
                 .then_some(InsertOutcome::Occupied(own.entry))
             }
@@ -238,13 +245,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     #[inline(always)]
     pub(super) fn begin_time(&self) -> Nanos {
         // If the scan missed an entry because the key has lost it, `reclaimed` is no earlier than the loss.
-        self.now.max(self.region().reclaimed())
+        self.now.max(self.region.reclaimed())
     }
 
-    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one. `event` is
-    /// counted if a key loses the entry. `None`: the search has to start over.
+    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one. `before` is the number of
+    /// rendezvous before the scan that found no entry of the key. `event` is counted if a key loses the entry. `None`: the search
+    /// has to start over.
     #[inline(always)]
-    fn take_over(&self, lines: &Lines<'a>, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
+    fn take_over(&self, before: u64, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
         let now = self.begin_time();
         let Some(word) = self.algorithm.advance(seen.word.word(), now) else {
             return Some(InsertOutcome::NoEntry(self.full()));
@@ -264,17 +272,16 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.table.counts().add(self.probe.key, event);
         seen.entry.rename(self.probe.key);
         let tentative = seen.entry.publish(claimed);
-        // Of two threads that have each published an entry for the key, the one with the later rendezvous sees the
-        // other's entry.
-        let overflow = self.region().rendezvous(self.probe.key);
-        let has_other = Probe::has_other(lines, self.probe.key, seen.entry.number());
+        // Of two threads that have each published an entry for the key, the one with the later rendezvous sees the other's
+        // entry: in its scan, or in `resolve`.
+        let met = self.region.rendezvous(self.probe.key);
         let entered = InsertOutcome::Entered {
             entry: seen.entry,
             first: word,
             now,
         };
-        if !has_other && self.is_current(tentative, now, overflow) {
-            // *resolve*, where the key has no other entry.
+        if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
+            // *resolve*, where no thread has published an entry for the key since the scan.
             let is_open = seen.entry.open(tentative);
             return is_open.then_some(entered);
         }
@@ -285,7 +292,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             seen.entry.number(),
             tentative,
             now,
-            overflow,
+            met.overflow_until,
         )
         .then_some(entered)
     }
@@ -293,7 +300,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key
     /// select the same one: the open entry if there is one, otherwise the tentative entry with the lowest number.
     /// Returns true if this thread has opened the entry `number`. That entry was tentative with the word `tentative`,
-    /// and its state is no older than `begun`. `overflow` was read by the *rendezvous*.
+    /// and its state is no older than `begun`. `overflow_until` was read after the *rendezvous*.
     #[cold]
     #[inline(never)]
     fn resolve(
@@ -303,7 +310,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         number: usize,
         tentative: EntryWord,
         begun: Nanos,
-        overflow: Nanos,
+        overflow_until: Nanos,
     ) -> bool {
         // `resolve` uses no time of its `Insertion`.
         let this = Self::new(table, algorithm, key, Nanos::ZERO);
@@ -311,10 +318,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         let Some(mut entry) = this.entry_numbered(number) else {
             return false;
         };
-        let (mut tentative, mut begun, mut overflow) = (tentative, begun, overflow);
+        let (mut tentative, mut begun, mut overflow_until) = (tentative, begun, overflow_until);
         loop {
             let Some(other) = this.probe.own_in(&lines, this.probe.all(), entry.number()) else {
-                if this.is_current(tentative, begun, overflow) {
+                if this.is_current(tentative, begun, overflow_until) {
                     return entry.open(tentative) && entry.number() == number;
                 }
                 // Admissions of the key may still count at the time of this entry. They were made by the catch-all, or
@@ -337,15 +344,15 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 // `own_in` returns no such entry. A thread that has claimed one sees this entry after its own rendezvous.
                 EntryState::Claimed => {}
             }
-            overflow = this.region().rendezvous(key);
+            overflow_until = this.region.rendezvous(key).overflow_until;
         }
     }
 
-    /// Whether a tentative state is no older than the end of the key's mark, `overflow`, and no older than the newest
+    /// Whether a tentative state is no older than the end of the key's mark, `overflow_until`, and no older than the newest
     /// loss of an entry. The state is no older than `begun`.
     #[inline(always)]
-    fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow: Nanos) -> bool {
-        let latest = overflow.max(self.region().reclaimed());
+    fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow_until: Nanos) -> bool {
+        let latest = overflow_until.max(self.region.reclaimed());
         latest <= begun || self.algorithm.latest_time(tentative.word()) >= self.latest_time_of_fresh(latest)
     }
 
@@ -382,16 +389,5 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }
         }
         false
-    }
-
-    /// Finishes a step of several exchanges that another thread has begun. To do so, it attempts a request that is
-    /// never admitted. Returns false if no step was begun: the entry is as it was seen, and the attempt need not be repeated.
-    pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
-        SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
-            let words = OccupiedWords::new(seen.entry, seen.owner, &first);
-            // An attempt that has finished a step may then be denied.
-            let attempt = self.algorithm.attempt(words, self.now, u64::MAX);
-            attempt == Attempt::Retry || Seen::new(seen.entry).word != seen.word
-        })
     }
 }

@@ -1,13 +1,13 @@
 use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
-use core::mem::size_of;
+use core::mem::{size_of, size_of_val};
 
 use super::bucket::{Bucket, LINE};
 use super::counts::Counts;
 use super::entry::EntryMemory;
 use super::layout::{TableLayout, WAYS};
-use super::region::Region;
+use super::region::{Region, RegionWords};
 use crate::error::ConfigError;
 use crate::sync::{self, AtomicU64};
 
@@ -22,11 +22,11 @@ pub(crate) struct Table {
     bucket_len: usize,
     /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
     pub(super) inherits: bool,
-    regions: Box<[AtomicU64]>,
+    regions: Box<[RegionWords]>,
     counts: Counts,
 }
 
-/// Entries that share a region. A region of 16 bytes adds a quarter of a byte to each entry.
+/// Entries that share a region. A region of 24 bytes adds three eighths of a byte to each entry.
 const ENTRIES_PER_REGION: usize = 64;
 
 impl Table {
@@ -65,7 +65,7 @@ impl Table {
         // An interpreter may return no offset. Then the first bucket can begin anywhere.
         let first_line = words.as_ptr().align_offset(64).min(LINE);
         let entries = layout.buckets().checked_mul(WAYS)?;
-        let regions = sync::zeroed(Region::WORDS * entries.div_ceil(ENTRIES_PER_REGION))?;
+        let regions = sync::zeroed(entries.div_ceil(ENTRIES_PER_REGION))?;
         Some(Self {
             memory: EntryMemory { words, state_words },
             first_line,
@@ -84,7 +84,7 @@ impl Table {
 
     /// Bytes of all entries and regions, touched or not.
     pub(crate) const fn bytes(&self) -> usize {
-        size_of::<u64>() * (self.memory.words.len() + self.regions.len())
+        size_of_val(&*self.memory.words) + size_of_val(&*self.regions)
     }
 
     pub(crate) const fn counts(&self) -> &Counts {
@@ -97,7 +97,12 @@ impl Table {
             Some(fresh) => *self = fresh,
             // There is no memory for a second table, so this one is set to zero in place.
             None => {
-                for word in self.memory.words.iter_mut().chain(&mut self.regions) {
+                for word in self
+                    .memory
+                    .words
+                    .iter_mut()
+                    .chain(self.regions.as_flattened_mut())
+                {
                     *word = AtomicU64::new(0);
                 }
                 self.counts = Counts::new();
@@ -120,17 +125,17 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn regions_len(&self) -> usize {
-        self.regions.len() / Region::WORDS
+        self.regions.len()
     }
 
     #[inline(always)]
     pub(super) fn region_at(&self, index: usize) -> Region<'_> {
-        Region::new(&self.regions.as_chunks().0[index])
+        Region::new(&self.regions[index])
     }
 
     #[cfg(feature = "std")]
     pub(super) fn regions(&self) -> impl Iterator<Item = Region<'_>> {
-        self.regions.as_chunks().0.iter().map(Region::new)
+        self.regions.iter().map(Region::new)
     }
 
     /// Orders the entry that this thread has made before its next reads of the region.

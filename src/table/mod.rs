@@ -21,6 +21,7 @@ pub(crate) use counts::Event;
 pub(crate) use entry::Entry;
 pub(crate) use insert::{InsertOutcome, Insertion, NoEntry};
 pub(crate) use memory::Table;
+pub(crate) use probe::FrontLines;
 pub(crate) use queries::View;
 #[cfg(feature = "std")]
 pub(crate) use words::AloneWords;

@@ -1,5 +1,4 @@
 use core::ops::Range;
-use core::sync::atomic::Ordering;
 
 use super::bucket::Bucket;
 use super::entry::{Entry, Line};
@@ -7,7 +6,6 @@ use super::entry_word::{EntryState, EntryWord};
 use super::layout::{CHOICES, KeyBits, WAYS};
 use super::memory::Table;
 use super::region::Region;
-use crate::sync::AtomicU64;
 
 /// The buckets in which one key may have its entry.
 #[derive(Clone, Copy)]
@@ -18,8 +16,11 @@ pub(super) struct Probe<'a> {
 }
 
 /// The lines of a key's buckets, in the order of the probe. In the model checker's small tables a key has fewer
-/// buckets, and the last line is repeated.
+/// buckets, and the rest of the lines is not used.
 pub(super) type Lines<'a> = [&'a Line; CHOICES];
+
+/// The lines of the key's buckets in the front. If it has one bucket there, both are that of the bucket.
+pub(crate) type FrontLines<'a> = [&'a Line; 2];
 
 /// No entry has this number.
 pub(super) const NO_ENTRY: usize = 0;
@@ -52,10 +53,16 @@ impl<'a> Probe<'a> {
 
     #[inline(always)]
     pub(super) fn lines(&self) -> Lines<'a> {
-        let last = self.table.layout.choices() - 1;
-        let mut lines = [self.primary().line(); CHOICES];
-        for (choice, line) in lines.iter_mut().enumerate().skip(1) {
-            *line = self.bucket(choice.min(last)).line();
+        self.lines_with([self.primary().line(), self.bucket(self.front().end - 1).line()])
+    }
+
+    /// The lines of all buckets, of which the caller has those of the front.
+    #[inline(always)]
+    pub(super) fn lines_with(&self, [primary, alternate]: FrontLines<'a>) -> Lines<'a> {
+        let mut lines = [primary; CHOICES];
+        lines[self.front().end - 1] = alternate;
+        for choice in self.backyard() {
+            lines[choice] = self.bucket(choice).line();
         }
         lines
     }
@@ -114,20 +121,6 @@ impl<'a> Probe<'a> {
     #[inline(always)]
     pub(super) fn region(&self) -> Region<'a> {
         self.table.region_at(self.bits.region(self.table.regions_len()))
-    }
-
-    /// Whether an entry other than the one with the number `except` has the fingerprint `key`. The lines are the key's. It is
-    /// not inlined, because the addresses of all entries would then be kept in memory during the insertion.
-    #[inline(never)]
-    pub(super) fn has_other(lines: &Lines<'a>, key: u64, except: usize) -> bool {
-        let is_key = |owner: &&AtomicU64| owner.load(Ordering::Acquire) == key;
-        let is_other = |owner: &AtomicU64| core::ptr::from_ref(owner).addr() != except;
-        lines.iter().any(|line| {
-            let owners = &line[..WAYS];
-            // Acquire: as in `Bucket::fingerprint`. The numbers are compared only in a bucket that has the
-            // key: normally in that of the entry `except`.
-            owners.iter().any(|owner| is_key(&owner)) && owners.iter().filter(is_key).any(is_other)
-        })
     }
 
     /// The open entry that the key owns.

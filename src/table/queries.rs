@@ -5,7 +5,7 @@ use super::insert::{Evictable, Idle, Insertion, NoEntry};
 use super::layout::WAYS;
 use super::probe::{Lines, NO_ENTRY, Seen};
 use super::words::{OccupiedWords, SeenWord};
-use crate::algorithm::Reclaim;
+use crate::algorithm::{Attempt, Reclaim};
 use crate::time::Nanos;
 
 /// The state that would decide a request of a key.
@@ -142,6 +142,17 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         seen.word.state() == EntryState::Open && self.algorithm.advance(seen.word.word(), self.now).is_none()
     }
 
+    /// Finishes a step of several exchanges that another thread has begun. To do so, it attempts a request that is
+    /// never admitted. Returns false if no step was begun: the entry is as it was seen, and the attempt need not be repeated.
+    pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
+        SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
+            let words = OccupiedWords::new(seen.entry, seen.owner, &first);
+            // An attempt that has finished a step may then be denied.
+            let attempt = self.algorithm.attempt(words, self.now, u64::MAX);
+            attempt == Attempt::Retry || Seen::new(seen.entry).word != seen.word
+        })
+    }
+
     #[inline(always)]
     fn is_idle(&self, seen: Seen<'a>) -> bool {
         if seen.word.state() != EntryState::Open || seen.owner == self.probe.key {
@@ -192,7 +203,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe
             .own_in(&self.probe.lines(), self.probe.all(), NO_ENTRY)
             .is_some()
-            || self.region().reclaimed() > now
+            || self.region.reclaimed() > now
     }
 
     /// The result for a key whose buckets are full of entries in use.
@@ -208,7 +219,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// begins with `word`.
     #[inline(always)]
     pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<NoEntry> {
-        let until = self.region().overflow_until(self.probe.key);
+        let until = self.region.overflow_until(self.probe.key);
         let barred =
             until > Nanos::ZERO && self.algorithm.latest_time(word) < self.latest_time_of_fresh(until);
         barred.then(|| NoEntry {
@@ -220,7 +231,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// Returns `NoEntry` if the catch-all bars a state that begins in a vacant entry.
     #[inline(always)]
     pub(super) fn barred_when_fresh(&self) -> Option<NoEntry> {
-        if self.region().overflow_until(self.probe.key) == Nanos::ZERO {
+        if self.region.overflow_until(self.probe.key) == Nanos::ZERO {
             return None;
         }
         self.barred_at(self.begin_time())
@@ -233,7 +244,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// The time at which the key may have an entry, if its admissions by the catch-all bar it from one now.
     pub(crate) fn barred_until(&self) -> Option<Nanos> {
-        let until = self.region().overflow_until(self.probe.key);
+        let until = self.region.overflow_until(self.probe.key);
         let now = self.begin_time();
         (self.latest_time_of_fresh(now) < self.latest_time_of_fresh(until)).then(|| self.entered_from(until))
     }

@@ -3,16 +3,30 @@ use core::sync::atomic::Ordering;
 use crate::sync::AtomicU64;
 use crate::time::Nanos;
 
-/// The record that the keys of 64 entries share. It holds the newest time at which one of them was evicted, and the
-/// keys that the catch-all may have admitted.
+/// The record that the keys of 64 entries share. It holds the newest time at which one of them was evicted, the keys that the
+/// catch-all may have admitted, and the number of rendezvous.
 ///
-/// Both words hold times that only grow. The time of one key can bar another key for longer, or make its state begin
+/// The times of the first two words only grow. The time of one key can bar another key for longer, or make its state begin
 /// later. Both are stricter for that key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region<'a> {
     overflow: &'a AtomicU64,
     /// The newest time at which a key of the region was evicted or lost its mark, or a time that a reload has set.
     reclaimed: &'a AtomicU64,
+    /// How many rendezvous there were.
+    rendezvous: &'a AtomicU64,
+}
+
+/// The memory of a region.
+pub(super) type RegionWords = [AtomicU64; 3];
+
+/// The result of a *rendezvous*.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rendezvous {
+    /// How many there were before.
+    pub(super) earlier: u64,
+    /// The time until which an admission of the key by the catch-all may count.
+    pub(super) overflow_until: Nanos,
 }
 
 /// Which keys the catch-all may have admitted, and until when that counts.
@@ -74,33 +88,44 @@ impl OverflowFilter {
 }
 
 impl<'a> Region<'a> {
-    pub(super) const WORDS: usize = 2;
-
     #[inline(always)]
-    pub(super) fn new(words: &'a [AtomicU64; 2]) -> Self {
+    pub(super) fn new(words: &'a RegionWords) -> Self {
         Self {
             overflow: &words[0],
             reclaimed: &words[1],
+            rendezvous: &words[2],
         }
     }
 
-    /// *rendezvous*: reads the time until which an admission of `key` by the catch-all may count. Of two threads that
-    /// each published something before their rendezvous, the later one sees what the other published.
-    pub(super) fn rendezvous(self, key: u64) -> Nanos {
-        // AcqRel: pairs with itself and with the one in `mark_overflow`. Every change of this word is a read-modify-write,
-        // so each synchronizes with all before it.
-        OverflowFilter(self.overflow.fetch_or(0, Ordering::AcqRel)).until_of(key)
+    /// How many rendezvous there were. The caller sees what their threads had published before.
+    #[inline(always)]
+    pub(super) fn rendezvous_count(self) -> u64 {
+        // Acquire: pairs with the Release in `rendezvous`.
+        self.rendezvous.load(Ordering::Acquire)
     }
 
-    /// The time until which an admission of `key` by the catch-all may count, read without a rendezvous.
+    /// *rendezvous*: of two threads that each published something before their rendezvous, the later one sees what the other
+    /// published.
+    #[inline(always)]
+    pub(super) fn rendezvous(self, key: u64) -> Rendezvous {
+        // AcqRel: pairs with itself. Every change of this word is a read-modify-write, so each synchronizes with all before it.
+        let earlier = self.rendezvous.fetch_add(1, Ordering::AcqRel);
+        Rendezvous {
+            earlier,
+            overflow_until: self.overflow_until(key),
+        }
+    }
+
+    /// The time until which an admission of `key` by the catch-all may count. Before the caller's rendezvous (or the fence of a
+    /// table that inherits) it is only a guess. After it, it includes every mark that was published before.
     #[inline(always)]
     pub(crate) fn overflow_until(self, key: u64) -> Nanos {
-        // Relaxed: only a guess, which `rendezvous` (or the fence of a table that inherits) validates.
-        OverflowFilter(self.overflow.load(Ordering::Relaxed)).until_of(key)
+        // Acquire: pairs with the Release in `mark_overflow`. A caller that finds a mark dropped also sees the time in `reclaimed`
+        // that replaces it.
+        OverflowFilter(self.overflow.load(Ordering::Acquire)).until_of(key)
     }
 
-    /// *mark*: records that the catch-all has admitted `key` at `now`. The admission counts until `end`. It is a
-    /// rendezvous, too.
+    /// *mark*: records that the catch-all has admitted `key` at `now`, followed by a rendezvous. The admission counts until `end`.
     pub(crate) fn mark_overflow(self, key: u64, now: Nanos, end: Nanos) {
         // Relaxed: only a guess, which the exchange validates.
         let mut seen = self.overflow.load(Ordering::Relaxed);
@@ -110,17 +135,18 @@ impl<'a> Region<'a> {
                 // A key whose mark is dropped must not begin a state at a time at which its admission counted.
                 self.reclaim_at(filter.until());
             }
-            // AcqRel: pairs with the one in `rendezvous`. Relaxed on failure: the loop tries again.
-            match self.overflow.compare_exchange(
-                seen,
-                filter.with(key, now, end).0,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return,
+            let marked = filter.with(key, now, end).0;
+            // Release: pairs with the Acquire in `overflow_until`; publishes the time in `reclaimed`. Acquire: the marks of other
+            // threads are kept, and so are the times that they have published. Relaxed on failure: the loop tries again.
+            match self
+                .overflow
+                .compare_exchange(seen, marked, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => break,
                 Err(changed) => seen = changed,
             }
         }
+        self.rendezvous(key);
     }
 
     /// The marks of the keys whose admissions by the catch-all may count at `now`.
@@ -162,21 +188,20 @@ impl<'a> Region<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{OverflowFilter, Region};
-    use crate::sync::AtomicU64;
+    use super::{OverflowFilter, Region, RegionWords};
     use crate::time::Nanos;
 
     /// A thread with an older reading finds the key's mark, or the time at which it expired.
     #[test]
     fn a_mark_that_is_dropped_leaves_its_time() {
-        let words = [AtomicU64::new(0), AtomicU64::new(0)];
+        let words = RegionWords::default();
         let region = Region::new(&words);
         region.mark_overflow(1, Nanos::new(5_000), Nanos::new(8_192));
-        assert_eq!(region.rendezvous(1), Nanos::new(8_192));
+        assert_eq!(region.overflow_until(1), Nanos::new(8_192));
         assert_eq!(region.reclaimed(), Nanos::ZERO);
         region.mark_overflow(2, Nanos::new(8_192), Nanos::new(16_384));
         assert_eq!(
-            (region.rendezvous(1), region.rendezvous(2)),
+            (region.overflow_until(1), region.overflow_until(2)),
             (Nanos::ZERO, Nanos::new(16_384))
         );
         assert_eq!(region.reclaimed(), Nanos::new(8_192));
@@ -184,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_time_of_an_eviction_only_grows() {
-        let words = [AtomicU64::new(0), AtomicU64::new(0)];
+        let words = RegionWords::default();
         let region = Region::new(&words);
         for (now, reclaimed) in [(5, 5), (3, 5), (5, 5), (6, 6)] {
             region.reclaim_at(Nanos::new(now));

@@ -575,6 +575,21 @@ fn keyed_full_share_and_gone() {
     .run(BOUNDED.up_to(1));
 }
 
+/// The catch-all has admitted key 1. A thread with an older reading inserts key 1, while the mark of that admission is dropped.
+#[test]
+fn keyed_full_share_and_unmarked() {
+    // Marks end at multiples of 4,096 ns.
+    const DROPPED: u64 = 4 * W + W / 2;
+    Scene::new(
+        packed(1, 1),
+        &[(9, 2 * W), (101, 2 * W), (1, 2 * W + W / 2)],
+        &[&[(7, DROPPED), (8, DROPPED)], &[(1, 3 * W + W / 4)]],
+    )
+    .of_two_entries()
+    .without_spent()
+    .run(BOUNDED.up_to(2));
+}
+
 /// An admission by the catch-all is refunded after the key has got an entry.
 #[test]
 fn keyed_full_refunded() {

@@ -103,6 +103,7 @@ impl Reclaim for Gcra {
 
     /// If the state is not idle, the result is above `first`, but it may be below a word that a refund has replaced. So a
     /// table that reuses words before they are idle must reject refunds that lower [`latest_time`](Reclaim::latest_time).
+    #[inline(always)]
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let word = Word(first);
         let later = Self::units(now).max(word.time() + 1);
