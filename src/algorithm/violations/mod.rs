@@ -102,6 +102,11 @@ impl Violations {
         }
     }
 
+    /// Whether a retry extends the block.
+    pub(crate) const fn extends(&self) -> bool {
+        self.extends
+    }
+
     /// The word after a violation at `now`. `None` while the key is blocked.
     fn violated(&self, word: Word, now: Nanos) -> Option<Word> {
         if word.end(now).is_some() {

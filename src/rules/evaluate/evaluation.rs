@@ -295,7 +295,7 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Counts one denial for each rule that has a violated quota.
-    fn count_denials(&self, shard: ShardId, violations: &[Violation]) {
+    pub(super) fn count_denials(&self, shard: ShardId, violations: &[Violation]) {
         for (at, violation) in violations.iter().enumerate() {
             let rule = self.rule_of(violation);
             if !violations[..at].iter().any(|before| self.rule_of(before) == rule) {
@@ -305,7 +305,7 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Collects the quotas of a state with too little capacity left. If `has_denied`, it collects at least one.
-    fn add_violations(
+    pub(super) fn add_violations(
         &self,
         index: u16,
         extracted: &Extracted,

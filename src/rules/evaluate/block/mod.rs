@@ -5,11 +5,13 @@ pub(super) mod filter;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
+use smallvec::SmallVec;
+
 use self::filter::BlockFilter;
 use crate::algorithm::Violations;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
-use crate::rules::evaluate::decision::{Admitted, Denied};
+use crate::rules::evaluate::decision::{Admitted, Denied, Violation};
 use crate::rules::evaluate::extractor::{Extracted, Extractor, Handling};
 use crate::rules::evaluate::key_hashes::{KeyHashes, Seeds};
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
@@ -23,6 +25,9 @@ use crate::time::Nanos;
 
 /// The keys of a rule for each entry of the table of violations.
 const KEYS_PER_ENTRY: u64 = 4;
+
+/// The index of the state of a block, where a rule with a block is the only rule.
+const BLOCK_STATE: u16 = 1;
 
 /// The index of a block among the quotas of its rule. No quota has it.
 const BLOCK_INDEX: usize = usize::MAX;
@@ -115,7 +120,7 @@ impl<R: ?Sized> RuleState<R> {
 
 impl<R: ?Sized> RuleStates<R> {
     /// Decides a request by the first state alone, unless its key may be blocked.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn check_one_with_block<'a>(
         &'a self,
         (state, filter): (&RuleState<R>, &BlockFilter),
@@ -131,18 +136,40 @@ impl<R: ?Sized> RuleStates<R> {
         let Some(extracted) = extracted else {
             return Ok(Admitted::unlimited(now()));
         };
-        let is_charged = extracted.enforced && extracted.handling == Handling::Charge;
-        match filter.end(extracted.key) {
-            Nanos::ZERO if is_charged => self.check_one(state, &extracted, request, now, violates),
-            end => {
-                let now = now();
-                if is_charged && end <= now {
-                    self.check_one(state, &extracted, request, || now, violates)
-                } else {
-                    self.check_all(request, || now, hashes, violates)
-                }
-            }
+        if !extracted.enforced || extracted.handling != Handling::Charge {
+            return self.check_all(request, now, hashes, violates);
         }
+        let end = filter.end(extracted.key);
+        let now = now();
+        if end > now
+            && extracted.permits > 0
+            && self.states[usize::from(BLOCK_STATE)]
+                .blocked_until(extracted.key, now)
+                .is_some()
+        {
+            return Err(self.deny_blocked(&extracted, request, now, violates));
+        }
+        self.check_one(state, &extracted, request, || now, violates)
+    }
+
+    /// Denies a request of a blocked key, where a rule with a block is the only rule.
+    #[cold]
+    #[inline(never)]
+    fn deny_blocked<'a>(
+        &'a self,
+        extracted: &Extracted,
+        request: &'a R,
+        now: Nanos,
+        violates: bool,
+    ) -> Denied<'a, R> {
+        let mut violations = SmallVec::new();
+        self.add_violations(0, extracted, now, false, |violation| violations.push(violation));
+        violations.push(Violation {
+            state: BLOCK_STATE,
+            quota: 0,
+        });
+        self.count_denials(ShardId::current(), &violations);
+        self.denied(Denied::new(self, request, now, violations), violates)
     }
 
     /// With `violates`, counts the denial as a violation of rules with a block.
@@ -167,10 +194,14 @@ impl<R: ?Sized> RuleStates<R> {
             let Some(first) = denied_by.clone().next() else {
                 continue;
             };
+            let is_retry = denied_by.any(|state| state.is_block());
+            if is_retry && !block.algorithms.extends_blocks() {
+                continue;
+            }
             let Some(extracted) = block.extractor.extract_for_block(request, &self.seeds) else {
                 continue;
             };
-            if denied_by.any(|state| state.is_block()) {
+            if is_retry {
                 block.extend(&extracted, now);
             } else if extracted.enforced && self.is_violation(first, request, now) {
                 block.violate(&extracted, now);

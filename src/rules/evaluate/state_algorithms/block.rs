@@ -2,7 +2,7 @@
 
 use super::StateAlgorithms;
 use super::word_layout::WordLayout;
-use crate::algorithm::AnyAlgorithm;
+use crate::algorithm::{AnyAlgorithm, OtherAlgorithm};
 use crate::rules::rule::block::Block;
 
 impl StateAlgorithms {
@@ -22,5 +22,13 @@ impl StateAlgorithms {
     /// Whether they block keys.
     pub(crate) const fn is_block(&self) -> bool {
         matches!(self.layout, WordLayout::Violations)
+    }
+
+    /// Whether a retry extends a block.
+    pub(crate) fn extends_blocks(&self) -> bool {
+        let AnyAlgorithm::Other(other) = &self.usage else {
+            return false;
+        };
+        matches!(&**other, OtherAlgorithm::Violations(violations) if violations.extends())
     }
 }
