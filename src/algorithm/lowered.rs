@@ -32,10 +32,10 @@ impl<'a, A: Reclaim> Lowered<'a, A> {
         Self { algorithm, limit }
     }
 
-    /// Calls `query` with the algorithm that has the limit.
-    fn query<T>(&self, query: impl FnOnce(&A) -> T) -> T {
+    /// Makes the algorithm with the limit, and returns what `query` returns for it.
+    fn with_lowered<T>(&self, query: impl FnOnce(&A) -> T) -> T {
         match self.algorithm.with_limit(self.limit) {
-            Ok(lower) => query(&lower),
+            Ok(lowered) => query(&lowered),
             Err(_) => query(self.algorithm),
         }
     }
@@ -71,11 +71,11 @@ impl<A: Reclaim> Algorithm for Lowered<'_, A> {
     }
 
     fn max_request(&self) -> u64 {
-        self.query(A::max_request)
+        self.with_lowered(A::max_request)
     }
 
     fn bound(&self) -> u64 {
-        self.query(A::bound)
+        self.with_lowered(A::bound)
     }
 
     fn window(&self) -> Duration {
@@ -89,41 +89,41 @@ impl<A: Reclaim> Algorithm for Lowered<'_, A> {
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        self.query(|lower| lower.ready_at(words, now, permits))
+        self.with_lowered(|lowered| lowered.ready_at(words, now, permits))
     }
 
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        self.query(|lower| lower.earliest(words, now, permits))
+        self.with_lowered(|lowered| lowered.earliest(words, now, permits))
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.query(|lower| lower.remaining(words, now))
+        self.with_lowered(|lowered| lowered.remaining(words, now))
     }
 
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        self.query(|lower| lower.refund(words, receipt, permits))
+        self.with_lowered(|lowered| lowered.refund(words, receipt, permits))
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
-        self.query(|lower| lower.charge(words, now, permits))
+        self.with_lowered(|lowered| lowered.charge(words, now, permits))
     }
 
     fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.query(|lower| lower.spent(words, now))
+        self.with_lowered(|lowered| lowered.spent(words, now))
     }
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        self.query(|lower| lower.idle_at(words, now))
+        self.with_lowered(|lowered| lowered.idle_at(words, now))
     }
 }
 
 impl<A: Reclaim> Reclaim for Lowered<'_, A> {
     fn span(&self) -> Duration {
-        self.query(A::span)
+        self.with_lowered(A::span)
     }
 
     fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
-        self.query(|lower| lower.counts_until(words, at, permits))
+        self.with_lowered(|lowered| lowered.counts_until(words, at, permits))
     }
 
     #[inline(always)]
