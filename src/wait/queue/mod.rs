@@ -3,6 +3,7 @@
 mod coop_budget;
 mod deferred_wakes;
 mod queue_position;
+mod queues;
 mod request;
 mod state_queue;
 mod wait_queues;

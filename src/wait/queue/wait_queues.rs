@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use super::coop_budget::CoopBudget;
 use super::deferred_wakes::DeferredWakes;
 use super::queue_position::{Polling, QueuePosition};
+use super::queues::Queues;
 use super::request::{Need, QueuedRequest, slowest_need};
 use super::state_queue::{AdvanceContext, StateQueue, Ticket};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard};
@@ -25,29 +26,6 @@ pub struct WaitQueues<T: Runtime> {
     runtime: T,
     pub(in crate::wait) max_waiting: usize,
     pub(in crate::wait) max_jitter: Duration,
-}
-
-#[derive(Debug)]
-struct Queues<T> {
-    next_ticket: Ticket,
-    waiting: usize,
-    by_state: BTreeMap<u64, StateQueue<T>>,
-}
-
-impl<T> Queues<T> {
-    fn has_waiters(&self, needs: &[Need]) -> bool {
-        needs.iter().any(|need| self.by_state.contains_key(&need.state))
-    }
-
-    /// Removes a waiter from the queue of a state by `remove`, and the queue with its last waiter.
-    fn remove_from(&mut self, state: u64, remove: impl FnOnce(&mut StateQueue<T>)) {
-        if let Some(queue) = self.by_state.get_mut(&state) {
-            remove(queue);
-            if queue.is_empty() {
-                self.by_state.remove(&state);
-            }
-        }
-    }
 }
 
 /// The largest number of waiters, unless another is set.
@@ -155,33 +133,10 @@ impl<T: Runtime> WaitQueues<T> {
         {
             return Poll::Ready(Ok(acquired));
         }
-        // If two states take equally long, the one with waiters counts as slower.
-        let mut slowest = None;
-        for &need in &needs {
-            let ready = request.ready_in(need.state, need.permits);
-            let queue = queues.by_state.get(&need.state);
-            let queued = queue.map_or(0, StateQueue::total_permits);
-            let needed = request.earliest_in(need.state, queued, need.permits);
-            let (Some(_), Some(needed)) = (ready, needed) else {
-                return Poll::Ready(Err(WaitError::Never));
-            };
-            if slowest.is_none_or(|(_, latest)| latest < (needed, queue.is_some())) {
-                slowest = Some((need, (needed, queue.is_some())));
-            }
-        }
-        let Some((need, (needed, _))) = slowest else {
-            return Poll::Ready(Err(WaitError::Never));
+        let need = match self.choose_queue(polling, &queues, &needs) {
+            Ok(need) => need,
+            Err(error) => return Poll::Ready(Err(error)),
         };
-        if queues.waiting >= self.max_waiting && !polling.position.is_exempt {
-            let max_waiting = self.max_waiting;
-            return Poll::Ready(Err(WaitError::QueueFull { max_waiting, needed }));
-        }
-        if let Some(deadline) = polling.deadline {
-            let allowed = deadline.saturating_since(request.now());
-            if needed > allowed {
-                return Poll::Ready(Err(WaitError::TooLate { needed, allowed }));
-            }
-        }
         let ticket = queues.next_ticket;
         queues.next_ticket += 1;
         queues.waiting += 1;
@@ -191,6 +146,27 @@ impl<T: Runtime> WaitQueues<T> {
         polling.position.ticket = Some(ticket);
         self.enqueue(polling, need, &mut queues);
         Poll::Pending
+    }
+
+    /// The need in whose queue the request waits. Returns the reason if it cannot wait.
+    fn choose_queue<R: QueuedRequest>(
+        &self,
+        polling: &Polling<'_, R, T>,
+        queues: &Queues<T::Timer>,
+        needs: &[Need],
+    ) -> Result<Need, WaitError> {
+        let (need, needed) = queues.slowest(polling.request, needs)?;
+        if queues.waiting >= self.max_waiting && !polling.position.is_exempt {
+            let max_waiting = self.max_waiting;
+            return Err(WaitError::QueueFull { max_waiting, needed });
+        }
+        if let Some(deadline) = polling.deadline {
+            let allowed = deadline.saturating_since(polling.request.now());
+            if needed > allowed {
+                return Err(WaitError::TooLate { needed, allowed });
+            }
+        }
+        Ok(need)
     }
 
     /// A later poll of a wait that is queued.

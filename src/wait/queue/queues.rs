@@ -1,0 +1,56 @@
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use super::request::{Need, QueuedRequest};
+use super::state_queue::{StateQueue, Ticket};
+use crate::wait::error::WaitError;
+
+/// The queues of a limiter, by their states. One mutex guards them.
+#[derive(Debug)]
+pub(super) struct Queues<T> {
+    pub(super) next_ticket: Ticket,
+    /// The number of waiters in all queues.
+    pub(super) waiting: usize,
+    pub(super) by_state: BTreeMap<u64, StateQueue<T>>,
+}
+
+impl<T> Queues<T> {
+    /// Whether a waiter is queued for one of the states.
+    pub(super) fn has_waiters(&self, needs: &[Need]) -> bool {
+        needs.iter().any(|need| self.by_state.contains_key(&need.state))
+    }
+
+    /// The need whose state takes longest to admit the request behind its waiters, and that time. If two states take equally long,
+    /// the one with waiters counts as slower.
+    pub(super) fn slowest<R: QueuedRequest>(
+        &self,
+        request: &R,
+        needs: &[Need],
+    ) -> Result<(Need, Duration), WaitError> {
+        let mut slowest = None;
+        for &need in needs {
+            let ready = request.ready_in(need.state, need.permits);
+            let queue = self.by_state.get(&need.state);
+            let queued = queue.map_or(0, StateQueue::total_permits);
+            let needed = request.earliest_in(need.state, queued, need.permits);
+            let (Some(_), Some(needed)) = (ready, needed) else {
+                return Err(WaitError::Never);
+            };
+            if slowest.is_none_or(|(_, latest)| latest < (needed, queue.is_some())) {
+                slowest = Some((need, (needed, queue.is_some())));
+            }
+        }
+        let (need, (needed, _)) = slowest.ok_or(WaitError::Never)?;
+        Ok((need, needed))
+    }
+
+    /// Removes a waiter from the queue of a state by `remove`, and the queue with its last waiter.
+    pub(super) fn remove_from(&mut self, state: u64, remove: impl FnOnce(&mut StateQueue<T>)) {
+        if let Some(queue) = self.by_state.get_mut(&state) {
+            remove(queue);
+            if queue.is_empty() {
+                self.by_state.remove(&state);
+            }
+        }
+    }
+}
