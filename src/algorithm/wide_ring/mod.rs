@@ -253,11 +253,11 @@ impl WideRing {
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         if seen.entering() {
             // The cell that was entered before is not known.
-            self.finish(state, seen, seen.tick());
+            self.publish_and_open(state, seen, seen.tick());
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
             if state.exchange_control(seen, entering) {
-                self.finish(state, entering, seen.tick());
+                self.publish_and_open(state, entering, seen.tick());
             }
         }
     }
@@ -265,17 +265,17 @@ impl WideRing {
     /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do this, any number of
     /// times. After the cell has been opened, it changes nothing.
     ///
-    /// No cell after `newest` was entered before this one. So the slots of later cells need not be read, and a state that was
+    /// No cell between `newest_before` and this one was entered. So the slots of these cells need not be read, and a state that was
     /// idle or fresh is entered without a read of its slots.
-    fn finish<W: Words>(&self, state: State<W>, entering: TotalWord, newest: u64) {
+    fn publish_and_open<W: Words>(&self, state: State<W>, entering: TotalWord, newest_before: u64) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
-            let total = entering.at(cell);
+            let total = entering.with_tick(cell);
             // The base is published first. The slot replaces that of the oldest cell, whose total the base holds. So a
             // thread that finds the old slot replaced finds the base published.
-            let end = cell.min(window.cell(newest) + 1);
+            let end = cell.min(window.cell(newest_before) + 1);
             let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
-            state.publish(window.base, base.at(cell));
+            state.publish(window.base, base.with_tick(cell));
             state.publish(window.slot(cell), total);
         }
         state.open(entering);
@@ -339,7 +339,7 @@ impl WideRing {
             let seen = state.control();
             if seen.entering() {
                 // The bases must be of the current cell before a refund raises them.
-                self.finish(state, seen, seen.tick());
+                self.publish_and_open(state, seen, seen.tick());
             } else if seen.tick() != charged {
                 return self.refund_older(state, seen.tick(), charged, permits);
             } else {

@@ -98,14 +98,14 @@ impl TotalWord {
     }
 
     /// `{ t, c, _ }` → `{ tick, c, open }`.
-    pub(in crate::algorithm) const fn at(self, tick: u64) -> Self {
+    pub(in crate::algorithm) const fn with_tick(self, tick: u64) -> Self {
         let total = self.raw & self.layout.total_mask;
         self.layout.decode((tick << self.layout.tick_at) | total)
     }
 
     /// `{ t, c, open }` → `{ tick, c, entering }`.
     pub(in crate::algorithm) const fn enter(self, tick: u64) -> Self {
-        self.layout.decode(self.at(tick).raw | Self::ENTERING)
+        self.layout.decode(self.with_tick(tick).raw | Self::ENTERING)
     }
 
     /// `{ t, c, entering }` → `{ t, c, open }`.
