@@ -5,7 +5,7 @@ use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
 use crate::receipt::{ChargedTo, Receipt};
 use crate::sync::Shared;
 use crate::table::{
-    Entry, Event, FrontLines, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View,
+    Entry, Event, FrontSearch, FullFront, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View,
 };
 use crate::time::Nanos;
 
@@ -120,25 +120,32 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             return decider.decide_without_state(key, now, permits);
         }
         let insertion = decider.insertion(key, now);
-        let entry = match insertion.front_entry() {
-            Ok(entry) => entry,
-            Err(front) => return decider.decide_with_full_front(&insertion, front, key, now, permits),
-        };
-        if let Some(now) = insertion.enter(entry)
-            && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits)
-        {
-            return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
+        match insertion.search_front() {
+            FrontSearch::Own(entry) => {
+                if let Some(decision) = decider.decide_by_entry(entry, key, now, permits) {
+                    return decision;
+                }
+            }
+            FrontSearch::OwnOrVacant(entry) => {
+                if let Some(now) = insertion.enter(entry)
+                    && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits)
+                {
+                    return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
+                }
+            }
+            FrontSearch::Full(front) => {
+                return decider.decide_with_full_front(&insertion, front, key, now, permits);
+            }
         }
         Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
     }
 
-    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full. The key may be
-    /// in one of them, so all its buckets are scanned.
+    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full of other keys.
     #[inline(always)]
     fn decide_with_full_front(
         self,
         insertion: &Insertion<'a, A>,
-        front: FrontLines<'a>,
+        front: FullFront<'a>,
         key: u64,
         reading: Nanos,
         permits: u64,

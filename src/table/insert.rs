@@ -1,9 +1,8 @@
 use super::counts::Event;
-use super::entry::Entry;
-use super::entry_word::{EntryState, EntryWord};
+use super::entry::{Entry, EntryState, EntryWord};
 use super::layout::WAYS;
 use super::memory::Table;
-use super::probe::{FrontLines, Lines, NO_ENTRY, Probe, Seen};
+use super::probe::{Lines, NO_ENTRY, Probe, Seen};
 use super::region::Region;
 use crate::algorithm::Reclaim;
 use crate::time::Nanos;
@@ -74,38 +73,6 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// The key's entry in the front, or else the first vacant one, as long as the front has a vacancy. Otherwise the front is
-    /// full, and may have the key. Then the result is its lines.
-    #[inline(always)]
-    pub(crate) fn front_entry(&self) -> Result<Entry<'a>, FrontLines<'a>> {
-        let primary = self.probe.bucket(0);
-        if primary.has_vacancy()
-            && let Some(entry) = primary.own_or_vacant(self.probe.key)
-        {
-            return Ok(entry);
-        }
-        let alternate = self.probe.bucket(self.probe.front().end - 1);
-        if alternate.has_vacancy() {
-            // The primary bucket is full, so the key cannot be entered there any more.
-            let own = primary.entry_of(self.probe.key);
-            if let Some(entry) = own.or_else(|| alternate.own_or_vacant(self.probe.key)) {
-                return Ok(entry);
-            }
-        }
-        Err([primary.line(), alternate.line()])
-    }
-
-    /// *enter* in the common case: enters the key into a vacant entry, and returns the time for its first decision. `None`: use
-    /// [`find_or_insert`](Self::find_or_insert).
-    #[inline(always)]
-    pub(crate) fn enter(&self, entry: Entry<'a>) -> Option<Nanos> {
-        let is_plain = !self.table.inherits && self.region.overflow_until(self.probe.key) == Nanos::ZERO;
-        (is_plain && entry.enter(self.probe.key).is_ok()).then(|| {
-            self.table.counts().add(self.probe.key, Event::Filled);
-            self.begin_time()
-        })
-    }
-
     /// Finds the key's entry, or inserts the key. With `forget`, a key that can get no other entry gets the entry of the key
     /// that has spent least.
     #[inline(always)]
@@ -147,33 +114,6 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         // From here on no thread can enter the key into a vacant entry, because both buckets stay full.
         self.insert_full(before, lines, forget)
-    }
-
-    /// [`find_or_insert`](Self::find_or_insert) in the common cases of a full front: the key has an entry, or takes over
-    /// an idle one. `front` are the lines of the front. `None`: use [`find_or_insert`](Self::find_or_insert).
-    #[inline(always)]
-    pub(crate) fn insert_with_full_front(
-        &self,
-        front: FrontLines<'a>,
-        forget: bool,
-    ) -> Option<InsertOutcome<'a>> {
-        let before = self.region.rendezvous_count();
-        let lines = &self.probe.lines_with(front);
-        for choice in self.probe.all() {
-            let bucket = self.probe.bucket_at(lines[choice]);
-            if bucket.has_key(self.probe.key) {
-                // The decision validates the entry.
-                return bucket.entry_of(self.probe.key).map(InsertOutcome::Occupied);
-            }
-            if self.probe.backyard().contains(&choice) && bucket.has_vacancy() {
-                return None;
-            }
-        }
-        match self.find_idle(lines) {
-            Idle::Found(idle) => self.take_over(before, idle, Event::Reclaimed),
-            Idle::None if !forget => Some(InsertOutcome::NoEntry(self.full())),
-            Idle::None | Idle::Unknown => None,
-        }
     }
 
     /// *scan* of the backyard, and *evict*, where the front was full of other keys. `before` is the number of rendezvous before
@@ -252,7 +192,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// rendezvous before the scan that found no entry of the key. `event` is counted if a key loses the entry. `None`: the search
     /// has to start over.
     #[inline(always)]
-    fn take_over(&self, before: u64, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
+    pub(super) fn take_over(&self, before: u64, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
         let now = self.begin_time();
         let Some(word) = self.algorithm.advance(seen.word.word(), now) else {
             return Some(InsertOutcome::NoEntry(self.full()));

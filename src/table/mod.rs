@@ -3,8 +3,8 @@
 mod bucket;
 mod counts;
 mod entry;
-mod entry_word;
 mod find;
+mod front;
 #[cfg(feature = "std")]
 mod inheritance;
 mod insert;
@@ -19,9 +19,9 @@ pub use counts::TableCounts;
 
 pub(crate) use counts::Event;
 pub(crate) use entry::Entry;
+pub(crate) use front::{FrontSearch, FullFront};
 pub(crate) use insert::{InsertOutcome, Insertion, NoEntry};
 pub(crate) use memory::Table;
-pub(crate) use probe::FrontLines;
 pub(crate) use queries::View;
 #[cfg(feature = "std")]
 pub(crate) use words::AloneWords;

@@ -1,8 +1,7 @@
 use core::ops::Range;
 
 use super::bucket::Bucket;
-use super::entry::{Entry, Line};
-use super::entry_word::{EntryState, EntryWord};
+use super::entry::{Entry, EntryState, EntryWord, Line};
 use super::layout::{CHOICES, KeyBits, WAYS};
 use super::memory::Table;
 use super::region::Region;
@@ -20,7 +19,7 @@ pub(super) struct Probe<'a> {
 pub(super) type Lines<'a> = [&'a Line; CHOICES];
 
 /// The lines of the key's buckets in the front. If it has one bucket there, both are that of the bucket.
-pub(crate) type FrontLines<'a> = [&'a Line; 2];
+pub(super) type FrontLines<'a> = [&'a Line; 2];
 
 /// No entry has this number.
 pub(super) const NO_ENTRY: usize = 0;

@@ -1,6 +1,5 @@
 use super::counts::Event;
-use super::entry::Entry;
-use super::entry_word::{EntryState, EntryWord};
+use super::entry::{Entry, EntryState, EntryWord};
 use super::insert::{Evictable, Idle, Insertion, NoEntry};
 use super::layout::WAYS;
 use super::probe::{Lines, NO_ENTRY, Seen};
