@@ -9,6 +9,8 @@ extern crate alloc;
 mod attacks;
 #[path = "redis/leases/budgets.rs"]
 mod budgets;
+#[path = "redis/blocks.rs"]
+mod blocks;
 #[cfg(feature = "redis-tls")]
 #[path = "redis/support/certificates.rs"]
 mod certificates;

@@ -3,6 +3,8 @@
 
 extern crate alloc;
 
+#[path = "shared/blocks.rs"]
+mod blocks;
 #[path = "shared/cut.rs"]
 mod cut;
 #[path = "shared/dropped.rs"]

@@ -35,7 +35,8 @@ use crate::shared::{
 /// the server.
 ///
 /// A key takes 150 to 250 bytes of the server's memory while few of its cells have permits, and up to 700 when all 60 have. With a
-/// log it takes 40 to 120 bytes for each permit, and with requests in flight 35 to 140 bytes for each slot.
+/// log it takes 40 to 120 bytes for each permit, and with requests in flight 35 to 140 bytes for each slot. A key with
+/// violations takes up to 200 bytes more.
 ///
 /// # Examples
 ///
@@ -225,6 +226,10 @@ impl CounterStore for RedisStore {
     }
 
     fn keeps_slots(&self) -> bool {
+        true
+    }
+
+    fn keeps_blocks(&self) -> bool {
         true
     }
 

@@ -18,6 +18,7 @@ pub struct QuotaStatus {
     pub(crate) enforced: bool,
     pub(crate) lacks_key: bool,
     pub(crate) lacks_required_key: bool,
+    pub(crate) is_block: bool,
 }
 
 impl QuotaStatus {
@@ -85,5 +86,12 @@ impl QuotaStatus {
     #[must_use]
     pub const fn lacks_required_key(&self) -> bool {
         self.lacks_required_key
+    }
+
+    /// Whether this is the [block](crate::Rule::block) of the rule, and not one of its quotas. The quota is then that of violations,
+    /// and no permits remain until the block ends.
+    #[must_use]
+    pub const fn is_block(&self) -> bool {
+        self.is_block
     }
 }

@@ -229,7 +229,9 @@ impl fmt::Display for Denied {
                 f.write_str(", ")?;
             }
             f.write_str(&violation.rule)?;
-            if self.reason == Reason::Spent {
+            if violation.is_block() {
+                f.write_str(" (blocked)")?;
+            } else if self.reason == Reason::Spent {
                 let (remaining, limit) = (violation.remaining, violation.limit);
                 write!(
                     f,

@@ -1,10 +1,11 @@
 //! Conversions between the rules' types, the store's and the caller's.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError, StoreErrorKind};
-use crate::rules::{FullQuota, Mode, PlannedQuota, QuotaStatus, StoredAs};
+use crate::rules::{Block, FullQuota, Mode, PlannedQuota, QuotaStatus, StoredAs};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -39,6 +40,60 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
     .with_permits(planned.permits)
     .with_enforced(planned.enforced)
     .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }))
+}
+
+/// The block of each rule among these quotas, with the first of the rule's quotas.
+pub(super) fn blocks_of<'a>(quotas: &[PlannedQuota<'a>], asked: &[usize]) -> Vec<(usize, &'a Arc<Block>)> {
+    let mut blocks: Vec<(usize, &Arc<Block>)> = Vec::new();
+    for &quota in asked {
+        let rule = quotas[quota].rule;
+        let is_first = blocks.iter().all(|&(other, _)| quotas[other].rule != rule);
+        if let Some(block) = quotas[quota].block.filter(|_| is_first) {
+            blocks.push((quota, block));
+        }
+    }
+    blocks
+}
+
+/// The block of each rule of the request, with the first of the rule's quotas.
+pub(super) fn all_blocks<'a>(quotas: &[PlannedQuota<'a>]) -> Vec<(usize, &'a Arc<Block>)> {
+    let all: Vec<usize> = (0..quotas.len()).collect();
+    blocks_of(quotas, &all)
+}
+
+/// The request to the store for the block of a quota's rule. With `violates`, a denial of the request is a violation.
+pub(super) fn block_request(
+    planned: &PlannedQuota<'_>,
+    block: &Arc<Block>,
+    violates: bool,
+) -> CounterRequest {
+    let after = block.after();
+    CounterRequest::new(
+        Arc::clone(planned.name),
+        planned.key_hash,
+        Counting::Violations,
+        after.limit(),
+        after.window(),
+    )
+    .with_block(Arc::clone(block))
+    .with_permits(u64::from(violates))
+    .with_leasable(false)
+}
+
+/// The status of the block of a quota's rule, whose key is blocked.
+pub(super) fn block_status(
+    planned: &PlannedQuota<'_>,
+    block: &Arc<Block>,
+    status: &CounterStatus,
+) -> QuotaStatus {
+    QuotaStatus {
+        quota: block.after(),
+        limit: block.after().limit(),
+        retry_after: status.retry_after(),
+        reset_after: status.retry_after(),
+        is_block: true,
+        ..unknown_status(planned)
+    }
 }
 
 /// The status of a quota that the store has decided about.
@@ -94,5 +149,6 @@ pub(super) fn unknown_status(planned: &PlannedQuota<'_>) -> QuotaStatus {
         enforced: planned.enforced,
         lacks_key: planned.lacks_key,
         lacks_required_key: planned.lacks_required_key,
+        is_block: false,
     }
 }

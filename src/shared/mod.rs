@@ -1,6 +1,7 @@
 #![doc = include_str!("protocol.md")]
 
 mod answer;
+mod blocks;
 pub mod conformance;
 mod convert;
 mod decide;

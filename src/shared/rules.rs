@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::answer::{Admitted, Denied, Details};
-use super::convert::{check_length, counter_request, remote_status};
+use super::convert::{all_blocks, block_request, block_status, check_length, counter_request, remote_status};
 use super::lease::{LeaseStats, LeaseTable};
 use super::slots::SlotKeeper;
 use super::store::{CounterRequest, CounterStore, StoreError};
@@ -38,7 +38,7 @@ use crate::time::Nanos;
 /// One call of the store for a request that the store decides. On this node a few allocations, and for each rule what a
 /// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by leases ([`Mode`]) makes no call: one cache line
 /// for each lease, a reading of the clock and a compare-exchange, without a lock or an allocation. Each
-/// [lease](super::SharedRulesBuilder::leases) takes about 450 bytes.
+/// [lease](super::SharedRulesBuilder::leases) takes about 460 bytes.
 ///
 /// # Caveats
 ///
@@ -189,7 +189,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Returns the status of each quota that the store keeps, and changes nothing. Permits that nodes hold as leases count
-    /// as taken.
+    /// as taken. The [block](crate::Rule::block) of a rule is one of the quotas while the key is blocked.
     ///
     /// # Errors
     ///
@@ -203,13 +203,25 @@ impl<R: ?Sized> SharedRules<R> {
         async move {
             let quotas = self.planner.quotas(&plan);
             let quotas: Vec<PlannedQuota<'_>> = quotas.filter(|it| it.mode != Mode::Local).collect();
-            let requests: Vec<CounterRequest> = quotas.iter().map(counter_request).collect();
+            let mut requests: Vec<CounterRequest> = quotas.iter().map(counter_request).collect();
             if requests.is_empty() {
                 return Ok(Vec::new());
             }
+            let blocks = all_blocks(&quotas);
+            requests.extend(
+                blocks
+                    .iter()
+                    .map(|&(quota, block)| block_request(&quotas[quota], block, false)),
+            );
             let result = self.store.peek(&requests).await?;
             check_length(&result, &requests)?;
-            Ok(quotas.iter().zip(result.statuses()).map(remote_status).collect())
+            let of_blocks = blocks.iter().zip(&result.statuses()[quotas.len()..]);
+            // A block is one of the quotas while the key is blocked.
+            let blocked = of_blocks.filter(|(_, status)| !status.has_room());
+            let blocked =
+                blocked.map(|(&(quota, block), status)| block_status(&quotas[quota], block, status));
+            let statuses = quotas.iter().zip(result.statuses()).map(remote_status);
+            Ok(statuses.chain(blocked).collect())
         }
     }
 
@@ -217,7 +229,8 @@ impl<R: ?Sized> SharedRules<R> {
     /// give their permits back.
     ///
     /// The limiters of this node keep what they were charged. Other nodes keep their leases and budgets, and charge
-    /// afterwards what they have spent. Slots in flight are free until their nodes renew them.
+    /// afterwards what they have spent. Slots in flight are free until their nodes renew them. Blocks stay: see
+    /// [`unblock`](Self::unblock).
     ///
     /// # Errors
     ///

@@ -121,7 +121,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     /// The errors of [`RuleSetBuilder::build_with`], and with the field: `key`, without
     /// [`shared_as`](crate::Key::shared_as); `algorithm`, if no store keeps it; `window`, below a millisecond; `cells`,
     /// above 1000; `limit`, of a log above 100,000 permits; `mode`, if it needs [leases](CounterStore::leases) or
-    /// [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests in flight; `runtime`, if it needs leases
+    /// [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests in flight, or for a
+    /// [block](Rule::block); `block`, if the store [keeps none](CounterStore::keeps_blocks); `runtime`, if it needs leases
     /// or slots and there is no runtime; `term`, `period`, `leases`.
     pub fn build(self, store: Arc<dyn CounterStore>) -> Result<SharedRules<R>, RuleError> {
         let secret = u128::from_le_bytes(self.secret);
@@ -186,6 +187,15 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 period: nanos(self.period),
             });
         }
+        let keeps_block = |rule: &&Rule<R>| rule.block.is_some();
+        if let Some(rule) = self.rules.rules().iter().find(keeps_block)
+            && !store.keeps_blocks()
+        {
+            return Err(RuleError {
+                rule: rule.name().to_owned(),
+                error: ConfigError::new("block", "given over a store that keeps none", "no block"),
+            });
+        }
         let slots = match self.rules.rules().iter().find(|rule| holds_slots(rule)) {
             Some(rule) => Some(keep_slots(rule, &store, self.term)?),
             None => None,
@@ -230,7 +240,7 @@ fn keep_slots<R: ?Sized>(
     Ok(keeper)
 }
 
-/// The most leases of a node. Each takes about 450 bytes.
+/// The most leases of a node. Each takes about 460 bytes.
 const MAX_LEASES: u64 = 1_000_000;
 
 impl<R: ?Sized> fmt::Debug for SharedRulesBuilder<R> {

@@ -184,8 +184,8 @@ impl StoreChanges {
             Counting::Cells(_) => MOST_OWED,
             // As long as a window or a burst is refilled.
             Counting::Gcra(burst) => burst.max(request.limit()),
-            // A slot has no cost, so it is not settled.
-            Counting::Slots => 0,
+            // These have no cost, so they are not settled.
+            Counting::Slots | Counting::Violations => 0,
         };
         unsettled.forgiven = unsettled.forgiven.max(debt.saturating_sub(most));
         self.debts.push(request.with_permits(debt.min(most)));

@@ -28,8 +28,9 @@ impl<R: ?Sized> SharedRules<R> {
                 if !planned.enforced {
                     continue;
                 }
-                let same =
-                    |status: &&QuotaStatus| status.rule == *planned.name && status.quota == planned.quota;
+                let same = |status: &&QuotaStatus| {
+                    !status.is_block && status.rule == *planned.name && status.quota == planned.quota
+                };
                 let local = || {
                     let counted = self.planner.is_counted_here(&plan, step.target);
                     counted.then(|| {
@@ -51,6 +52,8 @@ impl<R: ?Sized> SharedRules<R> {
                 statuses.extend(status);
             }
         }
+        let blocks = known.iter().filter(|status| status.is_block);
+        statuses.extend(blocks.cloned());
         statuses
     }
 

@@ -25,7 +25,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 /// A connection to a store, which can be cut. A cut call may have been executed.
 #[derive(Debug)]
-struct Connection {
+pub(crate) struct Connection {
     store: Arc<dyn CounterStore>,
     is_cut: AtomicBool,
     loses_answers: AtomicBool,
@@ -35,7 +35,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(store: Arc<dyn CounterStore>) -> Arc<Self> {
+    pub(crate) fn new(store: Arc<dyn CounterStore>) -> Arc<Self> {
         Self::with_delay(store, Duration::ZERO)
     }
 
@@ -49,7 +49,7 @@ impl Connection {
         })
     }
 
-    fn cut(&self, is_cut: bool) {
+    pub(crate) fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::Relaxed);
     }
 
@@ -101,13 +101,17 @@ impl CounterStore for Connection {
     fn keeps_slots(&self) -> bool {
         self.store.keeps_slots()
     }
+
+    fn keeps_blocks(&self) -> bool {
+        self.store.keeps_blocks()
+    }
 }
 
-/// A store that says nothing about slots.
+/// A store that says nothing about slots or blocks.
 #[derive(Debug)]
-struct WithoutSlots(MemoryStore);
+pub(crate) struct Plain(pub(crate) MemoryStore);
 
-impl CounterStore for WithoutSlots {
+impl CounterStore for Plain {
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
         self.0.decide(requests)
     }
@@ -444,7 +448,7 @@ async fn a_rule_that_no_store_can_keep_is_rejected() {
         error(slots(1).mode(Mode::Lease { permits: 5 }), memory()),
         "rule \"slots\": invalid mode: Lease { permits: 5 } (expected Strict or Local for a rule of requests in flight)"
     );
-    let without = || Arc::new(WithoutSlots(MemoryStore::new()));
+    let without = || Arc::new(Plain(MemoryStore::new()));
     assert_eq!(
         error(slots(1), without()),
         "rule \"slots\": invalid mode: Strict (expected Local over a store that keeps no slots in flight)"

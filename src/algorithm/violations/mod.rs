@@ -73,7 +73,9 @@ pub(crate) struct BlockLength {
 
 impl BlockLength {
     /// The duration of the block with this number, from 1.
-    fn of(&self, number: u32) -> Duration {
+    pub(crate) fn of(&self, number: u32) -> Duration {
+        // The level of a word ends there.
+        let number = number.min(Word::MAX_LEVEL);
         let factor = self.factor.saturating_pow(number.saturating_sub(1));
         self.first.saturating_mul(factor).min(self.ceiling)
     }
@@ -105,6 +107,20 @@ impl Violations {
     /// Whether a retry extends the block.
     pub(crate) const fn extends(&self) -> bool {
         self.extends
+    }
+
+    /// The word after a violation at `now`, and after a retry if the key is blocked. `None` if that changes nothing.
+    #[cfg(feature = "shared")]
+    pub(crate) fn after_denial(&self, word: u64, now: Nanos) -> Option<u64> {
+        let word = Word(word);
+        let new = self.violated(word, now).or_else(|| self.extended(word, now));
+        new.map(|new| new.0)
+    }
+
+    /// The end of the block of this word, if it is in force at `now`.
+    #[cfg(feature = "shared")]
+    pub(crate) fn block_end(word: u64, now: Nanos) -> Option<Nanos> {
+        Word(word).end(now)
     }
 
     /// The word after a violation at `now`. `None` while the key is blocked.

@@ -31,6 +31,7 @@ pub struct QuotaPolicy<'a> {
     violated: bool,
     lacks_key: bool,
     lacks_required_key: bool,
+    is_block: bool,
 }
 
 impl<'a> QuotaPolicy<'a> {
@@ -49,6 +50,7 @@ impl<'a> QuotaPolicy<'a> {
             violated: false,
             lacks_key: values.lacks_key,
             lacks_required_key: values.lacks_required_key,
+            is_block: values.is_block,
         }
     }
 
@@ -66,6 +68,7 @@ impl<'a> QuotaPolicy<'a> {
             violated: false,
             lacks_key: status.lacks_key(),
             lacks_required_key: status.lacks_required_key(),
+            is_block: status.is_block(),
         }
     }
 
@@ -82,6 +85,7 @@ impl<'a> QuotaPolicy<'a> {
             enforced: true,
             lacks_key: self.lacks_key,
             lacks_required_key: self.lacks_required_key,
+            is_block: self.is_block,
         }
     }
 
@@ -259,7 +263,9 @@ pub(in crate::http) fn of_denial<'a>(
     assign_names(&mut policies);
     for policy in &mut policies {
         let is_violated = |violated: &QuotaStatus| {
-            violated.rule() == policy.rule && violated.quota().window() == policy.window()
+            violated.rule() == policy.rule
+                && violated.is_block() == policy.is_block
+                && violated.quota().window() == policy.window()
         };
         policy.violated = denied.violations().any(is_violated);
     }

@@ -80,7 +80,11 @@ impl Decide for SharedRules<Parts> {
             let deadline = Instant::now() + wait.max_wait;
             return Box::pin(async move {
                 let mut decided = match undecided {
-                    Undecided::AskStore(plan) => SharedRules::decide(&rules, *plan).await,
+                    Undecided::AskStore(mut plan) => {
+                        // A request that waits is not denied yet, so it violates no rule.
+                        plan.violates = false;
+                        SharedRules::decide(&rules, *plan).await
+                    }
                     Undecided::Denied(denied) => Err(denied),
                 };
                 let mut place = None;
@@ -102,7 +106,7 @@ impl Decide for SharedRules<Parts> {
                         return Err(denied);
                     }
                     sleep(after).await;
-                    decided = rules.check(&head).await;
+                    decided = rules.check_waiting(&head).await;
                 }
             });
         }

@@ -1,10 +1,12 @@
 -- Reads the counters. KEYS: two for each counter, its name and the name of its leases (equal if it has none). ARGV: a verb,
--- and then for each counter: its counting ('log', 'cells', 'gcra' or 'slots'); the limit (of gcra, the burst); in microseconds the
--- width of a cell, the window of a log or of gcra, or the term of a slot; the number of cells (0 for others); the permits; 0 if it
--- is enforced, or a number that the counters of its rule share; the two numbers of a receipt, or of a slot's name; the permits that
--- must stay free; and the two parts of the time per permit of gcra.
+-- and then for each counter: its counting ('log', 'cells', 'gcra', 'slots' or 'blocks'); the limit (of gcra, the burst); in
+-- microseconds the width of a cell, the window of a log, of gcra or of violations, or the term of a slot; the number of cells (0 for
+-- others); the permits; a number that the counters of its rule share, negative if the rule is not enforced; the two numbers of a
+-- receipt, or of a slot's name; the permits that must stay free; and the two parts of the time per permit of gcra. The last five
+-- numbers of a block are, in microseconds, the first and the longest block and the time after which a key is forgiven; 1 if
+-- a retry extends the block; and the factor of repeated blocks.
 local fields_each = 11
-local countings = { log = log, cells = cells, gcra = gcra, slots = slots }
+local countings = { log = log, cells = cells, gcra = gcra, slots = slots, blocks = blocks }
 local verb = ARGV[1]
 local counters = {}
 -- A renewal has one more key for each counter, and then the key of the era.
@@ -22,7 +24,7 @@ for at = 1, math.floor(#KEYS / (verb == 'renew' and 3 or 2)) do
         cell_width = tonumber(ARGV[from + 2]),
         cells = tonumber(ARGV[from + 3]),
         permits = tonumber(ARGV[from + 4]),
-        shadow = tonumber(ARGV[from + 5]),
+        rule = tonumber(ARGV[from + 5]),
         first = tonumber(ARGV[from + 6]),
         second = tonumber(ARGV[from + 7]),
         reserve = tonumber(ARGV[from + 8]),

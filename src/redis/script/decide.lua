@@ -1,9 +1,11 @@
 -- Decides. 'owe' charges all counters, whether they have room or not. 'charge' charges all enforced counters if every
 -- one of them has room. Then it also charges the counters of each rule in shadow mode, if all counters of that rule
--- have room. 'peek' charges nothing. The reply: 1 if every enforced counter has room, the time, and for each counter:
--- its room (0: none, 1: enough, 2: enough, but another counter of its shadow rule has none), the permits that are left,
--- the wait in microseconds (-1: for ever), and the two numbers of its receipt.
-local full = {}
+-- have room. If an enforced counter has none, it counts a violation of each rule that has such a counter. 'peek' charges nothing.
+--
+-- The reply: 1 if every enforced counter has room, the time, and for each counter: its room (0: none, 1: enough, 2: enough, but
+-- another counter of its shadow rule has none), the permits that are left, the wait in microseconds (-1: for ever), and the two
+-- numbers of its receipt.
+local full, admitted = {}, true
 for _, counter in ipairs(counters) do
     leases.read(counter)
     if verb ~= 'peek' then
@@ -12,14 +14,17 @@ for _, counter in ipairs(counters) do
     end
     counter.by.peek(counter)
     if counter.wait ~= 0 and verb ~= 'owe' then
-        full[counter.shadow] = true
+        full[counter.rule] = true
+        admitted = admitted and counter.rule < 0
     end
 end
-local admitted = not full[0]
 local answer = { admitted and 1 or 0, now }
 for _, counter in ipairs(counters) do
+    if verb == 'charge' and counter.by == blocks and counter.permits > 0 and counter.rule > 0 and full[counter.rule] then
+        blocks.deny(counter)
+    end
     local room = (counter.wait == 0 or verb == 'owe') and 1 or 0
-    if room == 1 and counter.shadow ~= 0 and full[counter.shadow] then
+    if room == 1 and counter.rule < 0 and full[counter.rule] then
         room = 2
     elseif room == 1 and admitted and verb ~= 'peek' then
         counter.by.charge(counter)

@@ -28,6 +28,7 @@ macro_rules! script {
             include_str!("cells.lua"),
             include_str!("gcra.lua"),
             include_str!("slots.lua"),
+            include_str!("blocks.lua"),
             include_str!("leases.lua"),
             include_str!("counters.lua"),
             include_str!($last),
@@ -92,29 +93,54 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
         }
         // Without the term, so that nodes with different terms share the slots.
         Counting::Slots => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:slots"),
+        // Without the block's numbers, so that a deployment with other ones keeps the blocks.
+        Counting::Violations => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:block"),
     }
 }
 
 /// The window of a log or the width of a cell in microseconds, and the number of cells. Rounded up, which is stricter.
 fn measures(counter: &CounterRequest) -> (u64, u64) {
-    #[expect(clippy::cast_possible_truncation, reason = "a window is at most 366 days")]
-    let window = counter.window().as_nanos().div_ceil(1000) as u64;
+    let window = micros(counter.window());
     match counter.counting() {
-        Counting::Log | Counting::Gcra(_) | Counting::Slots => (window, 0),
+        Counting::Log | Counting::Gcra(_) | Counting::Slots | Counting::Violations => (window, 0),
         Counting::Cells(cells) => (window.div_ceil(cells), cells),
     }
+}
+
+/// A time in microseconds, rounded up.
+fn micros(time: Duration) -> u64 {
+    #[expect(clippy::cast_possible_truncation, reason = "a time is at most 366 days")]
+    let micros = time.as_nanos().div_ceil(1000) as u64;
+    micros
+}
+
+/// The last numbers of a block: the first and the longest block, the time after which a key is forgiven, whether a retry extends
+/// the block, and the factor of repeated blocks.
+fn block_numbers(counter: &CounterRequest) -> (u64, u64, u64, (u64, u64)) {
+    let Some(block) = counter.block() else {
+        return (0, 0, 0, (0, 0));
+    };
+    let (factor, ceiling) = block.growth();
+    (
+        micros(block.duration(1)),
+        micros(ceiling),
+        micros(block.forgive_after()),
+        (u64::from(block.extends()), u64::from(factor)),
+    )
 }
 
 /// The arguments of a script: a verb, and those of each counter with its receipt.
 pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) -> Vec<String> {
     let mut arguments = alloc::vec![verb.to_owned()];
-    // The counters of one rule in shadow mode share a number.
-    let shadow = |counter: &CounterRequest| match counter.is_enforced() {
-        true => 0,
-        false => {
-            let same =
-                |(other, _): &(&CounterRequest, _)| !other.is_enforced() && other.rule() == counter.rule();
-            1 + counters.iter().position(same).unwrap_or(0) as u64
+    // The counters of one rule share a number. It is negative in shadow mode.
+    let rule = |counter: &CounterRequest| {
+        let same = |(other, _): &(&CounterRequest, _)| {
+            other.is_enforced() == counter.is_enforced() && other.rule() == counter.rule()
+        };
+        let number = 1 + counters.iter().position(same).unwrap_or(0);
+        match counter.is_enforced() {
+            true => format!("{number}"),
+            false => format!("-{number}"),
         }
     };
     for &(counter, (first, second)) in counters {
@@ -124,25 +150,28 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
             Counting::Cells(_) => "cells",
             Counting::Gcra(_) => "gcra",
             Counting::Slots => "slots",
+            Counting::Violations => "blocks",
         };
-        // A slot has a name, and no receipt.
-        let (first, second) = match counter.counting() {
-            Counting::Slots => counter.slot(),
-            Counting::Log | Counting::Cells(_) | Counting::Gcra(_) => (first, second),
-        };
-        arguments.push(counting.to_owned());
-        let numbers = [
-            counter.capacity(),
-            window,
-            cells,
-            counter.permits(),
-            shadow(counter),
-            first,
-            second,
-            counter.reserve(),
+        let rate = (
             counter.time_per_permit() / UNITS,
             counter.time_per_permit() % UNITS,
-        ];
+        );
+        // A slot has a name and a block has lengths, and neither has a receipt.
+        let (first, second, reserve, rate) = match counter.counting() {
+            Counting::Log | Counting::Cells(_) | Counting::Gcra(_) => {
+                (first, second, counter.reserve(), rate)
+            }
+            Counting::Slots => {
+                let (node, number) = counter.slot();
+                (node, number, 0, rate)
+            }
+            Counting::Violations => block_numbers(counter),
+        };
+        arguments.push(counting.to_owned());
+        let numbers = [counter.capacity(), window, cells, counter.permits()];
+        arguments.extend(numbers.iter().map(|number| format!("{number}")));
+        arguments.push(rule(counter));
+        let numbers = [first, second, reserve, rate.0, rate.1];
         arguments.extend(numbers.iter().map(|number| format!("{number}")));
     }
     arguments

@@ -56,6 +56,7 @@ pub(crate) struct EnforcedQuota<'a> {
     pub(crate) reset_after: Option<Duration>,
     pub(crate) lacks_key: bool,
     pub(crate) lacks_required_key: bool,
+    pub(crate) is_block: bool,
 }
 
 impl<R: ?Sized> RuleStates<R> {
@@ -125,6 +126,7 @@ impl<R: ?Sized> RuleStates<R> {
                         reset_after,
                         lacks_key,
                         lacks_required_key: lacks_key && state.extractor.requires_key(),
+                        is_block,
                     });
                 }
             });
@@ -230,6 +232,7 @@ impl<'a> RulePeek<'a> {
             enforced: self.is_enforced(),
             lacks_key: self.lacks_key(),
             lacks_required_key: self.lacks_required_key(),
+            is_block: self.is_block(),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::quota::Quota;
 ///   [extends](Self::extend_on_retry).
 /// - A denial by the `deny` list, for a missing key, or by a lower limit of zero is no violation.
 /// - A denial of a key without an entry in the full table is no violation, because other keys may have caused it.
-/// - A request that waits in a `Fair` is not denied, so it violates no rule.
+/// - A request that waits, in a `Fair` or in an HTTP layer, is not denied, so it violates no rule.
 ///
 /// # Examples
 ///
@@ -115,8 +115,33 @@ impl Block {
     }
 
     /// The violations that begin a block, and their window.
-    pub(crate) const fn after(&self) -> Quota {
+    #[must_use]
+    pub const fn after(&self) -> Quota {
         self.after
+    }
+
+    /// The duration of the `number`-th block since the key was last forgiven, from 1. No block is longer than the 31st.
+    #[must_use]
+    pub fn duration(&self, number: u32) -> Duration {
+        self.length.of(number)
+    }
+
+    /// The time after which a key is forgiven: see [`escalate`](Self::escalate).
+    #[must_use]
+    pub const fn forgive_after(&self) -> Duration {
+        self.forgive_after
+    }
+
+    /// Whether a retry [extends](Self::extend_on_retry) the block.
+    #[must_use]
+    pub const fn extends(&self) -> bool {
+        self.extends
+    }
+
+    /// The factor and the ceiling of repeated blocks.
+    #[cfg(feature = "redis")]
+    pub(crate) const fn growth(&self) -> (u32, Duration) {
+        (self.length.factor, self.length.ceiling)
     }
 
     /// The algorithm of the block.

@@ -15,8 +15,8 @@ impl<R: ?Sized> Rule<R> {
     ///
     /// # Caveats
     ///
-    /// Blocks are kept over a reload in which the rule keeps its name and key, and are not saved. Shared rules do not accept a rule
-    /// with a block.
+    /// Blocks are kept over a reload in which the rule keeps its name and key, and are not saved. In `shared::SharedRules`, a store
+    /// counts the violations at all machines, and a blocked key is blocked at all of them.
     pub fn block(mut self, block: Block) -> Self {
         self.block = Some(block);
         self

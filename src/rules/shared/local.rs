@@ -311,6 +311,12 @@ impl<R: ?Sized> SharedPlanner<R> {
         }
     }
 
+    /// Counts a block of this rule that began.
+    pub(crate) fn count_block(&self, rule: u16) {
+        let counts = &self.local.rules[usize::from(rule)].counts;
+        counts.add(ShardId::current(), RuleEvent::Blocked);
+    }
+
     /// Counts a request that rules in shadow mode would have denied.
     pub(crate) fn count_shadow_denied(&self, plan: &CheckPlan, full: impl Fn(usize) -> bool) {
         let shard = ShardId::current();

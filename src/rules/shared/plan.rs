@@ -9,6 +9,7 @@ use super::validate::StoredAs;
 use crate::quota::Quota;
 use crate::rules::evaluate::extractor::Extracted;
 use crate::rules::evaluate::request_limit::RequestLimit;
+use crate::rules::rule::block::Block;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 
@@ -27,6 +28,8 @@ pub(crate) struct CheckPlan {
     pub(super) targets: SmallVec<[Target; 4]>,
     /// The hashes of their keys in the store, once they are computed.
     pub(super) key_hashes: Vec<u128>,
+    /// Whether a denial is a violation of rules with a block.
+    pub(crate) violates: bool,
 }
 
 /// A state of this node, for one request. It has one or several quotas.
@@ -114,6 +117,8 @@ pub(crate) struct PlannedQuota<'a> {
     pub(crate) lacks_required_key: bool,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
+    /// The block of the rule.
+    pub(crate) block: Option<&'a Arc<Block>>,
 }
 
 impl PlannedQuota<'_> {
@@ -131,6 +136,7 @@ impl FromIterator<Target> for CheckPlan {
         Self {
             targets: targets.into_iter().collect(),
             key_hashes: Vec::new(),
+            violates: true,
         }
     }
 }

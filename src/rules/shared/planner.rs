@@ -17,6 +17,7 @@ use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::rule_states::RuleStates;
 use crate::rules::key_parts::KeyParts;
 use crate::rules::rule::Rule;
+use crate::rules::rule::block::Block;
 use crate::rules::rule::error::RuleError;
 use crate::rules::rule::mode::Mode;
 use crate::rules::set::builder::RuleSetBuilder;
@@ -38,6 +39,7 @@ pub(crate) struct SharedPlanner<R: ?Sized> {
 pub(super) struct SharedRule<R: ?Sized> {
     pub(super) rule: Rule<R>,
     pub(super) stored_as: StoredAs,
+    pub(super) block: Option<Arc<Block>>,
 }
 
 impl<R: ?Sized> SharedPlanner<R> {
@@ -62,6 +64,7 @@ impl<R: ?Sized> SharedPlanner<R> {
             rules.push(SharedRule {
                 rule: rule.clone(),
                 stored_as,
+                block: rule.block.clone().map(Arc::new),
             });
         }
         let local = local.build_with(QuantaClock::new(), random_seeds())?;
@@ -104,6 +107,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         CheckPlan {
             targets,
             key_hashes: Vec::new(),
+            violates: true,
         }
     }
 
@@ -182,7 +186,11 @@ impl<R: ?Sized> SharedPlanner<R> {
         plan.targets.iter().enumerate().flat_map(move |(at, target)| {
             let state_quotas = self.state(target).quotas.iter().enumerate();
             state_quotas.map(move |(position, state_quota)| {
-                let SharedRule { rule, stored_as } = &self.rules[usize::from(state_quota.rule)];
+                let SharedRule {
+                    rule,
+                    stored_as,
+                    block,
+                } = &self.rules[usize::from(state_quota.rule)];
                 let quota = rule.quotas[state_quota.index];
                 let local_limit = target.extracted.limit;
                 let tier = local_limit.tier().checked_sub(1);
@@ -211,6 +219,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                         && self.state(target).extractor.requires_key(),
                     on_error: rule.on_error,
                     mode: rule.mode,
+                    block: block.as_ref(),
                 }
             })
         })

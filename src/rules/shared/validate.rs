@@ -80,12 +80,9 @@ pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
 /// How a store keeps a rule. The burst is that of keys in no tier. `term` is the time for which a slot in flight is held without a
 /// renewal.
 pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>, term: Duration) -> Result<StoredAs, ConfigError> {
-    if rule.block.is_some() {
-        return Err(ConfigError::new(
-            "block",
-            "given for a shared rule",
-            "no block, or a rule of a `RuleSet` or `LiveRules` of each process",
-        ));
+    if rule.block.is_some() && rule.mode != Mode::Strict {
+        let given = format!("{:?}", rule.mode);
+        return Err(ConfigError::new("mode", given, "Strict for a rule with a block"));
     }
     #[cfg(feature = "calendar")]
     if let Some(calendar) = &rule.calendar {
@@ -179,6 +176,8 @@ pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>, term: Duration) -> Result<Sto
 /// The rule that this node decides by if the store does not answer.
 pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>, ConfigError> {
     let mut rule = rule.clone();
+    // Only the store counts violations.
+    rule.block = None;
     if rule.mode == Mode::Local {
         // This is the rule itself, since this node always decides it.
         return Ok(rule);

@@ -130,7 +130,7 @@ async fn debts(store: &dyn CounterStore, counting: Counting) -> Result<(), Broke
     // 8 and 6 were charged, and 5 were taken back. A bucket takes back only what was charged last.
     let expected = match counting {
         Counting::Gcra(_) => (5, 0),
-        Counting::Log | Counting::Cells(_) | Counting::Slots => (0, 1),
+        Counting::Log | Counting::Cells(_) | Counting::Slots | Counting::Violations => (0, 1),
     };
     holds(promise, (lost, after) == expected, (lost, after))
 }

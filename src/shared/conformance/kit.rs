@@ -20,6 +20,13 @@ pub struct BrokenPromise {
 }
 
 impl BrokenPromise {
+    pub(super) fn of(promise: &'static str, detail: &impl fmt::Display) -> Self {
+        Self {
+            promise,
+            detail: detail.to_string(),
+        }
+    }
+
     /// The promise.
     #[must_use]
     pub const fn promise(&self) -> &'static str {
@@ -54,6 +61,7 @@ pub(super) fn counter(rule: &str, counting: Counting) -> CounterRequest {
         Counting::Cells(_) => 2,
         Counting::Gcra(_) => 3,
         Counting::Slots => 4,
+        Counting::Violations => 5,
     };
     CounterRequest::new(rule, key, counting, 10, LONG)
 }

@@ -29,7 +29,7 @@ pub(super) fn id(counting: Counting, number: u128) -> u128 {
         Counting::Log => number,
         Counting::Cells(_) => number << 8,
         Counting::Gcra(_) => number << 16,
-        Counting::Slots => number << 24,
+        Counting::Slots | Counting::Violations => number << 24,
     }
 }
 

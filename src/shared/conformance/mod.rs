@@ -23,6 +23,7 @@ use core::time::Duration;
 pub use self::kit::BrokenPromise;
 use super::store::{CounterStore, Counting};
 
+mod blocks;
 mod counters;
 mod kit;
 mod lease_ends;
@@ -49,6 +50,9 @@ pub async fn check(store: &dyn CounterStore, pause: impl AsyncFn(Duration)) -> R
     }
     if store.keeps_slots() {
         slots::check(store, &pause).await?;
+    }
+    if store.keeps_blocks() {
+        blocks::check(store, &pause).await?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(super) async fn check(
     let most = match counting {
         // A full bucket, and what is refilled meanwhile.
         Counting::Gcra(burst) => burst + LIMIT - 1,
-        Counting::Log | Counting::Cells(_) | Counting::Slots => LIMIT,
+        Counting::Log | Counting::Cells(_) | Counting::Slots | Counting::Violations => LIMIT,
     };
     let one = CounterRequest::new("windows", key, counting, LIMIT, WINDOW).with_permits(3);
     let mut admitted: alloc::vec::Vec<u64> = alloc::vec::Vec::new();

@@ -1,16 +1,23 @@
 //! Decisions that need the store: about quotas that it keeps, and about leases that need a grant first.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease};
 use super::{DeniedQuota, KeptCharges, NodeCharges, Remote, admitted};
-use crate::rules::{ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, QuotaStatus, Route, Step};
+use crate::rules::{Block, ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, QuotaStatus, Route, Step};
 use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
-use crate::shared::convert::{check_length, counter_request, local_status, remote_status, unknown_status};
+use crate::shared::convert::{
+    block_request, block_status, blocks_of, check_length, counter_request, local_status, remote_status,
+    unknown_status,
+};
 use crate::shared::rules::SharedRules;
 use crate::shared::slots::{HeldSlots, StoreSlots};
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
+
+/// The receipt of a block that a denial has begun.
+const BLOCK_BEGAN: (u64, u64) = (1, 0);
 
 impl<R: ?Sized> SharedRules<R> {
     pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted, Denied> {
@@ -72,6 +79,14 @@ impl<R: ?Sized> SharedRules<R> {
         {
             leases.table.counts().remote.add_one();
         }
+        let mut blocks = blocks_of(&remote.quotas, &asked);
+        // A denial by a limit of zero is no violation, and the shadow blocks nothing.
+        blocks.retain(|&(quota, _)| remote.quotas[quota].enforced && remote.quotas[quota].limit > 0);
+        let block_requests = blocks.iter().map(|&(quota, block)| {
+            let planned = &remote.quotas[quota];
+            block_request(planned, block, plan.violates)
+        });
+        requests.extend(block_requests);
         if let Some(error) = error {
             return self.fall_back(&remote, &asked, requests, charged, error);
         }
@@ -98,7 +113,9 @@ impl<R: ?Sized> SharedRules<R> {
                     return Ok(admitted(charged.keep()));
                 }
                 OwnLease::WasInTheWay => may_ask_again = false,
-                OwnLease::IsNotInTheWay => return Err(self.deny_by_store(&remote, &asked, &result)),
+                OwnLease::IsNotInTheWay => {
+                    return Err(self.deny_by_store(&remote, &asked, &blocks, &result));
+                }
             }
         }
     }
@@ -120,10 +137,12 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
-        requests: Vec<CounterRequest>,
+        mut requests: Vec<CounterRequest>,
         charged: NodeCharges<'_, R>,
         result: CheckResult,
     ) -> Admitted {
+        // Blocks are not charged.
+        requests.truncate(asked.len());
         let is_local = |target: usize| remote.route_of(target) == Route::Local;
         let charged_by = |quota| {
             let found = asked.iter().position(|&at| at == quota);
@@ -158,15 +177,15 @@ impl<R: ?Sized> SharedRules<R> {
         }
     }
 
-    /// Takes the slots in flight out of what the store has charged.
+    /// Takes the slots in flight out of what the store has charged, and drops the statuses of blocks.
     fn take_slots(
         &self,
         requests: Vec<CounterRequest>,
         result: CheckResult,
     ) -> (Vec<CounterRequest>, CheckResult, Option<StoreSlots>) {
-        let Some(keeper) = &self.slots else {
+        if self.slots.is_none() && result.statuses().len() == requests.len() {
             return (requests, result, None);
-        };
+        }
         let (mut slots, mut others, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
         for (request, status) in requests.into_iter().zip(result.statuses()) {
             if request.counting() != Counting::Slots {
@@ -176,15 +195,18 @@ impl<R: ?Sized> SharedRules<R> {
                 slots.push(request);
             }
         }
-        (
-            others,
-            CheckResult::admitted(result.at(), statuses),
-            keeper.hold(slots),
-        )
+        let in_store = self.slots.as_ref().and_then(|keeper| keeper.hold(slots));
+        (others, CheckResult::admitted(result.at(), statuses), in_store)
     }
 
     /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
-    fn deny_by_store(&self, remote: &Remote<'_>, asked: &[usize], result: &CheckResult) -> Denied {
+    fn deny_by_store(
+        &self,
+        remote: &Remote<'_>,
+        asked: &[usize],
+        blocks: &[(usize, &Arc<Block>)],
+        result: &CheckResult,
+    ) -> Denied {
         let status_of = |quota| {
             let at = asked.iter().position(|&at| at == quota);
             at.map(|at| result.statuses()[at])
@@ -201,10 +223,21 @@ impl<R: ?Sized> SharedRules<R> {
         for &(quota, status) in &full {
             self.close_lease(remote, quota, status);
         }
-        let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
+        let mut rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
+        let mut blocked: Vec<QuotaStatus> = Vec::new();
+        for (&(quota, block), status) in blocks.iter().zip(&result.statuses()[asked.len()..]) {
+            let planned = &remote.quotas[quota];
+            if !status.has_room() {
+                rules.push(planned.rule);
+                blocked.push(block_status(planned, block, status));
+            }
+            if status.receipt() == BLOCK_BEGAN {
+                self.planner.count_block(planned.rule);
+            }
+        }
         self.planner.count_denied(&rules);
         let of = |(at, status): (usize, &CounterStatus)| remote_status((&remote.quotas[at], status));
-        let violations: Vec<QuotaStatus> = full.into_iter().map(of).collect();
+        let violations: Vec<QuotaStatus> = full.into_iter().map(of).chain(blocked).collect();
         let mut denied = self.denial(DecidedBy::Store, Reason::Spent, violations);
         let others = asked.iter().copied().zip(result.statuses());
         let others = others.filter(|&(at, status)| remote.quotas[at].enforced && status.has_room());
@@ -233,10 +266,11 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
-        requests: Vec<CounterRequest>,
+        mut requests: Vec<CounterRequest>,
         mut charged: NodeCharges<'_, R>,
         error: StoreError,
     ) -> Result<Admitted, Denied> {
+        requests.truncate(asked.len());
         let needs = |at: usize| {
             let step = &remote.steps[at];
             asked

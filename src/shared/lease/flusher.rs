@@ -138,7 +138,7 @@ impl LeaseTable {
         for (at, request) in requests {
             let logged = match request.counter().counting() {
                 Counting::Log => request.charge() / LOGGED_PER_WEIGHT,
-                Counting::Cells(_) | Counting::Gcra(_) | Counting::Slots => 0,
+                Counting::Cells(_) | Counting::Gcra(_) | Counting::Slots | Counting::Violations => 0,
             };
             if !batch.is_empty() && weight + logged >= MAX_WEIGHT {
                 self.send(&mut inner, core::mem::take(&mut batch), now);

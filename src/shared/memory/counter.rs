@@ -6,6 +6,7 @@ use core::time::Duration;
 use super::bucket::TokenBucket;
 use super::leases::Leases;
 use super::slots::Slots;
+use super::violations::KeyViolations;
 use crate::shared::lease::nanos;
 use crate::shared::store::{CounterRequest, CounterStatus, Counting, LeaseGrant, LeaseRequest};
 
@@ -23,6 +24,8 @@ pub(super) struct Counter {
     bucket: Option<TokenBucket>,
     /// The slots in flight that replace the cells. They have no leases.
     slots: Option<Slots>,
+    /// The violations that replace the cells. They have no leases.
+    violations: Option<KeyViolations>,
     leases: Leases,
     /// Grows with each reset, so that permits from before one are not refunded after it.
     era: u64,
@@ -38,7 +41,7 @@ impl Counter {
         let first = first << 32;
         let window = nanos(request.window());
         let (width, span) = match request.counting() {
-            Counting::Log | Counting::Gcra(_) | Counting::Slots => (1, window),
+            Counting::Log | Counting::Gcra(_) | Counting::Slots | Counting::Violations => (1, window),
             Counting::Cells(cells) => {
                 let width = window.div_ceil(cells.max(1)).max(1);
                 (width, width.saturating_mul(cells.saturating_add(1)))
@@ -51,6 +54,7 @@ impl Counter {
             charged: 0,
             bucket: matches!(request.counting(), Counting::Gcra(_)).then(|| TokenBucket::new(first)),
             slots: matches!(request.counting(), Counting::Slots).then(Slots::default),
+            violations: request.block().map(KeyViolations::new),
             leases: Leases::default(),
             era: first,
             latest: 0,
@@ -84,6 +88,10 @@ impl Counter {
         last.is_none_or(|&(cell, _)| self.end_of(cell) <= now)
             && self.bucket.is_none_or(|bucket| bucket.is_expired(now))
             && self.slots.as_ref().is_none_or(|slots| slots.is_expired(now))
+            && self
+                .violations
+                .as_ref()
+                .is_none_or(|violations| violations.is_expired(now))
             && self.leases.is_expired(now)
     }
 
@@ -99,6 +107,12 @@ impl Counter {
 
     /// The status of a request, which is not charged yet.
     pub(super) fn status(&self, request: &CounterRequest, now: u64) -> CounterStatus {
+        if let Some(violations) = &self.violations {
+            return match violations.blocked_for(self.latest.max(now)) {
+                Some(left) => CounterStatus::without_room(0, Some(left)),
+                None => CounterStatus::with_room(request.limit()),
+            };
+        }
         let remaining = self.free(request, now).saturating_sub(request.reserve());
         if request.permits() <= remaining {
             return CounterStatus::with_room(remaining);
@@ -135,6 +149,16 @@ impl Counter {
         self.charge_permits(request, request.permits(), now)
     }
 
+    /// Counts a denied request as a violation, or as a retry if the key is blocked, and returns the status afterwards.
+    pub(super) fn violate(&mut self, request: &CounterRequest, now: u64) -> CounterStatus {
+        let now = self.latest.max(now);
+        let began = self
+            .violations
+            .as_mut()
+            .is_some_and(|violations| violations.violate(now));
+        self.status(request, now).with_receipt(u64::from(began), 0)
+    }
+
     fn charge_permits(&mut self, request: &CounterRequest, permits: u64, now: u64) -> (u64, u64) {
         let now = self.latest.max(now);
         if let Some(bucket) = &mut self.bucket {
@@ -142,6 +166,9 @@ impl Counter {
         }
         if let Some(slots) = &mut self.slots {
             slots.renew(request.slot(), now.saturating_add(self.span));
+            return (0, 0);
+        }
+        if self.violations.is_some() {
             return (0, 0);
         }
         let cell = now / self.width;
@@ -164,6 +191,9 @@ impl Counter {
             slots.release(request.slot());
             return request.permits();
         }
+        if self.violations.is_some() {
+            return request.permits();
+        }
         let (permits, (cell, era)) = (request.permits(), receipt);
         match self.cells.iter_mut().find(|(number, _)| *number == cell) {
             Some((_, charged)) if *charged >= permits && era == self.era => {
@@ -184,6 +214,9 @@ impl Counter {
         }
         if let Some(slots) = &mut self.slots {
             slots.reset();
+        }
+        if let Some(violations) = &mut self.violations {
+            violations.reset();
         }
         self.era += 1;
     }

@@ -20,6 +20,7 @@ mod bucket;
 mod counter;
 mod leases;
 mod slots;
+mod violations;
 
 /// A [`CounterStore`] in the memory of this process.
 ///
@@ -118,12 +119,16 @@ impl MemoryStore {
             }
             if admitted && charges {
                 for (request, status) in requests.iter().zip(&mut statuses) {
-                    if status.is_charged() {
+                    let is_counted = request.counting() != Counting::Violations;
+                    if status.is_charged() && is_counted {
                         let receipt = counters.of(request, now).charge(request, now);
                         let left = status.remaining() - request.permits();
                         *status = CounterStatus::with_room(left).with_receipt(receipt.0, receipt.1);
                     }
                 }
+            }
+            if charges {
+                counters.count_violations(requests, &mut statuses, now);
             }
             let at = now / 1000;
             match admitted {
@@ -148,6 +153,19 @@ impl Counters {
         });
         counter.advance(now);
         counter
+    }
+
+    /// Counts a denied request as a violation of each rule that has denied it, or as a retry of a blocked key.
+    fn count_violations(&mut self, requests: &[CounterRequest], statuses: &mut [CounterStatus], now: u64) {
+        for (at, request) in requests.iter().enumerate() {
+            let is_counted = request.counting() == Counting::Violations && request.permits() > 0;
+            let has_denied = requests.iter().zip(&*statuses).any(|(other, status)| {
+                other.is_enforced() && other.rule() == request.rule() && !status.has_room()
+            });
+            if is_counted && has_denied {
+                statuses[at] = self.of(request, now).violate(request, now);
+            }
+        }
     }
 }
 
@@ -214,6 +232,10 @@ impl CounterStore for MemoryStore {
     }
 
     fn keeps_slots(&self) -> bool {
+        true
+    }
+
+    fn keeps_blocks(&self) -> bool {
         true
     }
 

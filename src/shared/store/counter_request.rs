@@ -1,6 +1,8 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use crate::rules::Block;
+
 /// One limit that a request is checked against: the key, the limit, and the permits that the request costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterRequest {
@@ -15,6 +17,7 @@ pub struct CounterRequest {
     reserve: u64,
     leasable: bool,
     slot: SlotId,
+    block: Option<Arc<Block>>,
 }
 
 /// The name of a slot in flight, which no other slot of a store has: the number of its node, and its number there. Both are below
@@ -35,6 +38,9 @@ pub enum Counting {
     /// Each [slot](CounterRequest::with_slot) in flight with the time at which it ends, which is a window after its last renewal.
     /// Only stores that [keep slots](super::CounterStore::keeps_slots) get it.
     Slots,
+    /// The violations of a rule by a key, and the [block](CounterRequest::with_block) of the key. The limit and the window are those of
+    /// [`Block::after`]. Only stores that [keep blocks](super::CounterStore::keeps_blocks) get it.
+    Violations,
 }
 
 impl CounterRequest {
@@ -61,6 +67,7 @@ impl CounterRequest {
             reserve: 0,
             leasable: true,
             slot: (0, 0),
+            block: None,
         }
     }
 
@@ -89,6 +96,13 @@ impl CounterRequest {
     #[must_use]
     pub const fn with_slot(mut self, slot: SlotId) -> Self {
         self.slot = slot;
+        self
+    }
+
+    /// Sets the block of [`Counting::Violations`].
+    #[must_use]
+    pub fn with_block(mut self, block: impl Into<Arc<Block>>) -> Self {
+        self.block = Some(block.into());
         self
     }
 
@@ -138,7 +152,7 @@ impl CounterRequest {
     pub const fn capacity(&self) -> u64 {
         match self.counting {
             Counting::Gcra(burst) => burst,
-            Counting::Log | Counting::Cells(_) | Counting::Slots => self.limit,
+            Counting::Log | Counting::Cells(_) | Counting::Slots | Counting::Violations => self.limit,
         }
     }
 
@@ -160,7 +174,7 @@ impl CounterRequest {
         self.window
     }
 
-    /// The permits that the request costs, at least one.
+    /// The permits that the request costs, at least one. Of [`Counting::Violations`], 0 if a denial of the request is no violation.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
@@ -184,6 +198,12 @@ impl CounterRequest {
     #[must_use]
     pub const fn slot(&self) -> SlotId {
         self.slot
+    }
+
+    /// The block of [`Counting::Violations`].
+    #[must_use]
+    pub fn block(&self) -> Option<&Block> {
+        self.block.as_deref()
     }
 
     /// Whether nodes may hold leases of this counter, as far as the requesting node knows.

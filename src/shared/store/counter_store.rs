@@ -91,6 +91,25 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether the store counts [violations](super::Counting::Violations). Otherwise no rule over it may have a
+    /// [block](crate::Rule::block).
+    ///
+    /// Such a store promises of a counter of violations, beside the rules above:
+    ///
+    /// - It has no room while the key is blocked, and room at all other times.
+    /// - An admission does not charge it.
+    /// - A denial by [`decide`](Self::decide) counts a violation if the request has a permit for it, the key is not blocked, and
+    ///   another enforced counter of the same [rule](super::CounterRequest::rule) has no room. The violation may begin a block, as
+    ///   [`Block`](crate::rules::Block) says. Its status is then that of a blocked key, with the
+    ///   [receipt](super::CounterStatus::with_receipt) (1, 0).
+    /// - A denial of a blocked key changes nothing, unless the block [extends](crate::rules::Block::extends) and the request has a
+    ///   permit for it.
+    /// - [`charge`](Self::charge) and [`refund`](Self::refund) change nothing. [`reset`](Self::reset) ends the block, and forgets the
+    ///   violations and the number of earlier blocks.
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
+
     /// The leases of this store. `None`: no rule over it may have a [`Mode`](crate::rules::Mode) that needs them.
     fn leases(&self) -> Option<&dyn LeaseStore> {
         None

@@ -5,12 +5,13 @@ use ringgate::shared::Counting;
 /// A script whose time is an argument.
 pub(crate) struct Script(redis::Script);
 
-const TEXT: [&str; 7] = [
+const TEXT: [&str; 8] = [
     include_str!("../../../src/redis/script/prelude.lua"),
     include_str!("../../../src/redis/script/log.lua"),
     include_str!("../../../src/redis/script/cells.lua"),
     include_str!("../../../src/redis/script/gcra.lua"),
     include_str!("../../../src/redis/script/slots.lua"),
+    include_str!("../../../src/redis/script/blocks.lua"),
     include_str!("../../../src/redis/script/leases.lua"),
     include_str!("../../../src/redis/script/counters.lua"),
 ];
@@ -26,9 +27,11 @@ pub(crate) struct ScriptRequest {
     /// The window of a log, or the width of a cell.
     pub(crate) window: u64,
     pub(crate) permits: u64,
-    /// Zero for an enforced rule, otherwise the number of the shadow rule.
-    pub(crate) shadow: u64,
+    /// The number of the rule, negative if it is in the shadow.
+    pub(crate) rule: i64,
     pub(crate) receipt: (u64, u64),
+    /// The last five arguments of a block.
+    pub(crate) block: Option<[u64; 5]>,
 }
 
 /// The script's result for one part.
@@ -50,8 +53,9 @@ impl ScriptRequest {
             permit: 0,
             window,
             permits: 1,
-            shadow: 0,
+            rule: 1,
             receipt: (0, 0),
+            block: None,
         }
     }
 
@@ -70,6 +74,16 @@ impl ScriptRequest {
             counting: Counting::Slots,
             receipt: (1, number),
             ..Self::log(key, limit, term)
+        }
+    }
+
+    /// A request for the violations that begin a block. The numbers are the first and the longest block and the time after which a
+    /// key is forgiven, whether a retry extends the block, and the factor of repeated blocks.
+    pub(crate) fn block(key: &str, violations: u64, window: u64, numbers: [u64; 5]) -> Self {
+        Self {
+            counting: Counting::Violations,
+            block: Some(numbers),
+            ..Self::log(key, violations, window)
         }
     }
 
@@ -120,6 +134,7 @@ impl Script {
                 Counting::Cells(cells) => ("cells", cells),
                 Counting::Gcra(_) => ("gcra", 0),
                 Counting::Slots => ("slots", 0),
+                Counting::Violations => ("blocks", 0),
                 other => unreachable!("{other:?}"),
             };
             call.key(&part.key)
@@ -128,10 +143,11 @@ impl Script {
                 .arg(part.limit)
                 .arg(part.window)
                 .arg(cells);
-            call.arg(part.permits).arg(part.shadow);
+            call.arg(part.permits).arg(part.rule);
             // The reserve is zero.
-            call.arg(part.receipt.0).arg(part.receipt.1).arg(0);
-            call.arg(part.permit / 2000).arg(part.permit % 2000);
+            let rate = (part.permit / 2000, part.permit % 2000);
+            let last = [part.receipt.0, part.receipt.1, 0, rate.0, rate.1];
+            call.arg(&part.block.unwrap_or(last));
         }
         call.arg(now / 1_000_000).arg(now % 1_000_000);
         call.invoke(client).expect("the script runs")

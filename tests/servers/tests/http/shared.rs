@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use ringgate::http::{
     Decision, HttpKey, HttpRules, Metered, MeteredBody, Problem, QuotaHeaders, RateLimitService, Unmetered,
 };
-use ringgate::rules::{Cost, Denial, OnError};
+use ringgate::rules::{Block, Cost, Denial, OnError};
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStore, MemoryStore, Mode, SharedRules, SharedRulesBuilder,
     StoreError, StoreErrorKind, StoreFuture,
@@ -178,6 +178,42 @@ async fn requests_wait_for_the_store() {
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 429, 429]);
     assert!(start.elapsed() <= seconds(3));
+}
+
+/// A request of a blocked key reports the block. One that waits violates nothing.
+#[tokio::test(start_paused = true)]
+async fn a_block_is_reported_at_all_nodes() {
+    let store = memory().await;
+    let block = Block::new("2/min".parse().expect("a quota"), seconds(60));
+    let key = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+    let blocking = || rule("user", "1/s").cells(1).by(&key).block(block.clone());
+    let rules = || shared(&store, [blocking()]);
+    let waiting = RateLimitLayer::from(rules()).wait(seconds(3)).layer(Hello);
+    let nodes = [(); 2].map(|()| RateLimitLayer::from(rules()).layer(Hello));
+    let alice = || with("x-api-key", "alice", Request::new(()));
+    for _ in 0..4 {
+        assert_eq!(answer(waiting.clone(), alice()).await.status(), 200);
+    }
+    let first = answer(nodes[0].clone(), alice()).await;
+    assert_eq!(
+        (first.status().as_u16(), header(&first, "retry-after")),
+        (429, Some("2"))
+    );
+    let second = answer(nodes[1].clone(), alice()).await;
+    assert_eq!(
+        (second.status().as_u16(), header(&second, "retry-after")),
+        (429, Some("60"))
+    );
+    sleep(seconds(10)).await;
+    let blocked = answer(nodes[0].clone(), alice()).await;
+    assert_eq!(
+        (blocked.status().as_u16(), header(&blocked, "retry-after")),
+        (429, Some("50"))
+    );
+    let quotas = header(&blocked, "ratelimit").map(str::to_owned);
+    assert_eq!(quotas.as_deref(), Some("\"user-1s\";r=1, \"user-60s\";r=0;t=50"));
+    let body: serde_json::Value = serde_json::from_str(&text(blocked)).expect("JSON");
+    assert_eq!(body["violated-policies"], serde_json::json!(["user-60s"]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,95 @@
+-- The violations of a rule by a key, and the block of the key: a string of four numbers. The first is the beginning of the window
+-- of violations, or the end of the block, in ticks of 10 ms. The second is 1 if it is the end of a block. The third is the level: the
+-- blocks since the key was last forgiven. The fourth is the violations in the window.
+--
+-- The limit of the counter is the number of violations that begin a block.
+local blocks = {}
+local tick = 10000
+local highest_level = 31
+
+local function length(counter, level)
+    return math.min(counter.shortest * counter.factor ^ (level - 1), counter.longest)
+end
+
+local function write_block(counter, at, is_block, level, violations)
+    counter.at, counter.is_block, counter.level, counter.violations = at, is_block, level, violations
+    local numbers = { text(at), is_block and '1' or '0', text(level), text(violations) }
+    redis.call('SET', counter.key, table.concat(numbers, ' '))
+    -- From there on the string means as much as a missing one.
+    local lasts = math.max(level > 0 and counter.forgiveness or 0, violations > 0 and counter.window or 0)
+    expire(counter.key, (at + math.max(math.ceil(lasts / tick), 1)) * tick)
+end
+
+local function read_block(counter)
+    counter.shortest, counter.longest, counter.forgiveness = counter.first, counter.second, counter.reserve
+    counter.extends, counter.factor = counter.permit_micros == 1, counter.permit_units
+    counter.first, counter.second = 0, 0
+    local at, is_block, level, violations =
+        string.match(redis.call('GET', counter.key) or '', '^(%d+) ([01]) (%d+) (%d+)$')
+    counter.at, counter.is_block = tonumber(at) or 0, is_block == '1'
+    counter.level, counter.violations = tonumber(level) or 0, tonumber(violations) or 0
+    -- If TIME has gone back, the block lasts no longer than the longest one from now on, and the window begins now.
+    local latest = math.ceil((now + (counter.is_block and counter.longest or 0)) / tick)
+    counter.is_ahead = counter.at > latest
+    counter.at = math.min(counter.at, latest)
+end
+
+function blocks.repair(counter)
+    read_block(counter)
+    if counter.is_ahead then
+        write_block(counter, counter.at, counter.is_block, counter.level, counter.violations)
+    end
+end
+
+local function is_blocked(counter)
+    return counter.is_block and now < counter.at * tick
+end
+
+function blocks.peek(counter)
+    if not counter.at then
+        read_block(counter)
+    end
+    local blocked = is_blocked(counter)
+    counter.remaining = blocked and 0 or counter.limit
+    counter.wait = blocked and counter.at * tick - now or 0
+end
+
+-- Counts a violation, which may begin a block.
+local function violate(counter)
+    local current = math.floor(now / tick)
+    local in_window = not counter.is_block and counter.violations > 0 and current * tick < counter.at * tick + counter.window
+    local begin, level, before = counter.at, counter.level, counter.violations
+    if not in_window then
+        begin, before = math.max(current, counter.at), 0
+        if (begin - counter.at) * tick >= counter.forgiveness then
+            level = 0
+        end
+    end
+    if before + 1 < counter.limit then
+        return write_block(counter, begin, false, level, before + 1)
+    end
+    level = math.min(level + 1, highest_level)
+    local ends = math.ceil((math.max(now, begin * tick) + length(counter, level)) / tick)
+    write_block(counter, ends, true, level, 0)
+    counter.first = 1
+end
+
+-- A denied request is a violation, or a retry if the key is blocked.
+function blocks.deny(counter)
+    if not is_blocked(counter) then
+        violate(counter)
+    elseif counter.extends then
+        local ends = math.ceil((now + length(counter, counter.level)) / tick)
+        if ends > counter.at then
+            write_block(counter, ends, true, counter.level, 0)
+        end
+    end
+    blocks.peek(counter)
+end
+
+-- An admission is no violation.
+function blocks.charge() end
+
+function blocks.refund(counter)
+    return counter.permits
+end

@@ -1,0 +1,61 @@
+//! The blocks of rules over many machines. A store counts the violations: see
+//! [`keeps_blocks`](super::CounterStore::keeps_blocks).
+
+use alloc::vec::Vec;
+
+#[cfg(all(feature = "tower", feature = "tokio"))]
+use super::answer::{Admitted, Denied};
+use super::convert::{all_blocks, block_request};
+use super::rules::SharedRules;
+use super::store::{CounterRequest, StoreError};
+use crate::rules::PlannedQuota;
+
+impl<R: ?Sized> SharedRules<R> {
+    /// [`check`](Self::check) for a request that waits. Its denials are no violations.
+    #[cfg(all(feature = "tower", feature = "tokio"))]
+    pub(crate) fn check_waiting<'a>(
+        &'a self,
+        request: &R,
+    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
+        let decided = self.decide_or_plan(request, 1);
+        async move {
+            match decided {
+                Ok(decided) => decided,
+                Err(mut plan) => {
+                    plan.violates = false;
+                    self.decide(*plan).await
+                }
+            }
+        }
+    }
+
+    /// Forgets the violations of the request's keys in the store, and ends their [blocks](crate::Rule::block), in each rule that
+    /// applies to the request.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer. The blocks may have ended then.
+    ///
+    /// # Concurrency
+    ///
+    /// A concurrent denial may count as a violation before this or after it. Dropping the future may leave the blocks as they are.
+    pub fn unblock<'a>(
+        &'a self,
+        request: &R,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
+        let mut plan = self.planner.plan(request, 1);
+        self.planner.hash_keys(&mut plan, request);
+        async move {
+            let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(&plan).collect();
+            let blocks = all_blocks(&quotas);
+            let requests: Vec<CounterRequest> = blocks
+                .iter()
+                .map(|&(quota, block)| block_request(&quotas[quota], block, false))
+                .collect();
+            if requests.is_empty() {
+                return Ok(());
+            }
+            self.store.reset(&requests).await
+        }
+    }
+}
