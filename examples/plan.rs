@@ -1,4 +1,4 @@
-//! The plan of a customer: a few requests at a time, a number for each calendar month, and a block after repeated violations.
+//! The plan of a customer: a few requests at a time, a number of requests for each calendar month, and a block after repeated violations.
 //!
 //! ```text
 //! cargo run --release --features config,calendar --example plan
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use ringgate::rules::{Extractors, FileFormat, Reservation, RuleSetBuilder};
 use ringgate::{Key, ManualClock, RuleSet};
 
-/// Every request needs capacity in all rules, or is charged to none.
+/// A request is charged to all rules, or to none if one of them has no capacity left.
 const PLAN: &str = r#"
 [[rules]]
 name = "at a time"
@@ -38,7 +38,7 @@ after = "3/min"
 for = "10min"
 "#;
 
-/// The 20th of October 2026 in Berlin, in seconds.
+/// Midnight of 20 October 2026 in Berlin, in seconds since the Unix epoch.
 const BEGIN: u64 = 1_792_447_200;
 
 type Plan = RuleSet<str, ManualClock>;
@@ -46,7 +46,7 @@ type Plan = RuleSet<str, ManualClock>;
 fn main() -> Result<(), Box<dyn Error>> {
     let extractors = Extractors::new().key(Key::new("customer", |customer: &str, key| customer.hash(key)))?;
     let clock = ManualClock::new();
-    // A server uses a `SystemClock` and `RuleSetBuilder::build_with` random seeds. Fixed ones make each run the same.
+    // A server passes a `SystemClock` and random seeds. A manual clock and fixed seeds make each run the same.
     let plan = RuleSetBuilder::from_text(PLAN, FileFormat::Toml, &extractors)?
         .origin(SystemTime::UNIX_EPOCH + Duration::from_secs(BEGIN))
         .build_with(clock.clone(), [1, 2, 3, 4])?;

@@ -140,7 +140,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
     }
 
-    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full of other keys.
+    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full, and do not have it.
     #[inline(always)]
     fn decide_with_full_front(
         self,

@@ -11,7 +11,7 @@ use super::store::{CounterRequest, StoreError};
 use crate::rules::PlannedQuota;
 
 impl<R: ?Sized> SharedRules<R> {
-    /// [`check`](Self::check) for a request that waits. Its denials are no violations.
+    /// Checks a request that waits. A denial is no violation.
     #[cfg(all(feature = "tower", feature = "tokio"))]
     pub(crate) fn check_waiting<'a>(
         &'a self,
@@ -34,11 +34,11 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// # Errors
     ///
-    /// When the store does not answer. The blocks may have ended then.
+    /// When the store does not answer. The blocks may or may not have ended then.
     ///
     /// # Concurrency
     ///
-    /// A concurrent denial may count as a violation before this or after it. Dropping the future may leave the blocks as they are.
+    /// A concurrent denial may be counted before this call or after it. Dropping the future may leave the blocks as they are.
     pub fn unblock<'a>(
         &'a self,
         request: &R,

@@ -42,7 +42,7 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
     .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }))
 }
 
-/// The block of each rule among these quotas, with the first of the rule's quotas.
+/// The block of each rule among the quotas that the store is asked about, with the index of the rule's first quota.
 pub(super) fn blocks_of<'a>(quotas: &[PlannedQuota<'a>], asked: &[usize]) -> Vec<(usize, &'a Arc<Block>)> {
     let mut blocks: Vec<(usize, &Arc<Block>)> = Vec::new();
     for &quota in asked {
@@ -55,7 +55,7 @@ pub(super) fn blocks_of<'a>(quotas: &[PlannedQuota<'a>], asked: &[usize]) -> Vec
     blocks
 }
 
-/// The block of each rule of the request, with the first of the rule's quotas.
+/// The block of each rule of the request, with the index of the rule's first quota.
 pub(super) fn all_blocks<'a>(quotas: &[PlannedQuota<'a>]) -> Vec<(usize, &'a Arc<Block>)> {
     let all: Vec<usize> = (0..quotas.len()).collect();
     blocks_of(quotas, &all)
@@ -80,7 +80,7 @@ pub(super) fn block_request(
     .with_leasable(false)
 }
 
-/// The status of the block of a quota's rule, whose key is blocked.
+/// The status of a block that is in force.
 pub(super) fn block_status(
     planned: &PlannedQuota<'_>,
     block: &Arc<Block>,

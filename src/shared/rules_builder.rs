@@ -193,7 +193,11 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         {
             return Err(RuleError {
                 rule: rule.name().to_owned(),
-                error: ConfigError::new("block", "given over a store that keeps none", "no block"),
+                error: ConfigError::new(
+                    "block",
+                    "given for a store without blocks",
+                    "a store that keeps blocks, or no block",
+                ),
             });
         }
         let slots = match self.rules.rules().iter().find(|rule| holds_slots(rule)) {

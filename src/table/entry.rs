@@ -13,7 +13,7 @@ pub(super) type Line = [AtomicU64; 2 * WAYS];
 /// The memory of all entries of a table.
 pub(super) struct EntryMemory {
     pub(super) words: Box<[AtomicU64]>,
-    /// Words of a state.
+    /// The number of words of a state.
     pub(super) state_words: usize,
 }
 
@@ -303,7 +303,7 @@ mod tests {
     use super::{EntryState, EntryWord};
 
     #[test]
-    fn the_state_leaves_the_word_alone() {
+    fn with_state_does_not_change_the_word() {
         let largest = (1 << 62) - 1;
         for word in [0, 1, largest] {
             for state in [EntryState::Open, EntryState::Claimed, EntryState::Tentative] {

@@ -1,4 +1,4 @@
-//! The common cases of an insertion: the front decides, or an idle entry is taken over.
+//! The common cases of an insertion: the key has an entry, or takes a vacant or an idle one.
 
 use super::counts::Event;
 use super::entry::Entry;
@@ -14,11 +14,11 @@ pub(crate) enum FrontSearch<'a> {
     Own(Entry<'a>),
     /// An entry that is the key's, or was vacant.
     OwnOrVacant(Entry<'a>),
-    /// All entries of the front have other keys. The backyard may have the key.
+    /// No entry of the front is vacant or has the key. The backyard may have it.
     Full(FullFront<'a>),
 }
 
-/// A front that is full of other keys.
+/// A front without a vacant entry and without the key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullFront<'a> {
     lines: FrontLines<'a>,
@@ -39,8 +39,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let before = self.region.rendezvous_count();
         let alternate = self.probe.bucket(self.probe.front().end - 1);
-        // The alternate bucket first: the caller has not found the key in the primary one. That one is full, so the key cannot be
-        // entered there any more.
+        // The alternate bucket first, since most callers have searched the primary one. It is searched again, because another thread
+        // may have entered the key meanwhile. It is full now, so the key cannot be entered there after this search.
         let own = alternate.entry_of(key).or_else(|| primary.entry_of(key));
         if let Some(entry) = own {
             return FrontSearch::Own(entry);
@@ -65,8 +65,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         })
     }
 
-    /// [`find_or_insert`](Self::find_or_insert) in the common cases of a full front: the key has an entry in the backyard, or takes
-    /// over an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
+    /// Handles the common cases of a full front: the key has an entry in the backyard, takes over an idle entry, or can get none.
+    /// `None`: use [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
     pub(crate) fn insert_with_full_front(
         &self,

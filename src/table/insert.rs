@@ -221,7 +221,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             now,
         };
         if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
-            // *resolve*, where no thread has published an entry for the key since the scan.
+            // *resolve* without a second scan: no thread of the region had a rendezvous since the count was read. A thread that has
+            // published an entry for the key meanwhile has its rendezvous later, and then sees this entry.
             let is_open = seen.entry.open(tentative);
             return is_open.then_some(entered);
         }

@@ -13,7 +13,7 @@ pub(crate) struct Region<'a> {
     overflow: &'a AtomicU64,
     /// The newest time at which a key of the region was evicted or lost its mark, or a time that a reload has set.
     reclaimed: &'a AtomicU64,
-    /// How many rendezvous there were.
+    /// The number of rendezvous in this region.
     rendezvous: &'a AtomicU64,
 }
 
@@ -23,7 +23,7 @@ pub(super) type RegionWords = [AtomicU64; 3];
 /// The result of a *rendezvous*.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rendezvous {
-    /// How many there were before.
+    /// The number of earlier rendezvous in the region.
     pub(super) earlier: u64,
     /// The time until which an admission of the key by the catch-all may count.
     pub(super) overflow_until: Nanos,
@@ -117,7 +117,8 @@ impl<'a> Region<'a> {
     }
 
     /// The time until which an admission of `key` by the catch-all may count. Before the caller's rendezvous (or the fence of a
-    /// table that inherits) it is only a guess. After it, it includes every mark that was published before.
+    /// table that inherits) the time is only a guess. After the rendezvous, it includes every mark that was published
+    /// earlier.
     #[inline(always)]
     pub(crate) fn overflow_until(self, key: u64) -> Nanos {
         // Acquire: pairs with the Release in `mark_overflow`. A caller that finds a mark dropped also sees the time in `reclaimed`
@@ -136,8 +137,8 @@ impl<'a> Region<'a> {
                 self.reclaim_at(filter.until());
             }
             let marked = filter.with(key, now, end).0;
-            // Release: pairs with the Acquire in `overflow_until`; publishes the time in `reclaimed`. Acquire: the marks of other
-            // threads are kept, and so are the times that they have published. Relaxed on failure: the loop tries again.
+            // Release: pairs with the Acquire in `overflow_until`; publishes the time in `reclaimed`. Acquire: pairs with the same Release;
+            // the times in `reclaimed` that earlier marking threads have published are seen. Relaxed on failure: the loop tries again.
             match self
                 .overflow
                 .compare_exchange(seen, marked, Ordering::AcqRel, Ordering::Relaxed)

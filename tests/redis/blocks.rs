@@ -26,7 +26,8 @@ impl Random {
     }
 }
 
-/// Random requests to the script and to a store in memory at the same times. Each request names a rule with a block, one without, and
+/// Sends the same random requests to the script and to a store in memory at the same times, and asserts equal results. Returns the
+/// number of blocks that began. Each request names a rule with a block, one without, and
 /// one that is in the shadow.
 async fn compare(server: &Server, seed: u64) -> u64 {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -50,7 +51,7 @@ async fn compare(server: &Server, seed: u64) -> u64 {
     for turn in 0..300 {
         now += random.below(1_500_000);
         clock.set(Nanos::new(now * 1_000));
-        let (cost, judged) = (1 + random.below(3), u64::from(random.below(5) > 0));
+        let (cost, counts_violation) = (1 + random.below(3), u64::from(random.below(5) > 0));
         let key = |name: &str| format!("{seed}:{name}");
         let log = |name: &str, limit, rule| ScriptRequest {
             permits: cost,
@@ -62,7 +63,7 @@ async fn compare(server: &Server, seed: u64) -> u64 {
             log("other", 2, 2),
             log("shadow", 2, -3),
             ScriptRequest {
-                permits: judged,
+                permits: counts_violation,
                 ..ScriptRequest::block(&key("block"), violations, window, numbers)
             },
         ];
@@ -81,7 +82,7 @@ async fn compare(server: &Server, seed: u64) -> u64 {
                 violations,
                 micros(window),
             )
-            .with_permits(judged)
+            .with_permits(counts_violation)
             .with_block(block.clone()),
         ];
         let verb = if random.below(10) == 0 { "peek" } else { "charge" };
@@ -104,7 +105,7 @@ async fn compare(server: &Server, seed: u64) -> u64 {
 }
 
 #[tokio::test]
-async fn the_script_blocks_as_the_store_in_memory() {
+async fn the_script_blocks_like_the_store_in_memory() {
     let Some(server) = Server::start() else { return };
     let mut blocks = 0;
     for seed in 0..60 {
@@ -113,7 +114,7 @@ async fn the_script_blocks_as_the_store_in_memory() {
     assert!(blocks > 300, "{blocks} blocks");
 }
 
-/// A key is in the server for as long as it means anything.
+/// The server keeps the violations of a key until they can no longer affect a decision.
 #[test]
 fn the_violations_of_a_key_expire() {
     let Some(server) = Server::start() else { return };

@@ -107,7 +107,7 @@ impl CounterStore for Connection {
     }
 }
 
-/// A store that says nothing about slots or blocks.
+/// A store that keeps neither slots nor blocks.
 #[derive(Debug)]
 pub(crate) struct Plain(pub(crate) MemoryStore);
 

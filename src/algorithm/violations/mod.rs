@@ -74,7 +74,7 @@ pub(crate) struct BlockLength {
 impl BlockLength {
     /// The duration of the block with this number, from 1.
     pub(crate) fn of(&self, number: u32) -> Duration {
-        // The level of a word ends there.
+        // A word has no level above it.
         let number = number.min(Word::MAX_LEVEL);
         let factor = self.factor.saturating_pow(number.saturating_sub(1));
         self.first.saturating_mul(factor).min(self.ceiling)
@@ -109,7 +109,7 @@ impl Violations {
         self.extends
     }
 
-    /// The word after a violation at `now`, and after a retry if the key is blocked. `None` if that changes nothing.
+    /// The word after a denial at `now`: a retry if the key is blocked, otherwise a violation. `None` if the word does not change.
     #[cfg(feature = "shared")]
     pub(crate) fn after_denial(&self, word: u64, now: Nanos) -> Option<u64> {
         let word = Word(word);

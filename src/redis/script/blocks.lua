@@ -1,6 +1,8 @@
--- The violations of a rule by a key, and the block of the key: a string of four numbers. The first is the beginning of the window
--- of violations, or the end of the block, in ticks of 10 ms. The second is 1 if it is the end of a block. The third is the level: the
--- blocks since the key was last forgiven. The fourth is the violations in the window.
+-- The violations of a rule by a key, and the block of the key: a string of four numbers.
+--  at: the end of the block, or the beginning of the window of violations, in ticks of 10 ms
+--  is_block: 1 if `at` is the end of a block, otherwise 0
+--  level: the blocks since the key was last forgiven
+--  violations: those in the window
 --
 -- The limit of the counter is the number of violations that begin a block.
 local blocks = {}
@@ -15,12 +17,13 @@ local function write_block(counter, at, is_block, level, violations)
     counter.at, counter.is_block, counter.level, counter.violations = at, is_block, level, violations
     local numbers = { text(at), is_block and '1' or '0', text(level), text(violations) }
     redis.call('SET', counter.key, table.concat(numbers, ' '))
-    -- From there on the string means as much as a missing one.
+    -- From then on the string has the same effect as a missing key.
     local lasts = math.max(level > 0 and counter.forgiveness or 0, violations > 0 and counter.window or 0)
     expire(counter.key, (at + math.max(math.ceil(lasts / tick), 1)) * tick)
 end
 
 local function read_block(counter)
+    -- The last five values of a block: see counters.lua. Its receipt is (0, 0) until a block begins.
     counter.shortest, counter.longest, counter.forgiveness = counter.first, counter.second, counter.reserve
     counter.extends, counter.factor = counter.permit_micros == 1, counter.permit_units
     counter.first, counter.second = 0, 0
@@ -28,7 +31,7 @@ local function read_block(counter)
         string.match(redis.call('GET', counter.key) or '', '^(%d+) ([01]) (%d+) (%d+)$')
     counter.at, counter.is_block = tonumber(at) or 0, is_block == '1'
     counter.level, counter.violations = tonumber(level) or 0, tonumber(violations) or 0
-    -- If TIME has gone back, the block lasts no longer than the longest one from now on, and the window begins now.
+    -- If TIME has gone back, a block ends at most the longest block from now, and a window begins at most now.
     local latest = math.ceil((now + (counter.is_block and counter.longest or 0)) / tick)
     counter.is_ahead = counter.at > latest
     counter.at = math.min(counter.at, latest)
@@ -71,6 +74,7 @@ local function violate(counter)
     level = math.min(level + 1, highest_level)
     local ends = math.ceil((math.max(now, begin * tick) + length(counter, level)) / tick)
     write_block(counter, ends, true, level, 0)
+    -- The receipt (1, 0): a block began.
     counter.first = 1
 end
 

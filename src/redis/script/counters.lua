@@ -1,10 +1,14 @@
 -- Reads the counters. KEYS: two for each counter, its name and the name of its leases (equal if it has none). ARGV: a verb,
--- and then for each counter: its counting ('log', 'cells', 'gcra', 'slots' or 'blocks'); the limit (of gcra, the burst); in
--- microseconds the width of a cell, the window of a log, of gcra or of violations, or the term of a slot; the number of cells (0 for
--- others); the permits; a number that the counters of its rule share, negative if the rule is not enforced; the two numbers of a
--- receipt, or of a slot's name; the permits that must stay free; and the two parts of the time per permit of gcra. The last five
--- numbers of a block are, in microseconds, the first and the longest block and the time after which a key is forgiven; 1 if
--- a retry extends the block; and the factor of repeated blocks.
+-- and then eleven values for each counter:
+--  1. its counting: 'log', 'cells', 'gcra', 'slots' or 'blocks'
+--  2. the limit (of gcra, the burst)
+--  3. in microseconds, the width of a cell, the window of a log, of gcra or of violations, or the term of a slot
+--  4. the number of cells (0 for others)
+--  5. the permits
+--  6. a number that the counters of its rule share, negative if the rule is not enforced
+--  7 to 11. the two numbers of a receipt, or of a slot's name; the permits that must stay free; and the two parts of the time per
+--     permit of gcra. For a block: in microseconds, the first and the longest block and the time after which a key is forgiven; 1 if
+--     a retry extends the block; and the factor of repeated blocks
 local fields_each = 11
 local countings = { log = log, cells = cells, gcra = gcra, slots = slots, blocks = blocks }
 local verb = ARGV[1]

@@ -1,6 +1,7 @@
 -- Decides. 'owe' charges all counters, whether they have room or not. 'charge' charges all enforced counters if every
 -- one of them has room. Then it also charges the counters of each rule in shadow mode, if all counters of that rule
--- have room. If an enforced counter has none, it counts a violation of each rule that has such a counter. 'peek' charges nothing.
+-- have room. If one has none, it counts a violation for each enforced rule with a
+-- counter without room and a counter of violations. 'peek' charges nothing.
 --
 -- The reply: 1 if every enforced counter has room, the time, and for each counter: its room (0: none, 1: enough, 2: enough, but
 -- another counter of its shadow rule has none), the permits that are left, the wait in microseconds (-1: for ever), and the two

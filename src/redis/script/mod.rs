@@ -156,7 +156,7 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
             counter.time_per_permit() / UNITS,
             counter.time_per_permit() % UNITS,
         );
-        // A slot has a name and a block has lengths, and neither has a receipt.
+        // A slot passes its name in place of a receipt, and a block its times.
         let (first, second, reserve, rate) = match counter.counting() {
             Counting::Log | Counting::Cells(_) | Counting::Gcra(_) => {
                 (first, second, counter.reserve(), rate)

@@ -120,7 +120,8 @@ impl Block {
         self.after
     }
 
-    /// The duration of the `number`-th block since the key was last forgiven, from 1. No block is longer than the 31st.
+    /// The duration of the `number`-th block since the key was last forgiven, from 1. From the 31st on,
+    /// the duration does not grow.
     #[must_use]
     pub fn duration(&self, number: u32) -> Duration {
         self.length.of(number)

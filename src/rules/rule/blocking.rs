@@ -16,7 +16,7 @@ impl<R: ?Sized> Rule<R> {
     /// # Caveats
     ///
     /// Blocks are kept over a reload in which the rule keeps its name and key, and are not saved. In `shared::SharedRules`, a store
-    /// counts the violations at all machines, and a blocked key is blocked at all of them.
+    /// counts the violations on all machines, and a blocked key is denied on each of them.
     pub fn block(mut self, block: Block) -> Self {
         self.block = Some(block);
         self

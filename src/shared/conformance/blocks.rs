@@ -41,23 +41,23 @@ pub(super) async fn check(
         &admitted,
     )?;
     let peeked = store.peek(&request).await?;
-    let quiet = [
+    let without_permits = [
         counter("strict", 1),
         violations("strict", 1, &block).with_permits(0),
     ];
-    let unjudged = store.decide(&quiet).await?;
+    let not_counted = store.decide(&without_permits).await?;
     let first = store.decide(&request).await?;
     holds(
-        "a denial is a violation if the request has a permit for it, and a peek is none",
-        !first.is_admitted() && !is_blocked(&peeked) && !is_blocked(&unjudged) && !is_blocked(&first),
-        (&peeked, &unjudged, &first),
+        "a denial is a violation if the counter's request has permits, and a peek is none",
+        !first.is_admitted() && !is_blocked(&peeked) && !is_blocked(&not_counted) && !is_blocked(&first),
+        (&peeked, &not_counted, &first),
     )?;
     let second = store.decide(&request).await?;
     let wait = second.statuses()[2].retry_after();
     let is_long = |wait: Option<Duration>, length: Duration| {
         wait.is_some_and(|wait| wait <= length + TICKS && wait + LENGTH > length)
     };
-    let promise = "the last violation begins a block, and says so";
+    let promise = "the violation that reaches the limit begins a block, with the receipt (1, 0)";
     holds(
         promise,
         began(&second) && is_blocked(&second) && is_long(wait, LENGTH),
@@ -66,17 +66,17 @@ pub(super) async fn check(
 
     store.reset(&[request[0].clone()]).await?;
     let blocked = store.decide(&request).await?;
-    let promise = "a blocked key is denied though its rule has room, and is charged nowhere";
+    let promise = "a blocked key is denied even if its rule has room, and no counter is charged";
     let remaining = blocked.statuses()[1].remaining();
     let is_kept = !blocked.is_admitted() && blocked.statuses()[0].has_room() && remaining == 1;
     holds(promise, is_kept && !began(&blocked), &blocked)?;
     let other = of("strict", 2, &block);
     let free = store.decide(&other).await?;
-    holds("a block is that of one key", free.is_admitted(), &free)?;
+    holds("a block applies to one key only", free.is_admitted(), &free)?;
 
     pause(LENGTH + TICKS).await;
-    let over = store.decide(&request).await?;
-    holds("a block ends", over.is_admitted(), &over)?;
+    let after_block = store.decide(&request).await?;
+    holds("a block ends", after_block.is_admitted(), &after_block)?;
     store.charge(&[request[1].clone().with_permits(9)]).await?;
     let by_other = of("lenient", 1, &block);
     for _ in 0..=VIOLATIONS {
@@ -98,7 +98,7 @@ pub(super) async fn check(
     extended(store, pause, &block.extend_on_retry()).await
 }
 
-/// A retry extends the block, if it does that.
+/// A retry extends a block that extends.
 async fn extended(
     store: &dyn CounterStore,
     pause: &impl AsyncFn(Duration),
@@ -114,7 +114,7 @@ async fn extended(
         pause(2 * LENGTH / 3).await;
         let retry = store.decide(&request).await?;
         let wait = retry.statuses()[1].retry_after().unwrap_or_default();
-        let promise = "a retry extends the block, if it does that";
+        let promise = "a retry extends a block that extends";
         holds(
             promise,
             wait > LENGTH / 2 && retry.statuses()[1].receipt() == (0, 0),

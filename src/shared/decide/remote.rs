@@ -80,7 +80,7 @@ impl<R: ?Sized> SharedRules<R> {
             leases.table.counts().remote.add_one();
         }
         let mut blocks = blocks_of(&remote.quotas, &asked);
-        // A denial by a limit of zero is no violation, and the shadow blocks nothing.
+        // A denial by a limit of zero is no violation, and a rule in the shadow begins no block.
         blocks.retain(|&(quota, _)| remote.quotas[quota].enforced && remote.quotas[quota].limit > 0);
         let block_requests = blocks.iter().map(|&(quota, block)| {
             let planned = &remote.quotas[quota];
@@ -141,7 +141,7 @@ impl<R: ?Sized> SharedRules<R> {
         charged: NodeCharges<'_, R>,
         result: CheckResult,
     ) -> Admitted {
-        // Blocks are not charged.
+        // The requests for blocks come last. They were not charged.
         requests.truncate(asked.len());
         let is_local = |target: usize| remote.route_of(target) == Route::Local;
         let charged_by = |quota| {
@@ -270,6 +270,7 @@ impl<R: ?Sized> SharedRules<R> {
         mut charged: NodeCharges<'_, R>,
         error: StoreError,
     ) -> Result<Admitted, Denied> {
+        // The requests for blocks come last, and the limiters of this node have none.
         requests.truncate(asked.len());
         let needs = |at: usize| {
             let step = &remote.steps[at];

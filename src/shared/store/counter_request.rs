@@ -174,7 +174,8 @@ impl CounterRequest {
         self.window
     }
 
-    /// The permits that the request costs, at least one. Of [`Counting::Violations`], 0 if a denial of the request is no violation.
+    /// The permits that the request costs, at least one. For [`Counting::Violations`]: 1 if a denial is a violation,
+    /// otherwise 0.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits

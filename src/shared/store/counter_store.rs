@@ -98,12 +98,12 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     ///
     /// - It has no room while the key is blocked, and room at all other times.
     /// - An admission does not charge it.
-    /// - A denial by [`decide`](Self::decide) counts a violation if the request has a permit for it, the key is not blocked, and
-    ///   another enforced counter of the same [rule](super::CounterRequest::rule) has no room. The violation may begin a block, as
-    ///   [`Block`](crate::rules::Block) says. Its status is then that of a blocked key, with the
-    ///   [receipt](super::CounterStatus::with_receipt) (1, 0).
-    /// - A denial of a blocked key changes nothing, unless the block [extends](crate::rules::Block::extends) and the request has a
-    ///   permit for it.
+    /// - A denial by [`decide`](Self::decide) counts one violation if the counter's request has
+    ///   [permits](super::CounterRequest::permits), the key is not blocked, and another enforced counter of the same
+    ///   [rule](super::CounterRequest::rule) has no room. If the violation begins a block, as [`Block`](crate::rules::Block) says,
+    ///   the counter's status is that of a blocked key, with the [receipt](super::CounterStatus::with_receipt) (1, 0).
+    /// - A denial of a blocked key extends the block if the block [extends](crate::rules::Block::extends) and the counter's request
+    ///   has permits. Otherwise it changes nothing.
     /// - [`charge`](Self::charge) and [`refund`](Self::refund) change nothing. [`reset`](Self::reset) ends the block, and forgets the
     ///   violations and the number of earlier blocks.
     fn keeps_blocks(&self) -> bool {

@@ -20,8 +20,8 @@ impl<T> Queues<T> {
         needs.iter().any(|need| self.by_state.contains_key(&need.state))
     }
 
-    /// The need whose state takes longest to admit the request behind its waiters, and that time. If two states take equally long,
-    /// the one with waiters counts as slower.
+    /// The need whose state would admit the request last, after the waiters of that state, and the time until then. Of equal times, a
+    /// state with waiters is chosen. The error is `Never` if some state can never admit the request.
     pub(super) fn slowest<R: QueuedRequest>(
         &self,
         request: &R,
@@ -44,7 +44,7 @@ impl<T> Queues<T> {
         Ok((need, needed))
     }
 
-    /// Removes a waiter from the queue of a state by `remove`, and the queue with its last waiter.
+    /// Calls `remove` with the queue of a state, and removes the queue if it is empty then.
     pub(super) fn remove_from(&mut self, state: u64, remove: impl FnOnce(&mut StateQueue<T>)) {
         if let Some(queue) = self.by_state.get_mut(&state) {
             remove(queue);

@@ -180,7 +180,7 @@ async fn requests_wait_for_the_store() {
     assert!(start.elapsed() <= seconds(3));
 }
 
-/// A request of a blocked key reports the block. One that waits violates nothing.
+/// The response to a blocked key reports the block. A request that waits violates no rule.
 #[tokio::test(start_paused = true)]
 async fn a_block_is_reported_at_all_nodes() {
     let store = memory().await;
