@@ -12,7 +12,7 @@ use core::task::Poll;
 
 use super::store::RedisStore;
 use crate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseGrant, LeaseRequest, StoreError,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseGrant, LeaseRequest, StoreError,
     StoreFuture,
 };
 
@@ -61,10 +61,20 @@ fn join(slots: &[Slot], results: &[CheckResult]) -> CheckResult {
     }
 }
 
+/// Whether a denial of the request is a violation.
+fn violates(request: &CounterRequest) -> bool {
+    request.counting() == Counting::Violations && request.permits() > 0
+}
+
 impl RedisStore {
-    async fn peek_slots(&self, slots: &[Slot]) -> Result<Vec<CheckResult>, StoreError> {
+    /// The results that a decision would have. With `denies`, a denial counts violations, as in a decision.
+    async fn peek_slots(&self, slots: &[Slot], denies: bool) -> Result<Vec<CheckResult>, StoreError> {
         all(slots.iter().map(|slot| {
-            let peeked: StoreFuture<'_, CheckResult> = Box::pin(self.run_decide("peek", &slot.requests));
+            let verb = match denies && slot.requests.iter().any(violates) {
+                true => "deny",
+                false => "peek",
+            };
+            let peeked: StoreFuture<'_, CheckResult> = Box::pin(self.run_decide(verb, &slot.requests));
             peeked
         }))
         .await
@@ -74,18 +84,20 @@ impl RedisStore {
 
     pub(super) async fn peek_spread(&self, requests: &[CounterRequest]) -> Result<CheckResult, StoreError> {
         let slots = slots(requests);
-        Ok(join(&slots, &self.peek_slots(&slots).await?))
+        Ok(join(&slots, &self.peek_slots(&slots, false).await?))
     }
 
     pub(super) async fn decide_spread(&self, requests: &[CounterRequest]) -> Result<CheckResult, StoreError> {
         let slots = slots(requests);
-        let mut results = self.peek_slots(&slots).await?;
+        let mut results = self.peek_slots(&slots, true).await?;
         if !results.iter().all(CheckResult::is_admitted) {
             return Ok(join(&slots, &results));
         }
         let left = |result: &CheckResult, slot: &Slot| {
             let left = result.statuses().iter().zip(&slot.requests);
-            let left = left.filter(|(_, request)| request.is_enforced());
+            // A block has no permits that others could take.
+            let left = left
+                .filter(|(_, request)| request.is_enforced() && request.counting() != Counting::Violations);
             left.map(|(status, request)| status.remaining().saturating_sub(request.permits()))
                 .min()
                 .unwrap_or(u64::MAX)

@@ -108,7 +108,7 @@ impl RedisStore {
         self.in_cluster() && others.iter().any(|other| other.key_hash() != first.key_hash())
     }
 
-    /// Runs the script that decides, as `charge` or as `peek`.
+    /// Runs the script that decides, with one of its verbs.
     pub(super) async fn run_decide(
         &self,
         verb: &str,

@@ -174,6 +174,27 @@ fn a_block_ahead_of_the_clock_ends_in_time() {
     assert_eq!(blocked(&mut client, early + 20 * SECOND), 0);
 }
 
+/// Nodes of two versions have different blocks. A request of one changes no block that the other has begun.
+#[test]
+fn a_block_lasts_as_long_as_it_began() {
+    let Some(server) = Server::start() else { return };
+    let (decide, mut client) = (decide_script(), server.client());
+    let spent = ScriptRequest {
+        permits: 2,
+        ..ScriptRequest::log("rule", 1, SECOND)
+    };
+    let of = |length| ScriptRequest::block("block", 1, SECOND, [length, length, 0, 0, 1]);
+    decide.decide(
+        &mut client,
+        FAR_AHEAD,
+        "charge",
+        &[spent.clone(), of(600 * SECOND)],
+    );
+    let later = FAR_AHEAD + SECOND;
+    let (_, statuses) = decide.decide(&mut client, later, "charge", &[spent, of(10 * SECOND)]);
+    assert_eq!(statuses[1].wait, 599_000_000);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocked_key_is_blocked_at_all_nodes() {
     let Some(server) = Server::start() else { return };

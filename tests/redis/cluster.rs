@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::HashSet;
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
-use ringgate::rules::RuleAlgorithm;
+use ringgate::rules::{Block, RuleAlgorithm};
 use ringgate::shared::{OnError, SharedLimiter, SharedRules};
 use ringgate::{Rule, Settled};
 
@@ -404,4 +404,42 @@ async fn a_node_is_lost() {
     let calls = load.end().await;
     // The permits of this node were lost with it.
     assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);
+}
+
+/// A rule with a block and one without, by keys in different slots.
+#[tokio::test(flavor = "multi_thread")]
+async fn violations_count_in_a_request_of_several_slots() {
+    let Some(cluster) = Cluster::start().await else {
+        return;
+    };
+    let block = Block::new("3/min".parse().expect("a quota"), Duration::from_secs(600));
+    let rules = SharedRules::builder()
+        .rule(Rule::new("user", quota("2/h")).by(&by_user()).block(block))
+        .rule(Rule::new("address", quota("4/h")).by(&by_address()))
+        .build(cluster.store().await)
+        .expect("rules");
+    // The address denies the third of these, which is no violation of the user.
+    for (user, admits) in [
+        ("alice", true),
+        ("alice", true),
+        ("bob", true),
+        ("bob", true),
+        ("carol", false),
+    ] {
+        assert_eq!(rules.check(&Request::of(user, 1)).await.is_ok(), admits, "{user}");
+    }
+    for violation in 1..=3 {
+        let denied = rules
+            .check(&Request::of("alice", 2))
+            .await
+            .expect_err("two an hour");
+        let blocks = denied.violations().filter(|status| status.is_block()).count();
+        assert_eq!(blocks, usize::from(violation == 3));
+    }
+    rules.reset(&Request::of("alice", 2)).await.expect("an answer");
+    assert!(rules.check(&Request::of("alice", 2)).await.is_err());
+    rules.unblock(&Request::of("alice", 2)).await.expect("an answer");
+    rules.check(&Request::of("alice", 2)).await.expect("a permit");
+    let counts = rules.counts().map(|(_, counts)| counts.blocks);
+    assert_eq!(counts.collect::<Vec<_>>(), [1, 0]);
 }

@@ -254,6 +254,12 @@ async fn a_block_needs_a_strict_rule_and_a_store_that_keeps_blocks() {
             format!("rule \"logins\": invalid mode: {mode:?} (expected Strict for a rule with a block)");
         assert_eq!(error, expected);
     }
+    let rule = Rule::<Request>::new("logins", "2/s".parse().expect("a quota")).block(block());
+    let refused = SharedRules::builder().rule(rule).build(memory());
+    let error = refused.expect_err("a block without a key").to_string();
+    let expected =
+        "rule \"logins\": invalid block: given for a rule without a key (expected a rule with a key)";
+    assert_eq!(error, expected);
     let store = Arc::new(Plain(MemoryStore::new()));
     let refused = SharedRules::builder()
         .rule(logged("logins", "2/s").block(block()))

@@ -1,8 +1,9 @@
--- The violations of a rule by a key, and the block of the key: a string of four numbers.
+-- The violations of a rule by a key, and the block of the key: a string of five numbers.
 --  at: the end of the block, or the beginning of the window of violations, in ticks of 10 ms
 --  is_block: 1 if `at` is the end of a block, otherwise 0
 --  level: the blocks since the key was last forgiven
 --  violations: those in the window
+--  changed: the reading of the last change, in microseconds
 --
 -- The limit of the counter is the number of violations that begin a block.
 local blocks = {}
@@ -15,7 +16,7 @@ end
 
 local function write_block(counter, at, is_block, level, violations)
     counter.at, counter.is_block, counter.level, counter.violations = at, is_block, level, violations
-    local numbers = { text(at), is_block and '1' or '0', text(level), text(violations) }
+    local numbers = { text(at), is_block and '1' or '0', text(level), text(violations), text(now) }
     redis.call('SET', counter.key, table.concat(numbers, ' '))
     -- From then on the string has the same effect as a missing key.
     local lasts = math.max(level > 0 and counter.forgiveness or 0, violations > 0 and counter.window or 0)
@@ -27,14 +28,16 @@ local function read_block(counter)
     counter.shortest, counter.longest, counter.forgiveness = counter.first, counter.second, counter.reserve
     counter.extends, counter.factor = counter.permit_micros == 1, counter.permit_units
     counter.first, counter.second = 0, 0
-    local at, is_block, level, violations =
-        string.match(redis.call('GET', counter.key) or '', '^(%d+) ([01]) (%d+) (%d+)$')
+    local at, is_block, level, violations, changed =
+        string.match(redis.call('GET', counter.key) or '', '^(%d+) ([01]) (%d+) (%d+) (%d+)$')
     counter.at, counter.is_block = tonumber(at) or 0, is_block == '1'
     counter.level, counter.violations = tonumber(level) or 0, tonumber(violations) or 0
-    -- If TIME has gone back, a block ends at most the longest block from now, and a window begins at most now.
-    local latest = math.ceil((now + (counter.is_block and counter.longest or 0)) / tick)
-    counter.is_ahead = counter.at > latest
-    counter.at = math.min(counter.at, latest)
+    counter.is_ahead = (tonumber(changed) or 0) > now
+    if counter.is_ahead then
+        -- TIME has gone back. A block ends at most the longest block from now, and a window begins at most now.
+        local latest = math.ceil((now + (counter.is_block and counter.longest or 0)) / tick)
+        counter.at = math.min(counter.at, latest)
+    end
 end
 
 function blocks.repair(counter)

@@ -1,7 +1,8 @@
 -- Decides. 'owe' charges all counters, whether they have room or not. 'charge' charges all enforced counters if every
 -- one of them has room. Then it also charges the counters of each rule in shadow mode, if all counters of that rule
 -- have room. If one has none, it counts a violation for each enforced rule with a
--- counter without room and a counter of violations. 'peek' charges nothing.
+-- counter without room and a counter of violations. 'peek' changes nothing,
+-- and 'deny' only counts the violations.
 --
 -- The reply: 1 if every enforced counter has room, the time, and for each counter: its room (0: none, 1: enough, 2: enough, but
 -- another counter of its shadow rule has none), the permits that are left, the wait in microseconds (-1: for ever), and the two
@@ -21,13 +22,13 @@ for _, counter in ipairs(counters) do
 end
 local answer = { admitted and 1 or 0, now }
 for _, counter in ipairs(counters) do
-    if verb == 'charge' and counter.by == blocks and counter.permits > 0 and counter.rule > 0 and full[counter.rule] then
+    if (verb == 'charge' or verb == 'deny') and counter.by == blocks and counter.permits > 0 and counter.rule > 0 and full[counter.rule] then
         blocks.deny(counter)
     end
     local room = (counter.wait == 0 or verb == 'owe') and 1 or 0
     if room == 1 and counter.rule < 0 and full[counter.rule] then
         room = 2
-    elseif room == 1 and admitted and verb ~= 'peek' then
+    elseif room == 1 and admitted and verb ~= 'peek' and verb ~= 'deny' then
         counter.by.charge(counter)
         counter.remaining = math.max(counter.remaining - counter.permits, 0)
     end

@@ -22,7 +22,7 @@ use crate::quota::Quota;
 ///   [extends](Self::extend_on_retry).
 /// - A denial by the `deny` list, for a missing key, or by a lower limit of zero is no violation.
 /// - A denial of a key without an entry in the full table is no violation, because other keys may have caused it.
-/// - A request that waits, in a `Fair` or in an HTTP layer, is not denied, so it violates no rule.
+/// - A request to a `Fair`, or to an HTTP layer that lets requests wait, violates no rule, also if it is denied in the end.
 ///
 /// # Examples
 ///

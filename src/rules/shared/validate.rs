@@ -80,6 +80,10 @@ pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
 /// How a store keeps a rule. The burst is that of keys in no tier. `term` is the time for which a slot in flight is held without a
 /// renewal.
 pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>, term: Duration) -> Result<StoredAs, ConfigError> {
+    if rule.block.is_some() && rule.key.is_none() {
+        let given = "given for a rule without a key";
+        return Err(ConfigError::new("block", given, "a rule with a key"));
+    }
     if rule.block.is_some() && rule.mode != Mode::Strict {
         let given = format!("{:?}", rule.mode);
         return Err(ConfigError::new("mode", given, "Strict for a rule with a block"));

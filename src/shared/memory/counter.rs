@@ -1,5 +1,6 @@
 //! One counter of a store in memory: the permits of its window, and its leases.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
@@ -25,7 +26,7 @@ pub(super) struct Counter {
     /// The slots in flight that replace the cells. They have no leases.
     slots: Option<Slots>,
     /// The violations that replace the cells. They have no leases.
-    violations: Option<KeyViolations>,
+    violations: Option<Box<KeyViolations>>,
     leases: Leases,
     /// Grows with each reset, so that permits from before one are not refunded after it.
     era: u64,
@@ -54,7 +55,7 @@ impl Counter {
             charged: 0,
             bucket: matches!(request.counting(), Counting::Gcra(_)).then(|| TokenBucket::new(first)),
             slots: matches!(request.counting(), Counting::Slots).then(Slots::default),
-            violations: request.block().map(KeyViolations::new),
+            violations: request.block().map(|block| Box::new(KeyViolations::new(block))),
             leases: Leases::default(),
             era: first,
             latest: 0,
@@ -152,10 +153,10 @@ impl Counter {
     /// Counts a denied request as a violation, or as a retry if the key is blocked, and returns the status afterwards.
     pub(super) fn violate(&mut self, request: &CounterRequest, now: u64) -> CounterStatus {
         let now = self.latest.max(now);
-        let began = self
-            .violations
-            .as_mut()
-            .is_some_and(|violations| violations.violate(now));
+        let began = match (&mut self.violations, request.block()) {
+            (Some(violations), Some(block)) => violations.violate(block, now),
+            _ => false,
+        };
         self.status(request, now).with_receipt(u64::from(began), 0)
     }
 

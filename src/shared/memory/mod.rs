@@ -170,12 +170,17 @@ impl Counters {
 }
 
 fn name(request: &CounterRequest) -> Name {
+    // A block keeps its counter when the window of its violations is changed.
+    let window = match request.counting() {
+        Counting::Violations => Duration::ZERO,
+        _ => request.window(),
+    };
     (
         request.key_hash(),
         String::from(request.rule()),
         request.quota_index(),
         request.counting(),
-        request.window(),
+        window,
     )
 }
 

@@ -9,6 +9,7 @@ use crate::time::Nanos;
 /// The word of one key, as a rule set of one process keeps it. Times are in nanoseconds of the store's clock.
 #[derive(Debug)]
 pub(super) struct KeyViolations {
+    /// That of the latest denial. Rules that were built later may have another block.
     algorithm: Violations,
     word: u64,
 }
@@ -29,7 +30,8 @@ impl KeyViolations {
     }
 
     /// Counts a violation, or a retry if the key is blocked. Returns whether a block began.
-    pub(super) fn violate(&mut self, now: u64) -> bool {
+    pub(super) fn violate(&mut self, block: &Block, now: u64) -> bool {
+        self.algorithm = block.violations();
         let was_blocked = self.blocked_for(now).is_some();
         if let Some(word) = self.algorithm.after_denial(self.word, Nanos::new(now)) {
             self.word = word;

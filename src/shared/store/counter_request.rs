@@ -129,7 +129,8 @@ impl CounterRequest {
         &self.rule
     }
 
-    /// The position of the quota in its rule. Key hash, rule, position, counting and window together name a counter.
+    /// The position of the quota in its rule. Key hash, rule, position, counting and window together name a counter; the
+    /// window does not name one of [`Counting::Violations`].
     #[must_use]
     pub const fn quota_index(&self) -> usize {
         self.quota_index as usize

@@ -62,7 +62,7 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     /// The counters of a rule that is not enforced are charged with the others if all counters of that rule have room.
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;
 
-    /// Returns the result that [`decide`](Self::decide) would return now, and changes nothing.
+    /// Returns the result that [`decide`](Self::decide) would return now, and changes nothing. A denial counts no violation.
     fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;
 
     /// Charges all counters, whether they have room or not: debt, for permits that were used without being reserved.
