@@ -5,17 +5,20 @@ use core::sync::atomic::Ordering;
 use super::entry::{Entry, EntryMemory, Line};
 use super::layout::WAYS;
 use crate::sync;
-#[cfg(feature = "std")]
-use crate::sync::AtomicU64;
 
 /// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
 pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
-/// Four entries: the fingerprints and the first words of their states on one cache line, further words of the states on
-/// the lines after it.
+/// The words at the beginning of a state that are in the hot part of the memory. A decision of a counter ring with one window
+/// reads two words. A third one fills the line.
+pub(super) const HOT_WORDS: usize = 3;
+
+/// Four entries. The fingerprints and the first words of their states are on one cache line. If the states have more than one
+/// word, the next two words of each are on the line after it, and the rest is in the cold part of the
+/// [memory](EntryMemory).
 ///
 /// With an algorithm of one word, a lookup and its decision read one line. With a counter ring of several words, they
-/// read one line more.
+/// read two lines that are next to each other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
     memory: &'a EntryMemory,
@@ -90,30 +93,40 @@ impl<'a> Bucket<'a> {
         (0..WAYS).map(move |way| self.entry(way))
     }
 
-    /// Writes to the pages of the bucket, unless `page` is the last of them, and changes no word. Sets `page` to the last.
+    /// Writes to the page of the bucket's line, unless it is `page`, and changes no word. Sets `page` to that page.
     ///
     /// The operating system maps a page that is read first twice: to zeros at the read, and to memory at the first write.
     #[cfg(feature = "std")]
     pub(super) fn touch(self, page: &mut usize) {
         const PAGE: usize = 4096;
-        let words = &self.memory.words;
-        let address = |index: usize| words.as_ptr().addr() + index * size_of::<AtomicU64>();
-        let first = (self.line.as_ptr().addr() - words.as_ptr().addr()) / size_of::<AtomicU64>();
-        let last = first + Self::size(self.memory.state_words) - 1;
-        let last_page = address(last) / PAGE;
-        // A larger bucket may have pages that are never written.
-        if last_page != *page && address(last) - address(first) < PAGE {
-            *page = last_page;
-            for index in [first, last] {
-                // An exchange of zero for zero is a write for the processor. The compiler replaces `fetch_or(0)` by a read.
-                // Relaxed, both: no other thread accesses the table.
-                let _ = words[index].compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
-            }
+        let this = self.line.as_ptr().addr() / PAGE;
+        if this != *page {
+            *page = this;
+            // An exchange of zero for zero is a write for the processor. The compiler replaces `fetch_or(0)` by a read.
+            // Relaxed, both: no other thread accesses the table.
+            let _ = self.line[0].compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// The size in words of a bucket whose states have `words` words each, in whole lines.
-    pub(super) const fn size(words: usize) -> usize {
-        (WAYS * (1 + words)).next_multiple_of(LINE)
+    /// The words of a bucket in the hot part.
+    #[inline(always)]
+    pub(super) const fn hot_len(state_words: usize) -> usize {
+        WAYS * (1 + if state_words == 1 { 1 } else { HOT_WORDS })
+    }
+
+    /// The words of a bucket in the cold part.
+    #[inline(always)]
+    pub(super) const fn cold_len(state_words: usize) -> usize {
+        Self::len(state_words) - Self::hot_len(state_words)
+    }
+
+    /// The words of a bucket in both parts, in whole lines.
+    pub(super) const fn len(state_words: usize) -> usize {
+        let len = (WAYS * (1 + state_words)).next_multiple_of(LINE);
+        if len < Self::hot_len(state_words) {
+            Self::hot_len(state_words)
+        } else {
+            len
+        }
     }
 }

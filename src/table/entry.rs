@@ -3,6 +3,7 @@ use core::fmt;
 use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
+use super::bucket::{Bucket, HOT_WORDS};
 use super::layout::WAYS;
 use crate::algorithm::FIRST_WORD_BITS;
 use crate::sync::AtomicU64;
@@ -10,11 +11,18 @@ use crate::sync::AtomicU64;
 /// The fingerprints of a bucket, then the first words of their states.
 pub(super) type Line = [AtomicU64; 2 * WAYS];
 
-/// The memory of all entries of a table.
+/// The memory of all entries of a table, in two parts.
+///
+/// The *hot* part has the words that a decision reads, in one or two lines for each bucket. The *cold* part has the other words of
+/// the states. A table of long states then has the lines that decisions read on few pages.
 pub(super) struct EntryMemory {
     pub(super) words: Box<[AtomicU64]>,
     /// The number of words of a state.
     pub(super) state_words: usize,
+    /// The index of the first bucket's line. The hot part begins there.
+    pub(super) hot: usize,
+    /// The index at which the cold part begins.
+    pub(super) cold: usize,
 }
 
 /// An entry of the table: the fingerprint of the key that owns it, and the words of that key's state.
@@ -265,8 +273,20 @@ impl EntryMemory {
     pub(super) fn further_word(&self, line: &Line, way: usize, index: usize) -> &AtomicU64 {
         // The position follows from the address of the line. An `Entry` does not store the number of its bucket,
         // because most states have no further words.
-        let start = (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>();
-        &self.words[start + line.len() + way * (self.state_words - 1) + index - 1]
+        let start = self.index_of(line);
+        if index < HOT_WORDS {
+            &self.words[start + WAYS * (1 + index) + way]
+        } else {
+            let number = (start - self.hot) / (WAYS * (1 + HOT_WORDS));
+            let cold = self.cold + number * Bucket::cold_len(self.state_words);
+            &self.words[cold + way * (self.state_words - HOT_WORDS) + index - HOT_WORDS]
+        }
+    }
+
+    /// The index of the first word of a line.
+    #[inline(always)]
+    pub(super) fn index_of(&self, line: &Line) -> usize {
+        (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>()
     }
 }
 

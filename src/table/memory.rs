@@ -11,15 +11,13 @@ use super::region::{Region, RegionWords};
 use crate::error::ConfigError;
 use crate::sync::{self, AtomicU64};
 
-/// The entries with their states inline, in one flat allocation. The operating system provides its pages when they are
+/// The entries with their states inline, in one allocation. The operating system provides its pages when they are
 /// first written.
 pub(crate) struct Table {
     memory: EntryMemory,
-    /// Where the first line begins.
-    first_line: usize,
     pub(super) layout: TableLayout,
-    /// The size of a bucket in words.
-    bucket_len: usize,
+    /// The words of a bucket in the hot part of the memory.
+    hot_len: usize,
     /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
     pub(super) inherits: bool,
     regions: Box<[RegionWords]>,
@@ -50,7 +48,7 @@ impl Table {
                 "capacity",
                 format!(
                     "{keys} keys of {} bytes each",
-                    Bucket::size(state_words) / WAYS * size_of::<u64>()
+                    Bucket::len(state_words) / WAYS * size_of::<u64>()
                 ),
                 "what memory can be had for",
             )
@@ -58,19 +56,24 @@ impl Table {
     }
 
     fn allocate(layout: TableLayout, state_words: usize, inherits: bool) -> Option<Self> {
-        let bucket_len = Bucket::size(state_words);
-        let size = layout.buckets().checked_mul(bucket_len)?;
+        let len = layout.buckets().checked_mul(Bucket::len(state_words))?;
         // One line more, so that the first bucket can begin where a cache line does.
-        let words: Box<[AtomicU64]> = sync::zeroed(size.checked_add(LINE)?)?;
+        let words: Box<[AtomicU64]> = sync::zeroed(len.checked_add(LINE)?)?;
         // An interpreter may return no offset. Then the first bucket can begin anywhere.
-        let first_line = words.as_ptr().align_offset(64).min(LINE);
+        let hot = words.as_ptr().align_offset(64).min(LINE);
+        let hot_len = Bucket::hot_len(state_words);
+        let memory = EntryMemory {
+            words,
+            state_words,
+            hot,
+            cold: hot + layout.buckets() * hot_len,
+        };
         let entries = layout.buckets().checked_mul(WAYS)?;
         let regions = sync::zeroed(entries.div_ceil(ENTRIES_PER_REGION))?;
         Some(Self {
-            memory: EntryMemory { words, state_words },
-            first_line,
+            memory,
             layout,
-            bucket_len,
+            hot_len,
             inherits,
             regions,
             counts: Counts::new(),
@@ -112,7 +115,7 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn bucket(&self, number: usize) -> Bucket<'_> {
-        let start = self.first_line + number * self.bucket_len;
+        let start = self.memory.hot + number * self.hot_len;
         let line = self.memory.words[start..].first_chunk();
         Bucket::new(&self.memory, line.expect("a bucket has a line"))
     }
@@ -155,5 +158,43 @@ impl fmt::Debug for Table {
             .field("entries", &self.entries())
             .field("bytes", &self.bytes())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+
+    /// Each word of each entry is a word of its own. The words that a decision reads are on the lines of the bucket, and these
+    /// are on as few pages as possible.
+    #[test]
+    fn every_state_has_its_own_words() {
+        for state_words in [1, 2, 3, 4, 7, 62] {
+            let table = Table::new(40, state_words, false).expect("a table");
+            let mut words = BTreeSet::new();
+            let mut hot = BTreeSet::new();
+            for entry in (0..table.layout.buckets()).flat_map(|number| table.bucket(number).entries()) {
+                assert!(words.insert(entry.number()));
+                hot.insert(entry.number() / 64);
+                for index in 0..state_words {
+                    let address = core::ptr::from_ref(entry.word(index)).addr();
+                    assert!(words.insert(address), "word {index} of {state_words}");
+                    if index < 3 {
+                        hot.insert(address / 64);
+                    }
+                }
+            }
+            assert_eq!(words.len(), table.entries() * (1 + state_words));
+            let lines = if state_words == 1 { 1 } else { 2 };
+            // An interpreter may place the lines anywhere.
+            if cfg!(not(miri)) {
+                assert_eq!(hot.len(), lines * table.layout.buckets());
+                assert_eq!(
+                    hot.last().expect("lines") + 1 - hot.first().expect("lines"),
+                    hot.len()
+                );
+            }
+        }
     }
 }
