@@ -1,17 +1,8 @@
 use core::hint;
-use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
 use super::entry::{Entry, EntryMemory, Line};
 use super::layout::WAYS;
-use crate::sync;
-
-/// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
-pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
-
-/// The words at the beginning of a state that are in the hot part of the memory. A decision of a counter ring with one window
-/// reads two words. A third one fills the line.
-pub(super) const HOT_WORDS: usize = 3;
 
 /// Four entries. The fingerprints and the first words of their states are on one cache line. If the states have more than one
 /// word, the next two words of each are on the line after it, and the rest is in the cold part of the
@@ -105,28 +96,6 @@ impl<'a> Bucket<'a> {
             // An exchange of zero for zero is a write for the processor. The compiler replaces `fetch_or(0)` by a read.
             // Relaxed, both: no other thread accesses the table.
             let _ = self.line[0].compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
-        }
-    }
-
-    /// The words of a bucket in the hot part.
-    #[inline(always)]
-    pub(super) const fn hot_len(state_words: usize) -> usize {
-        WAYS * (1 + if state_words == 1 { 1 } else { HOT_WORDS })
-    }
-
-    /// The words of a bucket in the cold part.
-    #[inline(always)]
-    pub(super) const fn cold_len(state_words: usize) -> usize {
-        Self::len(state_words) - Self::hot_len(state_words)
-    }
-
-    /// The words of a bucket in both parts, in whole lines.
-    pub(super) const fn len(state_words: usize) -> usize {
-        let len = (WAYS * (1 + state_words)).next_multiple_of(LINE);
-        if len < Self::hot_len(state_words) {
-            Self::hot_len(state_words)
-        } else {
-            len
         }
     }
 }

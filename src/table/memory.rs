@@ -3,9 +3,9 @@ use alloc::format;
 use core::fmt;
 use core::mem::{size_of, size_of_val};
 
-use super::bucket::{Bucket, LINE};
+use super::bucket::Bucket;
 use super::counts::Counts;
-use super::entry::EntryMemory;
+use super::entry::{EntryMemory, LINE};
 use super::layout::{TableLayout, WAYS};
 use super::region::{Region, RegionWords};
 use crate::error::ConfigError;
@@ -31,9 +31,9 @@ impl Table {
     /// The largest capacity in keys.
     pub(crate) const MAX_KEYS: u64 = 1 << 32;
 
-    /// Makes a table for `keys` keys of `state_words` words each. It has a quarter more entries than keys. So in
-    /// tables of 100,000 and 1,000,000 keys, every key finds a vacant entry (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it can inherit the
-    /// times and marks of another table.
+    /// Makes a table for `keys` keys of `state_words` words each. It has more entries than keys. So in tables of 100,000 and
+    /// 1,000,000 keys, every key finds a vacant entry (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it can
+    /// inherit the times and marks of another table.
     pub(crate) fn new(keys: u64, state_words: usize, inherits: bool) -> Result<Self, ConfigError> {
         if keys == 0 || keys > Self::MAX_KEYS {
             return Err(ConfigError::new(
@@ -42,13 +42,14 @@ impl Table {
                 format!("1 to {} keys", Self::MAX_KEYS),
             ));
         }
-        let table = TableLayout::of(keys).and_then(|layout| Self::allocate(layout, state_words, inherits));
+        let table = TableLayout::of(keys, state_words)
+            .and_then(|layout| Self::allocate(layout, state_words, inherits));
         table.ok_or_else(|| {
             ConfigError::new(
                 "capacity",
                 format!(
                     "{keys} keys of {} bytes each",
-                    Bucket::len(state_words) / WAYS * size_of::<u64>()
+                    EntryMemory::bucket_len(state_words) / WAYS * size_of::<u64>()
                 ),
                 "what memory can be had for",
             )
@@ -56,12 +57,14 @@ impl Table {
     }
 
     fn allocate(layout: TableLayout, state_words: usize, inherits: bool) -> Option<Self> {
-        let len = layout.buckets().checked_mul(Bucket::len(state_words))?;
+        let len = layout
+            .buckets()
+            .checked_mul(EntryMemory::bucket_len(state_words))?;
         // One line more, so that the first bucket can begin where a cache line does.
         let words: Box<[AtomicU64]> = sync::zeroed(len.checked_add(LINE)?)?;
         // An interpreter may return no offset. Then the first bucket can begin anywhere.
         let hot = words.as_ptr().align_offset(64).min(LINE);
-        let hot_len = Bucket::hot_len(state_words);
+        let hot_len = EntryMemory::hot_len(state_words);
         let memory = EntryMemory {
             words,
             state_words,

@@ -16,6 +16,7 @@ const FLOOD: u64 = if cfg!(debug_assertions) {
     10_000_000
 };
 const CAPACITY: u64 = 100_000;
+const WARM_UP: u64 = 4 * CAPACITY;
 const LIMIT: u64 = 5;
 const VICTIMS: u64 = 100;
 
@@ -69,7 +70,7 @@ fn flood(on_full: OnFull) {
         assert!(limiter.check_n(&victim(number), LIMIT).is_ok());
     }
     // The warm-up touches every entry, and takes the whole catch-all.
-    let mut admitted = (0..2 * CAPACITY).filter(|key| limiter.check(key).is_ok()).count() as u64;
+    let mut admitted = (0..WARM_UP).filter(|key| limiter.check(key).is_ok()).count() as u64;
     let full = limiter.counts();
     assert_eq!(full.tracked, limiter.len());
     assert!(full.tracked > limiter.capacity() as u64 * 99 / 100, "{full:?}");
@@ -77,7 +78,7 @@ fn flood(on_full: OnFull) {
     let before = resident();
     // Within 50 s, so that no entry is idle.
     for part in 0..50 {
-        let keys = 2 * CAPACITY + part * FLOOD / 50..2 * CAPACITY + (part + 1) * FLOOD / 50;
+        let keys = WARM_UP + part * FLOOD / 50..WARM_UP + (part + 1) * FLOOD / 50;
         admitted += keys.filter(|key| limiter.check(key).is_ok()).count() as u64;
         for number in 0..VICTIMS {
             let denied = limiter.check(&victim(number)).expect_err("its window still runs");
@@ -95,7 +96,7 @@ fn flood(on_full: OnFull) {
     assert!(counts.tracked <= entries);
     assert_eq!((counts.reclaimed, counts.forgotten), (0, 0));
     // Every key was new: it has an entry, or the rule decided.
-    assert_eq!(counts.tracked + counts.overflowed, VICTIMS + 2 * CAPACITY + FLOOD);
+    assert_eq!(counts.tracked + counts.overflowed, VICTIMS + WARM_UP + FLOOD);
     let shared = match on_full {
         OnFull::Share => LIMIT,
         _ => 0,

@@ -199,8 +199,14 @@ impl Plan {
     /// The largest capacity of the table of an entry with a key.
     fn room(&self, entry: &PlanEntry) -> u64 {
         let tables = self.entries.iter().filter(|entry| entry.key.is_some()).count() as u64;
-        // The words of an entry and its tag, with a quarter more entries than keys.
-        let bytes = (8 * entry.words() + 64) * 5 / 4;
+        // The words of an entry. A table has two entries for each key if their states have one word, and otherwise a quarter more
+        // entries than keys.
+        let bytes = 8 * entry.words() + 64;
+        let bytes = if entry.words() == 1 {
+            2 * bytes
+        } else {
+            bytes * 5 / 4
+        };
         (ROOM / tables.max(1) / bytes).max(1)
     }
 

@@ -48,7 +48,7 @@ use live_counts::LiveCounts;
 /// are charged. Each charged rule adds two writes to memory that only this thread writes.
 ///
 /// An admission by up to 16 states, and a denial by up to eight quotas, allocate nothing. A rule takes 8 KiB for its counts. A rule
-/// with a key also has a table for its capacity (by default 42 MB, or 1.3 MB with one word per key). A reload to another window holds two such
+/// with a key also has a table for its capacity (by default 42 MB, or 2.1 MB with one word per key). A reload to another window holds two such
 /// tables until it is complete.
 ///
 /// # Caveats
@@ -224,7 +224,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Returns the name of each rule with a [block](crate::Rule::block), and the number of its blocked keys.
     ///
-    /// It reads the table of violations, 4 bytes for each key of the rule, so it is for a page of metrics and not for each request.
+    /// It reads the table of violations, 8 bytes for each key of the rule, so it is for a page of metrics and not for each request.
     pub fn blocked(&self) -> impl Iterator<Item = (&str, u64)> {
         self.states.blocked(self.clock.now())
     }

@@ -1,29 +1,13 @@
-use alloc::boxed::Box;
 use core::fmt;
-use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
-use super::bucket::{Bucket, HOT_WORDS};
 use super::layout::WAYS;
 use crate::algorithm::FIRST_WORD_BITS;
 use crate::sync::AtomicU64;
 
-/// The fingerprints of a bucket, then the first words of their states.
-pub(super) type Line = [AtomicU64; 2 * WAYS];
+mod memory;
 
-/// The memory of all entries of a table, in two parts.
-///
-/// The *hot* part has the words that a decision reads, in one or two lines for each bucket. The *cold* part has the other words of
-/// the states. A table of long states then has the lines that decisions read on few pages.
-pub(super) struct EntryMemory {
-    pub(super) words: Box<[AtomicU64]>,
-    /// The number of words of a state.
-    pub(super) state_words: usize,
-    /// The index of the first bucket's line. The hot part begins there.
-    pub(super) hot: usize,
-    /// The index at which the cold part begins.
-    pub(super) cold: usize,
-}
+pub(super) use self::memory::{EntryMemory, LINE, Line};
 
 /// An entry of the table: the fingerprint of the key that owns it, and the words of that key's state.
 ///
@@ -75,7 +59,7 @@ impl<'a> Entry<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn new(memory: &'a EntryMemory, line: &'a Line, way: usize) -> Self {
+    pub(in crate::table) fn new(memory: &'a EntryMemory, line: &'a Line, way: usize) -> Self {
         Self {
             memory,
             line,
@@ -101,13 +85,13 @@ impl<'a> Entry<'a> {
 
     /// Whether the entry is in the bucket with this line.
     #[cfg(feature = "std")]
-    pub(super) fn is_on(self, line: &Line) -> bool {
+    pub(in crate::table) fn is_on(self, line: &Line) -> bool {
         core::ptr::eq(self.line, line)
     }
 
     /// A word of the state, by its index.
     #[inline(always)]
-    pub(super) fn word(self, index: usize) -> &'a AtomicU64 {
+    pub(in crate::table) fn word(self, index: usize) -> &'a AtomicU64 {
         match index {
             0 => self.first(),
             index => self.memory.further_word(self.line, self.way, index),
@@ -116,7 +100,7 @@ impl<'a> Entry<'a> {
 
     /// The fingerprint, in any state of the entry.
     #[inline(always)]
-    pub(super) fn fingerprint(self) -> u64 {
+    pub(in crate::table) fn fingerprint(self) -> u64 {
         // Acquire: pairs with the Release in `enter` and `rename`; a reader that finds the entry of another key sees the
         // time at which its own key has lost it.
         self.owner().load(Ordering::Acquire)
@@ -124,7 +108,7 @@ impl<'a> Entry<'a> {
 
     /// The first word of the state, if `key` owns the entry and may decide with it.
     #[inline(always)]
-    pub(super) fn decidable_word(self, key: u64) -> Option<u64> {
+    pub(in crate::table) fn decidable_word(self, key: u64) -> Option<u64> {
         let word = self.first_word();
         // If the fingerprint is newer than the word, the key has lost the entry since, and may have got it again. Then
         // the word was claimed and does not come back. So an exchange that expects the word fails, and `still_is`
@@ -134,7 +118,7 @@ impl<'a> Entry<'a> {
 
     /// The first word of the state, begun or not, if `key` owns the entry.
     #[inline(always)]
-    pub(super) fn open_word(self, key: u64) -> Option<u64> {
+    pub(in crate::table) fn open_word(self, key: u64) -> Option<u64> {
         let word = self.first_word();
         // The fingerprint may be newer than the word, as in `decidable_word`.
         (word.state() == EntryState::Open && self.fingerprint() == key).then_some(word.word())
@@ -152,12 +136,12 @@ impl<'a> Entry<'a> {
     /// Reads the first word, and then the fingerprint. If the fingerprint is newer, an exchange that expects the word
     /// fails.
     #[inline(always)]
-    pub(super) fn observe(self) -> (EntryWord, u64) {
+    pub(in crate::table) fn observe(self) -> (EntryWord, u64) {
         (self.first_word(), self.fingerprint())
     }
 
     #[inline(always)]
-    pub(super) fn first_word(self) -> EntryWord {
+    pub(in crate::table) fn first_word(self) -> EntryWord {
         // Acquire: pairs with the Release in `exchange` and `publish`; the fingerprint that is read next is the one that this
         // word was written for, or a later one. Exchanges by decisions continue the release sequence.
         EntryWord::decode(self.first().load(Ordering::Acquire))
@@ -165,7 +149,7 @@ impl<'a> Entry<'a> {
 
     /// *enter*: fingerprint `VACANT` → `key`. If the entry is not vacant, the error is its fingerprint.
     #[inline]
-    pub(super) fn enter(self, key: u64) -> Result<(), u64> {
+    pub(in crate::table) fn enter(self, key: u64) -> Result<(), u64> {
         // Release: pairs with the Acquire in `fingerprint` and `Bucket::fingerprint`; publishes the loss of the key's
         // earlier entry, if it had one, and the time of that loss. Acquire on failure: pairs with the Release of the
         // same exchange; this thread reads the winner's entry next.
@@ -175,18 +159,18 @@ impl<'a> Entry<'a> {
     }
 
     /// *claim*: `{ open, w }` → `{ claimed, word }`.
-    pub(super) fn claim(self, seen: EntryWord, word: u64) -> Option<EntryWord> {
+    pub(in crate::table) fn claim(self, seen: EntryWord, word: u64) -> Option<EntryWord> {
         self.exchange(seen, EntryWord::new(EntryState::Claimed, word))
     }
 
     /// *rename*: writes the fingerprint. Only for the thread that has claimed the entry.
-    pub(super) fn rename(self, fingerprint: u64) {
+    pub(in crate::table) fn rename(self, fingerprint: u64) {
         // Release: pairs with the Acquire in `fingerprint` and `Bucket::fingerprint`; publishes the time of the eviction.
         self.owner().store(fingerprint, Ordering::Release);
     }
 
     /// *publish*: `{ claimed, w }` → `{ tentative, w }`. Only for the thread that has claimed the entry.
-    pub(super) fn publish(self, claimed: EntryWord) -> EntryWord {
+    pub(in crate::table) fn publish(self, claimed: EntryWord) -> EntryWord {
         let tentative = claimed.with_state(EntryState::Tentative);
         // Release: pairs with the Acquire in `first_word`; publishes the fingerprint.
         self.first().store(tentative.raw(), Ordering::Release);
@@ -194,12 +178,12 @@ impl<'a> Entry<'a> {
     }
 
     /// *withdraw*: `{ tentative, w }` → `{ claimed, w }`.
-    pub(super) fn withdraw(self, tentative: EntryWord) -> Option<EntryWord> {
+    pub(in crate::table) fn withdraw(self, tentative: EntryWord) -> Option<EntryWord> {
         self.exchange(tentative, tentative.with_state(EntryState::Claimed))
     }
 
     /// *open*: `{ tentative, w }` or `{ claimed, w }` → `{ open, w }`.
-    pub(super) fn open(self, seen: EntryWord) -> bool {
+    pub(in crate::table) fn open(self, seen: EntryWord) -> bool {
         self.exchange(seen, seen.with_state(EntryState::Open)).is_some()
     }
 
@@ -223,18 +207,18 @@ impl EntryWord {
     pub(crate) const UNBEGUN: Self = Self(0);
 
     #[inline]
-    pub(super) const fn decode(raw: u64) -> Self {
+    pub(in crate::table) const fn decode(raw: u64) -> Self {
         Self(raw)
     }
 
     /// `{ state, word }`; the word's top bits are clear.
     #[inline]
-    pub(super) const fn new(state: EntryState, word: u64) -> Self {
+    pub(in crate::table) const fn new(state: EntryState, word: u64) -> Self {
         Self(((state as u64) << FIRST_WORD_BITS) | (word & Self::WORD))
     }
 
     #[inline]
-    pub(super) const fn raw(self) -> u64 {
+    pub(in crate::table) const fn raw(self) -> u64 {
         self.0
     }
 
@@ -250,7 +234,7 @@ impl EntryWord {
 
     /// Whether a key may decide with the word: the entry is open, and the word is not 0.
     #[inline(always)]
-    pub(super) const fn is_decidable(self) -> bool {
+    pub(in crate::table) const fn is_decidable(self) -> bool {
         // One comparison: 0 becomes the largest number.
         self.0.wrapping_sub(1) < Self::WORD
     }
@@ -262,40 +246,8 @@ impl EntryWord {
 
     /// This word with another state of the entry.
     #[inline]
-    pub(super) const fn with_state(self, state: EntryState) -> Self {
+    pub(in crate::table) const fn with_state(self, state: EntryState) -> Self {
         Self::new(state, self.word())
-    }
-}
-
-impl EntryMemory {
-    /// A word of a state, by its index from 1. The first word, 0, is on the `line` of the bucket.
-    #[inline(always)]
-    pub(super) fn further_word(&self, line: &Line, way: usize, index: usize) -> &AtomicU64 {
-        // The position follows from the address of the line. An `Entry` does not store the number of its bucket,
-        // because most states have no further words.
-        let start = self.index_of(line);
-        if index < HOT_WORDS {
-            &self.words[start + WAYS * (1 + index) + way]
-        } else {
-            let number = (start - self.hot) / (WAYS * (1 + HOT_WORDS));
-            let cold = self.cold + number * Bucket::cold_len(self.state_words);
-            &self.words[cold + way * (self.state_words - HOT_WORDS) + index - HOT_WORDS]
-        }
-    }
-
-    /// The index of the first word of a line.
-    #[inline(always)]
-    pub(super) fn index_of(&self, line: &Line) -> usize {
-        (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>()
-    }
-}
-
-impl fmt::Debug for EntryMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EntryMemory")
-            .field("words", &self.words.len())
-            .field("state_words", &self.state_words)
-            .finish()
     }
 }
 

@@ -1,0 +1,84 @@
+use alloc::boxed::Box;
+use core::fmt;
+use core::mem::size_of;
+
+use crate::sync::{self, AtomicU64};
+use crate::table::layout::WAYS;
+
+/// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
+pub(in crate::table) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
+
+/// The words at the beginning of a state that are in the hot part of the memory. A decision of a counter ring with one window
+/// reads two words. A third one fills the line.
+const HOT_WORDS: usize = 3;
+
+/// The fingerprints of a bucket, then the first words of their states.
+pub(in crate::table) type Line = [AtomicU64; 2 * WAYS];
+
+/// The memory of all entries of a table, in two parts.
+///
+/// The *hot* part has the words that a decision reads, in one or two lines for each bucket. The *cold* part has the other words of
+/// the states. A table of long states then has the lines that decisions read on few pages.
+pub(in crate::table) struct EntryMemory {
+    pub(in crate::table) words: Box<[AtomicU64]>,
+    /// The number of words of a state.
+    pub(in crate::table) state_words: usize,
+    /// The index of the first bucket's line. The hot part begins there.
+    pub(in crate::table) hot: usize,
+    /// The index at which the cold part begins.
+    pub(in crate::table) cold: usize,
+}
+
+impl EntryMemory {
+    /// A word of a state, by its index from 1. The first word, 0, is on the `line` of the bucket.
+    #[inline(always)]
+    pub(in crate::table) fn further_word(&self, line: &Line, way: usize, index: usize) -> &AtomicU64 {
+        // The position follows from the address of the line. An `Entry` does not store the number of its bucket,
+        // because most states have no further words.
+        let start = self.index_of(line);
+        if index < HOT_WORDS {
+            &self.words[start + WAYS * (1 + index) + way]
+        } else {
+            let number = (start - self.hot) / (WAYS * (1 + HOT_WORDS));
+            let cold = self.cold + number * Self::cold_len(self.state_words);
+            &self.words[cold + way * (self.state_words - HOT_WORDS) + index - HOT_WORDS]
+        }
+    }
+
+    /// The index of the first word of a line.
+    #[inline(always)]
+    pub(in crate::table) fn index_of(&self, line: &Line) -> usize {
+        (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>()
+    }
+
+    /// The words of a bucket in the hot part.
+    #[inline(always)]
+    pub(in crate::table) const fn hot_len(state_words: usize) -> usize {
+        WAYS * (1 + if state_words == 1 { 1 } else { HOT_WORDS })
+    }
+
+    /// The words of a bucket in the cold part.
+    #[inline(always)]
+    pub(in crate::table) const fn cold_len(state_words: usize) -> usize {
+        Self::bucket_len(state_words) - Self::hot_len(state_words)
+    }
+
+    /// The words of a bucket in both parts, in whole lines.
+    pub(in crate::table) const fn bucket_len(state_words: usize) -> usize {
+        let len = (WAYS * (1 + state_words)).next_multiple_of(LINE);
+        if len < Self::hot_len(state_words) {
+            Self::hot_len(state_words)
+        } else {
+            len
+        }
+    }
+}
+
+impl fmt::Debug for EntryMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EntryMemory")
+            .field("words", &self.words.len())
+            .field("state_words", &self.state_words)
+            .finish()
+    }
+}
