@@ -5,7 +5,7 @@ use core::mem::{size_of, size_of_val};
 
 use super::bucket::Bucket;
 use super::counts::Counts;
-use super::entry::{EntryMemory, LINE};
+use super::entry::EntryMemory;
 use super::layout::{TableLayout, WAYS};
 use super::region::{Region, RegionWords};
 use crate::error::ConfigError;
@@ -57,26 +57,13 @@ impl Table {
     }
 
     fn allocate(layout: TableLayout, state_words: usize, inherits: bool) -> Option<Self> {
-        let len = layout
-            .buckets()
-            .checked_mul(EntryMemory::bucket_len(state_words))?;
-        // One line more, so that the first bucket can begin where a cache line does.
-        let words: Box<[AtomicU64]> = sync::zeroed(len.checked_add(LINE)?)?;
-        // An interpreter may return no offset. Then the first bucket can begin anywhere.
-        let hot = words.as_ptr().align_offset(64).min(LINE);
-        let hot_len = EntryMemory::hot_len(state_words);
-        let memory = EntryMemory {
-            words,
-            state_words,
-            hot,
-            cold: hot + layout.buckets() * hot_len,
-        };
+        let memory = EntryMemory::new(layout.buckets(), state_words)?;
         let entries = layout.buckets().checked_mul(WAYS)?;
         let regions = sync::zeroed(entries.div_ceil(ENTRIES_PER_REGION))?;
         Some(Self {
             memory,
             layout,
-            hot_len,
+            hot_len: EntryMemory::hot_len(state_words),
             inherits,
             regions,
             counts: Counts::new(),

@@ -1,7 +1,6 @@
 //! A counter ring in several words, by [the protocol of counter rings](super::counter_ring).
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use self::state::State;
 use self::window::Window;
@@ -38,12 +37,7 @@ impl WideRing {
         first_tick: u64,
         cell_windows: &[(CellWindow, u64)],
     ) -> Self {
-        let mut base = 1;
-        let mut windows: Vec<Window> = Vec::with_capacity(cell_windows.len());
-        for &(cell_window, ticks) in cell_windows {
-            windows.push(Window::new(cell_window, ticks, base));
-            base += Window::words(&cell_window);
-        }
+        let mut windows = Window::all(cell_windows);
         let rest = windows.split_off(1).into_boxed_slice();
         let first = windows.swap_remove(0);
         Self {
@@ -84,7 +78,10 @@ impl WideRing {
     }
 
     pub(super) fn words(&self) -> usize {
-        1 + self.cell_windows().map(Window::words).sum::<usize>()
+        1 + self
+            .cell_windows()
+            .map(|window| 1 + Window::slots(window))
+            .sum::<usize>()
     }
 
     #[inline]
@@ -210,7 +207,9 @@ impl WideRing {
             return Attempt::Retry;
         }
         let capacity = if plain {
-            first.limit().saturating_sub(Self::sum(state, &self.first, seen))
+            first
+                .limit()
+                .saturating_sub(Self::sum(state, Window::FIRST_BASE, seen))
         } else {
             self.least_capacity(first, state, seen)
         };
@@ -231,21 +230,21 @@ impl WideRing {
     #[inline(always)]
     fn least_capacity<W: Words>(&self, first: &CellWindow, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
-        let sum = Self::sum(state, &self.first, seen);
+        let sum = Self::sum(state, Window::FIRST_BASE, seen);
         let cell = self.first.cell(seen.tick());
         let newest = || seen.since(state.total(self.first.slot(cell)));
         let first = first.capacity(sum, cell, newest);
         let rest = self.rest.iter().map(|window| {
             let limit = window.cell_window.limit();
-            limit.saturating_sub(Self::sum(state, window, seen))
+            limit.saturating_sub(Self::sum(state, window.base, seen))
         });
         rest.fold(first, u64::min)
     }
 
-    /// The permits that a window counts.
+    /// The permits that the window with the base at the index `base` counts.
     #[inline]
-    fn sum<W: Words>(state: State<W>, window: &Window, seen: TotalWord) -> u64 {
-        seen.since(state.total(window.base))
+    fn sum<W: Words>(state: State<W>, base: usize, seen: TotalWord) -> u64 {
+        seen.since(state.total(base))
     }
 
     /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.

@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use crate::algorithm::cell_window::CellWindow;
 use crate::time::Divider;
 
@@ -10,18 +12,36 @@ pub(super) struct Window {
     /// The number of slots: one fewer than the summed cells, because the base holds the total of the oldest cell, and at
     /// least one.
     slots: Divider,
-    /// The index of the base. The slots follow it.
+    /// The index of the base.
     pub(super) base: usize,
+    /// The index of the first slot.
+    first_slot: usize,
 }
 
 impl Window {
-    /// Creates a window whose cells are `ticks` wide, and whose words begin at the index `base`.
-    pub(super) fn new(cell_window: CellWindow, ticks: u64, base: usize) -> Self {
+    /// The index of the base of the first window. It is a constant, so a decision in a table need not compute the place of the word.
+    pub(super) const FIRST_BASE: usize = 1;
+
+    /// Creates the windows of a ring, whose words follow the control word. Each has the width of its cells in ticks.
+    pub(super) fn all(cell_windows: &[(CellWindow, u64)]) -> Vec<Self> {
+        // The bases come first, because each decision reads them.
+        let mut first_slot = Self::FIRST_BASE + cell_windows.len();
+        let mut windows = Vec::with_capacity(cell_windows.len());
+        for (base, &(cell_window, ticks)) in (Self::FIRST_BASE..).zip(cell_windows) {
+            windows.push(Self::new(cell_window, ticks, base, first_slot));
+            first_slot += Self::slots(&cell_window);
+        }
+        windows
+    }
+
+    /// Creates a window whose cells are `ticks` wide. `base` is the index of its base, and `first_slot` that of its first slot.
+    fn new(cell_window: CellWindow, ticks: u64, base: usize, first_slot: usize) -> Self {
         Self {
             cell_window,
             ticks: Divider::new(ticks),
-            slots: Divider::new(Self::slots(&cell_window)),
+            slots: Divider::new(Self::slots(&cell_window) as u64),
             base,
+            first_slot,
         }
     }
 
@@ -34,13 +54,8 @@ impl Window {
     }
 
     /// The number of slots of a window.
-    fn slots(cell_window: &CellWindow) -> u64 {
-        (cell_window.summed() - 1).max(1)
-    }
-
-    /// The number of words of a window: its base and its slots.
-    pub(super) fn words(cell_window: &CellWindow) -> usize {
-        1 + usize::try_from(Self::slots(cell_window)).expect("a window of a few thousand cells")
+    pub(super) fn slots(cell_window: &CellWindow) -> usize {
+        usize::try_from((cell_window.summed() - 1).max(1)).expect("a window of a few thousand cells")
     }
 
     #[inline]
@@ -54,7 +69,7 @@ impl Window {
             reason = "below the number of slots, which are in memory"
         )]
         let slot = self.slots.remainder(cell) as usize;
-        self.base + 1 + slot
+        self.first_slot + slot
     }
 
     /// The oldest cell that is summed when `cell` is the current one.

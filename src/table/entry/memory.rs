@@ -6,7 +6,7 @@ use crate::sync::{self, AtomicU64};
 use crate::table::layout::WAYS;
 
 /// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
-pub(in crate::table) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
+const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
 /// The words at the beginning of a state that are in the hot part of the memory. A decision of a counter ring with one window
 /// reads two words. A third one fills the line.
@@ -26,10 +26,29 @@ pub(in crate::table) struct EntryMemory {
     /// The index of the first bucket's line. The hot part begins there.
     pub(in crate::table) hot: usize,
     /// The index at which the cold part begins.
-    pub(in crate::table) cold: usize,
+    cold: usize,
+    /// The words of a bucket in the cold part.
+    cold_len: usize,
 }
 
 impl EntryMemory {
+    /// Allocates the memory of `buckets` buckets, with states of `state_words` words. `None` if it cannot be had.
+    pub(in crate::table) fn new(buckets: usize, state_words: usize) -> Option<Self> {
+        let bucket_len = Self::bucket_len(state_words);
+        // One line more, so that the first bucket can begin where a cache line does.
+        let words: Box<[AtomicU64]> = sync::zeroed(buckets.checked_mul(bucket_len)?.checked_add(LINE)?)?;
+        // An interpreter may return no offset. Then the first bucket can begin anywhere.
+        let hot = words.as_ptr().align_offset(64).min(LINE);
+        let hot_len = Self::hot_len(state_words);
+        Some(Self {
+            words,
+            state_words,
+            hot,
+            cold: hot + buckets * hot_len,
+            cold_len: bucket_len - hot_len,
+        })
+    }
+
     /// A word of a state, by its index from 1. The first word, 0, is on the `line` of the bucket.
     #[inline(always)]
     pub(in crate::table) fn further_word(&self, line: &Line, way: usize, index: usize) -> &AtomicU64 {
@@ -40,7 +59,7 @@ impl EntryMemory {
             &self.words[start + WAYS * (1 + index) + way]
         } else {
             let number = (start - self.hot) / (WAYS * (1 + HOT_WORDS));
-            let cold = self.cold + number * Self::cold_len(self.state_words);
+            let cold = self.cold + number * self.cold_len;
             &self.words[cold + way * (self.state_words - HOT_WORDS) + index - HOT_WORDS]
         }
     }
@@ -55,12 +74,6 @@ impl EntryMemory {
     #[inline(always)]
     pub(in crate::table) const fn hot_len(state_words: usize) -> usize {
         WAYS * (1 + if state_words == 1 { 1 } else { HOT_WORDS })
-    }
-
-    /// The words of a bucket in the cold part.
-    #[inline(always)]
-    pub(in crate::table) const fn cold_len(state_words: usize) -> usize {
-        Self::bucket_len(state_words) - Self::hot_len(state_words)
     }
 
     /// The words of a bucket in both parts, in whole lines.

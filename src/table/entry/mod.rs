@@ -7,7 +7,7 @@ use crate::sync::AtomicU64;
 
 mod memory;
 
-pub(super) use self::memory::{EntryMemory, LINE, Line};
+pub(super) use self::memory::{EntryMemory, Line};
 
 /// An entry of the table: the fingerprint of the key that owns it, and the words of that key's state.
 ///
