@@ -15,7 +15,7 @@ use crate::rivals::GOVERNOR;
 const KEYS: u64 = 100_000;
 
 /// Entries of ours, and keys at which governor drops those that are idle.
-const ENTRIES: usize = 125_000;
+const ENTRIES: usize = 200_000;
 
 /// Decisions between two looks at the time.
 const BATCH: u64 = 1024;

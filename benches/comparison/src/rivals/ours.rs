@@ -180,10 +180,15 @@ fn log(room: Room) -> TimestampRing {
 }
 
 pub(super) fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
+    // One request uses up the limit, as with the other algorithms.
+    let one = || CounterRing::builder(Quota::per_hour(1).expect("a quota"));
     let wide = move || match room {
-        // One request uses up the limit, as with the other algorithms.
-        Room::None => ring(CounterRing::builder(Quota::per_hour(1).expect("a quota")).unpacked()),
+        Room::None => ring(one().cells(5).unpacked()),
         room => wide(room),
+    };
+    let default = move || match room {
+        Room::None => ring(one()),
+        _ => CounterRing::new(Quota::new(1_000_000_000_000, DAY).expect("a quota")).expect("a ring"),
     };
     vec![
         table("ringgate, Gcra", move || gcra(room)),
@@ -194,6 +199,7 @@ pub(super) fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
         }),
         table("ringgate, CounterRing packed", move || packed(room)),
         table("ringgate, CounterRing wide", wide),
+        table("ringgate, CounterRing default", default),
     ]
 }
 
