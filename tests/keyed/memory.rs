@@ -78,9 +78,11 @@ fn most_keys_find_an_entry() {
     } else {
         &[100_000, 1_000_000]
     };
-    for &keys in sizes {
+    let one_word = built(CounterRing::builder(quota("10/h")).cells(5));
+    let longer = built(CounterRing::builder(quota("10/h")));
+    for (&keys, algorithm) in sizes.iter().flat_map(|keys| [(keys, &one_word), (keys, &longer)]) {
         for seed in 0..4 {
-            let limiter = KeyedBuilder::new(built(CounterRing::builder(quota("10/h"))))
+            let limiter = KeyedBuilder::new(algorithm.clone())
                 .capacity(keys)
                 .on_full(OnFull::Deny)
                 .build_with(ManualClock::new(), AnyKey::with_seeds([seed, 1, 2, 3]))
