@@ -31,7 +31,7 @@ use crate::time::Nanos;
 /// no allocation, no reference count. An admission writes only the entry, and a denial writes nothing. With an
 /// algorithm of one word, in a table with as many keys as its capacity, a decision reads one cache line for 95 % of the
 /// keys, two for 4.6 %, and up to five for the rest. With a counter ring of several words, it reads two adjacent lines for
-/// 82 % of the keys. The first decision of a key takes two exchanges if an entry is vacant, and five if it takes over the entry
+/// 82 % of the keys, and three to six for the others. The first decision of a key takes two exchanges if an entry is vacant, and five if it takes over the entry
 /// of an idle key. It waits for no other thread.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes
@@ -46,7 +46,7 @@ use crate::time::Nanos;
 ///
 /// # #[cfg(feature = "quanta")]
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // Five in any minute for each user, of up to 100,000 users at once.
+/// // Five in any minute for each user, for up to 50,000 users that are active at once.
 /// let limiter = KeyedRateLimiter::new(TimestampRing::new(Quota::per_minute(5)?)?, 100_000)?;
 /// for _ in 0..5 {
 ///     assert!(limiter.check("alice").is_ok());

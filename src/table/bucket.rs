@@ -38,7 +38,7 @@ impl<'a> Bucket<'a> {
         (found < WAYS).then(|| self.entry(found))
     }
 
-    /// The first entry whose fingerprint is `key`, or which is vacant.
+    /// The first entry that is vacant or has the fingerprint `key`.
     #[inline(always)]
     pub(super) fn own_or_vacant(self, key: u64) -> Option<Entry<'a>> {
         let is_candidate = |owner| owner == Entry::VACANT || owner == key;
@@ -59,8 +59,8 @@ impl<'a> Bucket<'a> {
         self.line[way % WAYS].load(Ordering::Acquire)
     }
 
-    /// Whether the last entry was vacant. In the front this means that some entry is, since entries are filled in index order.
-    /// In the backyard a vacancy before the last entry may be missed.
+    /// Whether the last entry was vacant. A bucket of the front is filled in index order, so it has a vacant entry exactly if its
+    /// last one is vacant. In the backyard, a vacancy before the last entry may be missed.
     #[inline(always)]
     pub(super) fn has_vacancy(self) -> bool {
         self.fingerprint(WAYS - 1) == Entry::VACANT
@@ -86,7 +86,8 @@ impl<'a> Bucket<'a> {
 
     /// Writes to the page of the bucket's line, unless it is `page`, and changes no word. Sets `page` to that page.
     ///
-    /// The operating system maps a page that is read first twice: to zeros at the read, and to memory at the first write.
+    /// If a page is read before it is written, the operating system maps it twice: to zeros at the read, and to memory at the first
+    /// write.
     #[cfg(feature = "std")]
     pub(super) fn touch(self, page: &mut usize) {
         const PAGE: usize = 4096;

@@ -7,13 +7,13 @@ pub(super) const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
 ///
 /// A key has a *primary* and an *alternate* bucket in the *front* of the table, and three buckets in the *backyard*.
 /// The backyard is a twelfth of the table. A key goes to the alternate bucket only when the primary one is full, and to
-/// the backyard only when both are full. The next table shows where the keys are when there are as many as the capacity. In
-/// tables of 100,000 and 1,000,000 keys, no key finds all five buckets full.
+/// the backyard only when both are full. In tables of 100,000 and 1,000,000 keys, no key finds all five buckets
+/// full. These are the shares of the keys in a table that holds as many keys as its capacity:
 ///
 /// | words of a state | entries per key | primary bucket | alternate bucket | backyard |
 /// |---|--:|--:|--:|--:|
-/// | one | 2 | 95 % | 4.6 % | 0.7 % |
-/// | more | 1.25 | 82 % | 11 % | 6.5 % |
+/// | one | 2 | 94.7 % | 4.6 % | 0.7 % |
+/// | more | 1.25 | 82 % | 11 % | 7 % |
 ///
 /// Buckets of a cache line with an overflow area are from Arbitman, Naor and Segev, "Backyard Cuckoo Hashing", FOCS
 /// 2010. Unlike there, no key is ever moved. A primary bucket, so that most lookups read one line, is from Breslow and
@@ -83,10 +83,10 @@ impl TableLayout {
         Some(Self { front, back })
     }
 
-    /// The entries beyond one for each key.
+    /// The number of entries that a table has in addition to one for each key.
     ///
-    /// With more of them, more keys are in their primary bucket. Entries of one word are small, so such a table has twice as many
-    /// entries as keys. Other tables have a quarter more.
+    /// With more entries, more keys are in their primary bucket. Entries with a state of one word are small, so such a table has twice
+    /// as many entries as keys. Other tables have a quarter more.
     const fn spare(keys: u64, state_words: usize) -> u64 {
         if state_words == 1 { keys } else { keys.div_ceil(4) }
     }

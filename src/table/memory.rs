@@ -16,7 +16,7 @@ use crate::sync::{self, AtomicU64};
 pub(crate) struct Table {
     memory: EntryMemory,
     pub(super) layout: TableLayout,
-    /// The words of a bucket in the hot part of the memory.
+    /// The number of words of a bucket in the hot part of the memory.
     hot_len: usize,
     /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
     pub(super) inherits: bool,
@@ -51,7 +51,7 @@ impl Table {
                     "{keys} keys of {} bytes each",
                     EntryMemory::bucket_len(state_words) / WAYS * size_of::<u64>()
                 ),
-                "what memory can be had for",
+                "a capacity for which memory can be allocated",
             )
         })
     }

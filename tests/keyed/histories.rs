@@ -152,10 +152,10 @@ impl Keys<u64> for Steered {
     }
 }
 
-/// The smallest table has two buckets in the front and one in the backyard. If this fails, the reference above finds
-/// buckets differently.
+/// In a table of at most 28 entries, all keys of a crowd have the same three buckets. If this fails, the hashes of the crowd are
+/// computed in another way than those of the table.
 #[test]
-fn the_smallest_table_has_twelve_entries() {
+fn a_crowd_has_twelve_entries() {
     let ring = CounterRing::builder("10/s".parse().expect("a quota"))
         .cells(5)
         .build()
@@ -191,7 +191,7 @@ proptest! {
         history in prop::collection::vec((anywhere(), any::<u64>(), verb()), 1..200),
     ) {
         let hasher = Steered { crowd };
-        // At most 28 entries: in a larger table the crowd has several buckets.
+        // With more than 28 entries, the hashes of a crowd would have different buckets.
         let capacity = if subject.algorithm.words() == 1 { (capacity * 14 / 20).max(1) } else { capacity };
         let limiter = KeyedBuilder::new(subject.algorithm.clone())
             .capacity(capacity)

@@ -8,8 +8,8 @@ use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, TimestampRing};
 use super::{built, by_hand, now, quota, subjects};
 use crate::common::Any;
 
-/// Bytes of a table for 100,000 keys: of its 200,000 or 125,000 entries, of a region of 24 bytes for every 64 of them, and of a
-/// line to begin at one.
+/// A table for 100,000 keys has 200,000 or 125,000 entries, a region of 24 bytes for every 64 entries, and one cache line for
+/// alignment.
 #[test]
 fn entries_are_as_large_as_documented() {
     let builder = || CounterRing::builder(quota("10/s")).cells(5);
@@ -96,7 +96,7 @@ fn most_keys_find_an_entry() {
     }
 }
 
-/// The guide advises as much capacity as there are active keys if states have one word, and otherwise twice as much. Each key is
+/// The guide advises a capacity of the number of active keys for states of one word, and twice that number for others. Each key is
 /// active for six minutes, and a new one follows it.
 #[test]
 fn the_advised_capacity_is_enough() {

@@ -484,8 +484,8 @@ fn the_slowest_escalation_reaches_its_ceiling() {
     panic!("{last} seconds at most");
 }
 
-/// The table of violations has two entries for every key of a quarter of the capacity. Violations of more keys are not counted. The
-/// rule denies them as without a block.
+/// The table of violations has a quarter of the rule's capacity, and two entries for each key of that. Violations of further keys are
+/// not counted. The rule denies them as without a block.
 #[test]
 fn a_full_table_of_violations_blocks_no_further_key() {
     let limited = rule("a", "1/h").by(&by_user()).capacity(4_000);

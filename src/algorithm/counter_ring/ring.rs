@@ -25,8 +25,8 @@ use crate::time::Nanos;
 /// | 60, the default | 496 | 512 | 98.3 % | up to 61 s |
 /// | 61 | 504 | 512 | 98.3 % | up to 61 s |
 ///
-/// The smaller size of a row applies to a quota that fits into one word. A table has two entries for each key of its capacity
-/// then, and otherwise five for every four keys.
+/// The smaller size of a row applies to a quota that fits into one word. A table with states of one word has two entries for each
+/// key of its capacity. Other tables have five for every four keys.
 ///
 /// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
 /// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.

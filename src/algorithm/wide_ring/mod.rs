@@ -241,7 +241,7 @@ impl WideRing {
         rest.fold(first, u64::min)
     }
 
-    /// The permits that the window with the base at the index `base` counts.
+    /// The permits that a window counts. The index of its base is `base`.
     #[inline]
     fn sum<W: Words>(state: State<W>, base: usize, seen: TotalWord) -> u64 {
         seen.since(state.total(base))

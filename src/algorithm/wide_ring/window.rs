@@ -19,10 +19,12 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The index of the base of the first window. It is a constant, so a decision in a table need not compute the place of the word.
+    /// The index of the base of the first window. It is a constant, so a decision in a table need not compute the place of the
+    /// word.
     pub(super) const FIRST_BASE: usize = 1;
 
-    /// Creates the windows of a ring, whose words follow the control word. Each has the width of its cells in ticks.
+    /// Creates the windows of a ring, whose words follow the control word. `cell_windows` has each window with the width of its
+    /// cells in ticks.
     pub(super) fn all(cell_windows: &[(CellWindow, u64)]) -> Vec<Self> {
         // The bases come first, because each decision reads them.
         let mut first_slot = Self::FIRST_BASE + cell_windows.len();

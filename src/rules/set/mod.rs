@@ -48,8 +48,8 @@ use live_counts::LiveCounts;
 /// are charged. Each charged rule adds two writes to memory that only this thread writes.
 ///
 /// An admission by up to 16 states, and a denial by up to eight quotas, allocate nothing. A rule takes 8 KiB for its counts. A rule
-/// with a key also has a table for its capacity (by default 42 MB, or 2.1 MB with one word per key). A reload to another window holds two such
-/// tables until it is complete.
+/// with a key also has a table for its capacity (by default 42 MB, or 2.1 MB with one word per key). A reload to another window
+/// holds two such tables until it is complete.
 ///
 /// # Caveats
 ///

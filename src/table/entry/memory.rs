@@ -8,8 +8,8 @@ use crate::table::layout::WAYS;
 /// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
 const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
-/// The words at the beginning of a state that are in the hot part of the memory. A decision of a counter ring with one window
-/// reads two words. A third one fills the line.
+/// The number of words at the beginning of a state that are in the hot part of the memory. A decision of a strict counter ring with
+/// one window reads two. With a third word of each state, the second line of the bucket is full.
 const HOT_WORDS: usize = 3;
 
 /// The fingerprints of a bucket, then the first words of their states.
@@ -18,7 +18,7 @@ pub(in crate::table) type Line = [AtomicU64; 2 * WAYS];
 /// The memory of all entries of a table, in two parts.
 ///
 /// The *hot* part has the words that a decision reads, in one or two lines for each bucket. The *cold* part has the other words of
-/// the states. A table of long states then has the lines that decisions read on few pages.
+/// the states. So even if the states are long, the lines that decisions read are on few pages.
 pub(in crate::table) struct EntryMemory {
     pub(in crate::table) words: Box<[AtomicU64]>,
     /// The number of words of a state.
@@ -27,17 +27,17 @@ pub(in crate::table) struct EntryMemory {
     pub(in crate::table) hot: usize,
     /// The index at which the cold part begins.
     cold: usize,
-    /// The words of a bucket in the cold part.
+    /// The number of words of a bucket in the cold part.
     cold_len: usize,
 }
 
 impl EntryMemory {
-    /// Allocates the memory of `buckets` buckets, with states of `state_words` words. `None` if it cannot be had.
+    /// Allocates the memory of `buckets` buckets, with states of `state_words` words. `None` if it cannot be allocated.
     pub(in crate::table) fn new(buckets: usize, state_words: usize) -> Option<Self> {
         let bucket_len = Self::bucket_len(state_words);
         // One line more, so that the first bucket can begin where a cache line does.
         let words: Box<[AtomicU64]> = sync::zeroed(buckets.checked_mul(bucket_len)?.checked_add(LINE)?)?;
-        // An interpreter may return no offset. Then the first bucket can begin anywhere.
+        // Under Miri, `align_offset` may return `usize::MAX`. Then the first bucket can begin anywhere.
         let hot = words.as_ptr().align_offset(64).min(LINE);
         let hot_len = Self::hot_len(state_words);
         Some(Self {
@@ -49,11 +49,11 @@ impl EntryMemory {
         })
     }
 
-    /// A word of a state, by its index from 1. The first word, 0, is on the `line` of the bucket.
+    /// Word `index` of a state, for an index of at least 1. Word 0 is on the `line` of the bucket.
     #[inline(always)]
     pub(in crate::table) fn further_word(&self, line: &Line, way: usize, index: usize) -> &AtomicU64 {
         // The position follows from the address of the line. An `Entry` does not store the number of its bucket,
-        // because most states have no further words.
+        // because states of one word do not need it.
         let start = self.index_of(line);
         if index < HOT_WORDS {
             &self.words[start + WAYS * (1 + index) + way]
@@ -70,13 +70,13 @@ impl EntryMemory {
         (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>()
     }
 
-    /// The words of a bucket in the hot part.
+    /// The number of words of a bucket in the hot part.
     #[inline(always)]
     pub(in crate::table) const fn hot_len(state_words: usize) -> usize {
         WAYS * (1 + if state_words == 1 { 1 } else { HOT_WORDS })
     }
 
-    /// The words of a bucket in both parts, in whole lines.
+    /// The number of words of a bucket in both parts, in whole lines.
     pub(in crate::table) const fn bucket_len(state_words: usize) -> usize {
         let len = (WAYS * (1 + state_words)).next_multiple_of(LINE);
         if len < Self::hot_len(state_words) {
