@@ -42,11 +42,14 @@ struct Counted<'a> {
     state: &'a State,
     loads: &'a Cell<u64>,
     exchanges: &'a Cell<u64>,
+    /// The highest index of a word that was accessed.
+    highest: &'a Cell<usize>,
 }
 
 impl Words for Counted<'_> {
     fn load(self, index: usize, order: Ordering) -> u64 {
         self.loads.set(self.loads.get() + 1);
+        self.highest.set(self.highest.get().max(index));
         self.state.shared().load(index, order)
     }
 
@@ -59,22 +62,30 @@ impl Words for Counted<'_> {
         failure: Ordering,
     ) -> Result<u64, u64> {
         self.exchanges.set(self.exchanges.get() + 1);
+        self.highest.set(self.highest.get().max(index));
         self.state
             .shared()
             .exchange(index, current, new, success, failure)
     }
 }
 
-/// The loads and exchanges of one decision, and whether it admitted.
+/// Whether one decision admitted, its loads and exchanges.
 fn cost(it: &Any, state: &State, now: u64, permits: u64) -> (bool, u64, u64) {
-    let (loads, exchanges) = (Cell::new(0), Cell::new(0));
+    let (admitted, loads, exchanges, _) = accesses(it, state, now, permits);
+    (admitted, loads, exchanges)
+}
+
+/// Whether one decision admitted, its loads and exchanges, and the highest index of a word that it accessed.
+fn accesses(it: &Any, state: &State, now: u64, permits: u64) -> (bool, u64, u64, usize) {
+    let (loads, exchanges, highest) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let words = Counted {
         state,
         loads: &loads,
         exchanges: &exchanges,
+        highest: &highest,
     };
     let admitted = it.decide(words, Nanos::new(now), permits).is_some();
-    (admitted, loads.get(), exchanges.get())
+    (admitted, loads.get(), exchanges.get(), highest.get())
 }
 
 /// The counting allocator counts.
@@ -166,6 +177,22 @@ fn a_decision_touches_what_is_documented() {
             "{}: {loads} loads",
             subject.name
         );
+    }
+}
+
+/// A decision of a strict ring in an open cell accesses only the first words of a state, which a table has on adjacent lines: control
+/// and one base for each window.
+#[test]
+fn a_decision_accesses_the_first_words() {
+    for (name, highest) in [("unpacked", 1), ("several", 2)] {
+        let subject = subjects().into_iter().find(|subject| subject.name == name);
+        let subject = subject.expect("a ring of several words");
+        let (it, state) = (&subject.algorithm, State::fresh(&subject.algorithm));
+        // This decision enters the cell.
+        assert!(accesses(it, &state, 0, 1).0);
+        assert_eq!(accesses(it, &state, 0, 1).3, highest, "{name}");
+        while cost(it, &state, 0, 1).0 {}
+        assert_eq!(accesses(it, &state, 0, 1).3, highest, "{name}, denied");
     }
 }
 

@@ -67,6 +67,9 @@ impl<A: Reclaim> KeyedBuilder<A> {
     }
 
     /// Sets the number of keys that have room in the table at once, 1 to 2^32.
+    ///
+    /// Set it to the number of keys that are active at the same time, and to twice that number if the algorithm has several words. The
+    /// [guide](crate::guide::keys#sizing-a-table) explains how many keys are active.
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = keys;
         self

@@ -30,7 +30,7 @@ use crate::time::Nanos;
 /// A decision for a key that has an entry is one hash, one reading of the clock, and what the algorithm needs: no lock,
 /// no allocation, no reference count. An admission writes only the entry, and a denial writes nothing. With an
 /// algorithm of one word, in a table with as many keys as its capacity, a decision reads one cache line for 95 % of the
-/// keys, two for 4.6 %, and up to five for the rest. With a counter ring of several words, it reads two adjacent lines for
+/// keys, two for 4.6 %, and up to five for the rest. With a strict ring of several words, it reads two adjacent lines for
 /// 82 % of the keys, and three to six for the others. The first decision of a key takes two exchanges if an entry is vacant, and five if it takes over the entry
 /// of an idle key. It waits for no other thread.
 ///
@@ -275,7 +275,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.len() == 0
     }
 
-    /// Returns the number of entries of the table: at least five for every four keys of the capacity.
+    /// Returns the number of entries of the table: two for each key of the capacity if a state has one word, and otherwise five for
+    /// every four keys, rounded up to whole cache lines.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.store.table().entries()

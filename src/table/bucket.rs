@@ -8,8 +8,8 @@ use super::layout::WAYS;
 /// word, the next two words of each are on the line after it, and the rest is in the cold part of the
 /// [memory](EntryMemory).
 ///
-/// With an algorithm of one word, a lookup and its decision read one line. With a counter ring of several words, they
-/// read two lines that are next to each other.
+/// With an algorithm of one word, a lookup and its decision read one line. With a strict or classic counter ring of several words
+/// and up to two windows, they read two lines that are next to each other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
     memory: &'a EntryMemory,
@@ -82,21 +82,5 @@ impl<'a> Bucket<'a> {
     #[inline(always)]
     pub(super) fn entries(self) -> impl Iterator<Item = Entry<'a>> {
         (0..WAYS).map(move |way| self.entry(way))
-    }
-
-    /// Writes to the page of the bucket's line, unless it is `page`, and changes no word. Sets `page` to that page.
-    ///
-    /// If a page is read before it is written, the operating system maps it twice: to zeros at the read, and to memory at the first
-    /// write.
-    #[cfg(feature = "std")]
-    pub(super) fn touch(self, page: &mut usize) {
-        const PAGE: usize = 4096;
-        let this = self.line.as_ptr().addr() / PAGE;
-        if this != *page {
-            *page = this;
-            // An exchange of zero for zero is a write for the processor. The compiler replaces `fetch_or(0)` by a read.
-            // Relaxed, both: no other thread accesses the table.
-            let _ = self.line[0].compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
-        }
     }
 }

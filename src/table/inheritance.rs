@@ -63,13 +63,11 @@ impl Table {
     /// The first entry of the front that is the key's, or vacant, into which the key enters. `None` if the front is full of other
     /// keys. This is for a table that no other thread uses, and for a key of which the catch-all has admitted nothing that counts.
     ///
-    /// `page` is the last page that a call has written to.
+    /// `pages` are the last pages of the two parts of the memory that a call has written to.
     #[inline]
-    pub(crate) fn enter_alone(&self, key: u64, page: &mut usize) -> Option<Entry<'_>> {
+    pub(crate) fn enter_alone(&self, key: u64, pages: &mut [usize; 2]) -> Option<Entry<'_>> {
         let probe = Probe::new(self, key);
-        if let Some(choice) = probe.front().next() {
-            probe.bucket(choice).touch(page);
-        }
+        self.memory().touch(probe.primary().line(), pages);
         let is_candidate = |entry: &Entry<'_>| [Entry::VACANT, key].contains(&entry.fingerprint());
         let mut front = probe.front().map(|choice| probe.bucket(choice));
         let entry = front.find_map(|bucket| bucket.entries().find(is_candidate))?;

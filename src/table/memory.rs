@@ -48,7 +48,7 @@ impl Table {
             ConfigError::new(
                 "capacity",
                 format!(
-                    "{keys} keys of {} bytes each",
+                    "{keys} keys with entries of {} bytes",
                     EntryMemory::bucket_len(state_words) / WAYS * size_of::<u64>()
                 ),
                 "a capacity for which memory can be allocated",

@@ -34,8 +34,7 @@ fn a_capacity_is_1_to_2_to_the_32() {
 fn a_table_too_large_for_memory_is_an_error() {
     let quota = ringgate::Quota::new(1 << 20, core::time::Duration::from_secs(60)).expect("a quota");
     let log = TimestampRing::new(quota).expect("a log");
-    let expected =
-        "invalid capacity: 4294967296 keys of 8388624 bytes each (expected a capacity for which memory can be allocated)";
+    let expected = "invalid capacity: 4294967296 keys with entries of 8388624 bytes (expected a capacity for which memory can be allocated)";
     assert_eq!(
         error(builder(log).capacity(1 << 32)),
         ("capacity", expected.to_owned())

@@ -156,7 +156,7 @@ fn a_flood_over_many_windows_gives_no_tracked_key_a_fresh_budget() {
     }
 }
 
-/// A burst has twice as many keys as the table has entries. Then new keys send one request each for minutes, with half of
+/// A burst has twice as many keys as the capacity. Then new keys send one request each for minutes, with half of
 /// the capacity active at a time. The burst must not keep these keys from entries that have become idle.
 #[test]
 fn a_table_recovers_from_a_burst_while_new_keys_keep_coming() {

@@ -265,7 +265,7 @@ impl WideRing {
     /// times. After the cell has been opened, it changes nothing.
     ///
     /// No cell between `newest_before` and this one was entered. So the slots of these cells need not be read, and a state that was
-    /// idle or fresh is entered without a read of its slots.
+    /// idle or fresh is entered without a search of its slots.
     fn publish_and_open<W: Words>(&self, state: State<W>, entering: TotalWord, newest_before: u64) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());

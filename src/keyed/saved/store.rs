@@ -146,14 +146,14 @@ impl Store {
         self.table.begin_alone_after(now);
         let charger = Charger::new(algorithm, now, elapsed);
         let catch_all = Shared::new(self.catch_all.get());
-        let mut page = 0;
+        let mut pages = [0; 2];
         let last = loop {
             let (key, state) = from.take_key()?;
             if key == Entry::VACANT {
                 break state;
             }
             let key = Self::fingerprint(key);
-            if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state, &mut page) {
+            if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state, &mut pages) {
                 // The table is smaller than it was, or was filled in another order.
                 let end = charger.charge_catch_all(catch_all, state);
                 self.table.region(key).mark_overflow(key, now, end);
@@ -177,7 +177,7 @@ impl Store {
         Ok(())
     }
 
-    /// Charges a key in an entry of its own. Returns false if it gets none. `page` is the last page of the table that was
+    /// Charges a key in an entry of its own. Returns false if it gets none. `pages` are the last pages of the table that were
     /// written to.
     #[inline]
     fn charge_key<A: Reclaim>(
@@ -185,9 +185,9 @@ impl Store {
         charger: &Charger<'_, A>,
         key: u64,
         state: SavedState,
-        page: &mut usize,
+        pages: &mut [usize; 2],
     ) -> bool {
-        let entry = self.table.enter_alone(key, page).or_else(|| {
+        let entry = self.table.enter_alone(key, pages).or_else(|| {
             let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
             match insertion.find_or_insert(false) {
                 InsertOutcome::Entered { entry, .. } | InsertOutcome::Occupied(entry) => Some(entry),

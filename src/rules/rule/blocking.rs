@@ -10,7 +10,7 @@ impl<R: ?Sized> Rule<R> {
     /// # Cost
     ///
     /// A decision about a key that is not blocked reads one word more. The violations are kept in a table of their own, for a quarter
-    /// of the keys of the rule: about 8 bytes for each key of the rule. If that table is full of blocked keys and of recent
+    /// of the keys of the rule: up to 11 bytes for each key of the rule, with a filter. If that table is full of blocked keys and of recent
     /// violations, further violations are not counted.
     ///
     /// # Caveats

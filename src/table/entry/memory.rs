@@ -1,6 +1,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 use core::mem::size_of;
+#[cfg(feature = "std")]
+use core::sync::atomic::Ordering;
 
 use crate::sync::{self, AtomicU64};
 use crate::table::layout::WAYS;
@@ -17,7 +19,7 @@ pub(in crate::table) type Line = [AtomicU64; 2 * WAYS];
 
 /// The memory of all entries of a table, in two parts.
 ///
-/// The *hot* part has the words that a decision reads, in one or two lines for each bucket. The *cold* part has the other words of
+/// The *hot* part has the words that most decisions read, in one or two lines for each bucket. The *cold* part has the other words of
 /// the states. So even if the states are long, the lines that decisions read are on few pages.
 pub(in crate::table) struct EntryMemory {
     pub(in crate::table) words: Box<[AtomicU64]>,
@@ -61,6 +63,35 @@ impl EntryMemory {
             let number = (start - self.hot) / (WAYS * (1 + HOT_WORDS));
             let cold = self.cold + number * self.cold_len;
             &self.words[cold + way * (self.state_words - HOT_WORDS) + index - HOT_WORDS]
+        }
+    }
+
+    /// Writes to the pages of a bucket that are not in `pages`, and changes no word. Sets `pages` to those of its line and of its last
+    /// cold word.
+    ///
+    /// If a page is read before it is written, the operating system maps it twice: to zeros at the read, and to memory at the first
+    /// write.
+    #[cfg(feature = "std")]
+    pub(in crate::table) fn touch(&self, line: &Line, pages: &mut [usize; 2]) {
+        const PAGE: usize = 4096;
+        let start = self.index_of(line);
+        let cold = self.cold + (start - self.hot) / Self::hot_len(self.state_words) * self.cold_len;
+        let [hot_page, cold_page] = pages;
+        let touch = |index: usize, last: &mut usize| {
+            let word = &self.words[index];
+            let page = core::ptr::from_ref(word).addr() / PAGE;
+            if page != *last {
+                *last = page;
+                // An exchange of zero for zero is a write for the processor. The compiler replaces `fetch_or(0)` by a read.
+                // Relaxed, both: no other thread accesses the table.
+                let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        };
+        touch(start, hot_page);
+        // The cold part of a larger bucket may have pages that are never written.
+        if (1..PAGE / size_of::<AtomicU64>()).contains(&self.cold_len) {
+            touch(cold, cold_page);
+            touch(cold + self.cold_len - 1, cold_page);
         }
     }
 
