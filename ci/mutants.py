@@ -321,8 +321,8 @@ def run_test(project, program, test, number=0, limit=LIMIT):
     output, failed = "", False
     for line in run.stdout:
         output += line
-        # The first failure decides, so the other tests need not end.
-        if re.match(r"test .* \.\.\. FAILED$", line):
+        # The first failure decides, so the other tests need not end. A model whose stack overflows may hang afterwards.
+        if re.match(r"test .* \.\.\. FAILED$", line) or "has overflowed its stack" in line:
             failed = True
             stop()
             break
