@@ -22,7 +22,7 @@ use ringgate::keyed::{AnyKey, KeyedBuilder};
 use ringgate::rules::{Block, TierOf};
 use ringgate::{
     Algorithm, Clock, ConfigError, CounterRing, Gcra, Key, KeyedRateLimiter, Nanos, QuantaClock, Quota,
-    RateLimiter, Rule, RuleSet, StripedLimiter, TimestampRing,
+    RateLimiter, Rule, RuleSet, SlidingWindow, StripedLimiter, TimestampRing, UnitRing,
 };
 
 /// A function that makes the given number of decisions, and returns how many had the outcome of the path's name.
@@ -99,7 +99,14 @@ fn limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(5))?)?;
 
     let mut paths = Paths::new();
-    add(&mut paths, clock, "packed", (1, packed()?), (1, ring(few)?));
+    add(&mut paths, clock, "packed", (1, packed()?), (1, packed_few()?));
+    add(
+        &mut paths,
+        clock,
+        "units",
+        (1, UnitRing::new(plenty)?),
+        (1, UnitRing::new(few)?),
+    );
     add(&mut paths, clock, "wide", (7, ring(plenty)?), (7, ring(many)?));
     add(&mut paths, clock, "even", (6, even(plenty)?), (6, even(many)?));
     let (admits, denies) = (two(plenty, many_an_hour?)?, two(many, few_an_hour?)?);
@@ -143,7 +150,12 @@ fn many() -> Result<Quota, ConfigError> {
     Quota::new(10_000, DAY)
 }
 
-/// A quota that is used up before the count, and fits a packed ring.
+/// A packed ring that is used up before the count.
+fn packed_few() -> Result<CounterRing, ConfigError> {
+    CounterRing::builder(Quota::new(5, DAY)?).cells(CELLS).build()
+}
+
+/// A quota that is used up before the count.
 fn few() -> Result<Quota, ConfigError> {
     Quota::new(100, DAY)
 }
@@ -283,7 +295,11 @@ fn keyed_limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
         (fast_gcra()?, 500_000_000),
         Gcra::new(few()?)?,
     )?;
-    add_keyed(&mut paths, clock, "packed", (packed()?, LOWER), ring(few()?)?)?;
+    add_keyed(&mut paths, clock, "packed", (packed()?, LOWER), packed_few()?)?;
+    let (admits, denies) = (UnitRing::new(plenty()?)?, UnitRing::new(few()?)?);
+    add_keyed(&mut paths, clock, "units", (admits, LOWER), denies)?;
+    let (admits, denies) = (SlidingWindow::new(plenty()?)?, SlidingWindow::new(few()?)?);
+    add_keyed(&mut paths, clock, "SlidingWindow", (admits, LOWER), denies)?;
     let (admits, denies) = (ring(plenty()?)?, ring(many()?)?);
     add_keyed(&mut paths, clock, "wide", (admits, LOWER), denies)?;
     Ok(paths)
@@ -332,6 +348,10 @@ fn new_keys(clock: &QuantaClock, decisions: u64) -> Result<Paths, ConfigError> {
         (
             "keyed, packed, a new key".into(),
             new_key(clock, packed()?, decisions)?,
+        ),
+        (
+            "keyed, SlidingWindow, a new key".into(),
+            new_key(clock, SlidingWindow::new(plenty()?)?, decisions)?,
         ),
         (
             "keyed, wide, a new key".into(),

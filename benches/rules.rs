@@ -89,7 +89,7 @@ fn plenty(seconds: u64) -> Result<Quota, ConfigError> {
     Quota::new(100_000_000, Duration::from_secs(seconds))
 }
 
-fn limiter() -> Result<KeyedRateLimiter, ConfigError> {
+fn limiter() -> Result<KeyedRateLimiter<CounterRing>, ConfigError> {
     KeyedRateLimiter::new(CounterRing::builder(plenty(60)?).cells(5).build()?, CAPACITY)
 }
 

@@ -1,12 +1,12 @@
 //! Rate limiting that never admits more than it promises, without a lock.
 //!
 //! ```
-//! use ringgate::{CounterRing, Quota, RateLimiter};
+//! use ringgate::RateLimiter;
 //!
 //! # #[cfg(feature = "quanta")]
 //! # fn main() -> Result<(), ringgate::ConfigError> {
 //! // At most 100 requests in any 60 seconds.
-//! let limiter = RateLimiter::new(CounterRing::new(Quota::per_minute(100)?)?);
+//! let limiter = RateLimiter::per_minute(100)?;
 //! if limiter.check().is_ok() {
 //!     // Serve the request.
 //! }
@@ -22,9 +22,10 @@
 //!
 //! | task | item |
 //! |---|---|
-//! | limit one resource | [`RateLimiter`]; [`RateLimiter::check_mut`] for a limiter that one connection owns |
+//! | limit one resource | [`RateLimiter`], such as [`RateLimiter::per_minute`]; [`RateLimiter::check_mut`] for a limiter that one connection owns |
 //! | choose a limit and a window | [`Quota`], from numbers or from text such as `"100/60s"` |
-//! | sliding window counter, the default | [`CounterRing`]: strict, classic or even; several windows by [`also`](algorithm::CounterRingBuilder::also) |
+//! | exact sliding window, the default | [`SlidingWindow`], which chooses its representation; in one word: [`UnitRing`] |
+//! | sliding window counter | [`CounterRing`]: strict, classic or even; several windows by [`also`](algorithm::CounterRingBuilder::also) |
 //! | sliding log | [`TimestampRing`] |
 //! | token bucket, leaky bucket | [`Gcra`] |
 //! | fixed window | [`CounterRing::fixed_window`] |
@@ -58,7 +59,9 @@
 //!
 //! | algorithm | state in bytes | most admitted in any interval of length W | a paced client gets (one that asks evenly at the limit) | `Retry-After` after a burst |
 //! |---|---|---|---|---|
+//! | [`SlidingWindow`] | of one of the next three rows | **L** | as there | as there |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
+//! | [`UnitRing`] | 8 | **L** | 83 to 91 % for a limit of 5 to 10,000 per minute; its page has a table | up to W + W/N and the time in which a unit fills |
 //! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about N/(N + 1): 98 % with 60 cells, the default, 83 % with 5; for L below N about L/(L + 1) | up to W + W/N |
 //! | [`CounterRing`], classic | 8, or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
@@ -186,7 +189,7 @@ pub mod redis;
 pub mod guide;
 
 #[doc(inline)]
-pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing};
+pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, Gcra, SlidingWindow, TimestampRing, UnitRing};
 #[cfg(feature = "quanta")]
 #[doc(inline)]
 pub use clock::QuantaClock;

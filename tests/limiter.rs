@@ -18,6 +18,8 @@ mod refunds;
 mod units;
 #[path = "limiter/saved.rs"]
 mod saved;
+#[path = "limiter/sliding_window.rs"]
+mod sliding_window;
 
 use core::time::Duration;
 use std::collections::HashSet;
@@ -28,7 +30,7 @@ use ringgate::algorithm::CounterRingBuilder;
 use ringgate::limiter::SavedState;
 use ringgate::{
     Admitted, Algorithm, CounterRing, Denied, Gcra, ManualClock, Nanos, Quota, RateLimiter, Receipt, Settled,
-    TimestampRing,
+    TimestampRing, UnitRing,
 };
 
 type ByHand = RateLimiter<Any, ManualClock>;
@@ -46,6 +48,7 @@ fn subjects(quota: Quota) -> Vec<Subject> {
     let builder = || CounterRing::builder(quota).cells(5);
     vec![
         Subject::new("strict", built(builder())),
+        Subject::new("units", UnitRing::new(quota).expect("a ring")),
         Subject::new("unpacked", built(builder().unpacked())),
         Subject::new("classic", built(builder().classic())),
         Subject::new("fixed window", CounterRing::fixed_window(quota).expect("a ring")),
@@ -241,7 +244,7 @@ fn a_limiter_reports_its_bound_and_its_promise() {
 #[cfg(all(feature = "quanta", not(miri)))] // Miri has no processor counter to calibrate.
 #[test]
 fn the_default_limiter_has_the_default_clock() {
-    let limiter: RateLimiter = RateLimiter::new(CounterRing::new(quota("2/h")).expect("a ring"));
+    let limiter: RateLimiter = RateLimiter::per_hour(2).expect("a limit");
     assert!(limiter.check().is_ok() && limiter.check().is_ok());
     assert!(limiter.check().is_err());
     // The error of the clock, 1 µs plus 50 ppm of an hour, is subtracted from the window.

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use ringgate::{
     Algorithm, AnyAlgorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, TimestampRing,
+    UnitRing,
 };
 
 /// Figures of one algorithm with a limit of 60 per minute.
@@ -24,10 +25,7 @@ fn algorithms() -> Result<Vec<(&'static str, AnyAlgorithm)>, ConfigError> {
     let quota = Quota::per_minute(60)?;
     Ok(vec![
         ("`CounterRing`", CounterRing::new(quota)?.into()),
-        (
-            "`CounterRing`, 5 cells",
-            CounterRing::builder(quota).cells(5).build()?.into(),
-        ),
+        ("`UnitRing`", UnitRing::new(quota)?.into()),
         ("`TimestampRing`", TimestampRing::new(quota)?.into()),
         ("`Gcra`", Gcra::new(quota)?.into()),
         (

@@ -11,9 +11,10 @@ mod gcra;
 mod in_flight;
 mod in_units;
 mod lowered;
-mod packed_ring;
+mod sliding_window;
 mod timestamp_ring;
 mod traits;
+mod unit_ring;
 #[cfg(feature = "rules")]
 mod violations;
 mod wide_ring;
@@ -30,8 +31,10 @@ pub use in_units::InUnits;
 #[cfg(feature = "rules")]
 pub(crate) use in_units::smallest_unit;
 pub use lowered::Lowered;
+pub use sliding_window::SlidingWindow;
 pub use timestamp_ring::TimestampRing;
 pub(crate) use traits::FIRST_WORD_BITS;
 pub use traits::{Algorithm, Reclaim};
+pub use unit_ring::UnitRing;
 #[cfg(feature = "rules")]
 pub(crate) use violations::{BlockLength, Violations};

@@ -314,6 +314,20 @@ pub trait Reclaim: Algorithm {
     where
         Self: Sized;
 
+    /// The form of this algorithm for a table of keys whose lowest limit is `lowest`. A [`KeyedBuilder`](crate::keyed::KeyedBuilder)
+    /// asks for it once, before it lays out the table. The provided method returns the algorithm as it is.
+    ///
+    /// # Errors
+    ///
+    /// A field that is invalid for a table. The algorithms of this crate return the errors of their constructors.
+    fn for_table(self, lowest: u64) -> Result<Self, ConfigError>
+    where
+        Self: Sized,
+    {
+        let _ = lowest;
+        Ok(self)
+    }
+
     /// Checks a lower limit. Returns the error of [`with_limit`](Self::with_limit), and the provided method calls it.
     ///
     /// # Errors

@@ -6,11 +6,15 @@ use super::keys::AnyKey;
 use super::limiter::KeyedRateLimiter;
 use super::on_full::OnFull;
 use super::store::Store;
+#[cfg(feature = "quanta")]
+use crate::algorithm::SlidingWindow;
 use crate::algorithm::{Algorithm, Reclaim};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::error::ConfigError;
+#[cfg(feature = "quanta")]
+use crate::quota::Quota;
 
 /// A builder of [`KeyedRateLimiter`]s.
 ///
@@ -120,11 +124,15 @@ impl<A: Reclaim> KeyedBuilder<A> {
         clock: C,
         keys: K,
     ) -> Result<KeyedRateLimiter<A, C, K>, ConfigError> {
-        let mut algorithms = Vec::with_capacity(1 + self.tiers.len());
-        for limit in &self.tiers {
-            algorithms.push(self.algorithm.with_limit(*limit)?);
-        }
-        algorithms.insert(0, self.algorithm);
+        // An invalid tier is reported by the algorithm that it lowers.
+        let limits = self.tiers.iter().map(|&limit| self.algorithm.with_limit(limit));
+        let limits: Vec<A> = limits.collect::<Result<_, _>>()?;
+        let own = [&self.algorithm].into_iter().chain(&limits);
+        let lowest = own.map(Algorithm::max_request).min().unwrap_or(1);
+        let algorithm = self.algorithm.for_table(lowest)?;
+        let tiers = self.tiers.iter().map(|&limit| algorithm.with_limit(limit));
+        let mut algorithms: Vec<A> = tiers.collect::<Result<_, _>>()?;
+        algorithms.insert(0, algorithm);
         let words = algorithms[0].words();
         if words == 0 {
             return Err(ConfigError::new(
@@ -148,6 +156,39 @@ impl<A: Reclaim> KeyedBuilder<A> {
             clock,
             keys,
         })
+    }
+}
+
+#[cfg(feature = "quanta")]
+impl KeyedRateLimiter<SlidingWindow> {
+    /// Creates a limiter of `limit` permits in any second for each of `capacity` keys.
+    ///
+    /// # Errors
+    ///
+    /// - `limit`: 0 or more than [`Quota::MAX_LIMIT`], or more than the cells of the window can count.
+    /// - `capacity`: 0 or more than 2^32, or more than there is memory for.
+    pub fn per_second(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
+        Self::new(SlidingWindow::new(Quota::per_second(limit)?)?, capacity)
+    }
+
+    /// Creates a limiter of `limit` permits in any minute for each of `capacity` keys.
+    ///
+    /// # Errors
+    ///
+    /// - `limit`: 0 or more than [`Quota::MAX_LIMIT`].
+    /// - `capacity`: 0 or more than 2^32, or more than there is memory for.
+    pub fn per_minute(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
+        Self::new(SlidingWindow::new(Quota::per_minute(limit)?)?, capacity)
+    }
+
+    /// Creates a limiter of `limit` permits in any hour for each of `capacity` keys.
+    ///
+    /// # Errors
+    ///
+    /// - `limit`: 0 or more than [`Quota::MAX_LIMIT`].
+    /// - `capacity`: 0 or more than 2^32, or more than there is memory for.
+    pub fn per_hour(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
+        Self::new(SlidingWindow::new(Quota::per_hour(limit)?)?, capacity)
     }
 }
 

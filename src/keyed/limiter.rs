@@ -5,7 +5,7 @@ use super::decider::Decider;
 use super::keys::{AnyKey, Keys};
 use super::on_full::OnFull;
 use super::store::Store;
-use crate::algorithm::{CounterRing, Reclaim};
+use crate::algorithm::{Reclaim, SlidingWindow};
 use crate::clock::{Clock, DefaultClock};
 use crate::decision::{Admitted, Denied, Peek, take_up_to};
 use crate::receipt::{Receipt, Settled};
@@ -59,7 +59,7 @@ use crate::time::Nanos;
 /// # #[cfg(not(feature = "quanta"))]
 /// # fn main() {}
 /// ```
-pub struct KeyedRateLimiter<A = CounterRing, C = DefaultClock, K = AnyKey> {
+pub struct KeyedRateLimiter<A = SlidingWindow, C = DefaultClock, K = AnyKey> {
     /// One algorithm for each tier. All of them use the same words.
     pub(super) algorithms: Box<[A]>,
     pub(super) store: Store,

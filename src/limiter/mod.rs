@@ -6,13 +6,17 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::Algorithm;
-use crate::algorithm::CounterRing;
+use crate::algorithm::SlidingWindow;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
+#[cfg(feature = "quanta")]
+use crate::error::ConfigError;
 use crate::own_words::OwnWords;
+#[cfg(feature = "quanta")]
+use crate::quota::Quota;
 use crate::receipt::{Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
@@ -71,7 +75,7 @@ use settle::settle;
 /// # #[cfg(not(feature = "quanta"))]
 /// # fn main() {}
 /// ```
-pub struct RateLimiter<A = CounterRing, C = DefaultClock> {
+pub struct RateLimiter<A = SlidingWindow, C = DefaultClock> {
     algorithm: A,
     words: OwnWords,
     clock: C,
@@ -105,6 +109,48 @@ pub struct Promise {
     /// The window less the clock's error. Zero if the error is not shorter than the window. Then nothing is promised in true
     /// time.
     pub interval: Duration,
+}
+
+#[cfg(feature = "quanta")]
+impl RateLimiter<SlidingWindow, QuantaClock> {
+    /// Creates a limiter of `limit` permits in any second.
+    ///
+    /// # Errors
+    ///
+    /// `limit`: 0 or more than [`Quota::MAX_LIMIT`], or more than the cells of the window can count.
+    pub fn per_second(limit: u64) -> Result<Self, ConfigError> {
+        Ok(Self::new(SlidingWindow::new(Quota::per_second(limit)?)?))
+    }
+
+    /// Creates a limiter of `limit` permits in any minute.
+    ///
+    /// # Errors
+    ///
+    /// `limit`: 0 or more than [`Quota::MAX_LIMIT`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::RateLimiter;
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let limiter = RateLimiter::per_minute(100)?;
+    /// assert!(limiter.check().is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn per_minute(limit: u64) -> Result<Self, ConfigError> {
+        Ok(Self::new(SlidingWindow::new(Quota::per_minute(limit)?)?))
+    }
+
+    /// Creates a limiter of `limit` permits in any hour.
+    ///
+    /// # Errors
+    ///
+    /// `limit`: 0 or more than [`Quota::MAX_LIMIT`].
+    pub fn per_hour(limit: u64) -> Result<Self, ConfigError> {
+        Ok(Self::new(SlidingWindow::new(Quota::per_hour(limit)?)?))
+    }
 }
 
 #[cfg(feature = "quanta")]

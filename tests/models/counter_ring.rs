@@ -1,9 +1,9 @@
-//! Models of the counter ring, wide and packed.
+//! Models of the counter ring, wide and packed, and of the unit ring.
 
 use core::time::Duration;
 
 use ringgate::algorithm::CounterRingBuilder;
-use ringgate::{CounterRing, Quota};
+use ringgate::{CounterRing, Quota, UnitRing};
 
 use super::harness::{BOUNDED, Call::*, FULL};
 
@@ -453,5 +453,45 @@ fn packed_charge() {
         packed(2, 2),
         &[Check(0, 1)],
         &[&[Charge(SEC, 5), Check(3 * SEC, 1)], &[Check(SEC, 1), Refund(1)]],
+    );
+}
+
+/// A hundred permits a second: units of 8 permits, in 13 cells.
+fn units() -> UnitRing {
+    let ring = UnitRing::new(Quota::per_second(100).unwrap()).unwrap();
+    assert_eq!((ring.unit(), ring.cells()), (8, 13));
+    ring
+}
+
+/// Two threads fill the last unit, for which both together have too many permits.
+#[test]
+fn unit_last_unit() {
+    FULL.run(
+        units(),
+        &[Check(0, 93)],
+        &[&[Check(0, 4), Check(SEC / 2, 1)], &[Check(0, 4)]],
+    );
+}
+
+/// A refund of a part of a unit moves its other permits to the newest cell, while another thread enters that cell.
+#[test]
+fn unit_refund_of_a_part() {
+    FULL.inheriting().run(
+        units(),
+        &[Check(0, 95)],
+        &[&[Refund(3)], &[Check(SEC / 2, 7), Check(SEC / 2, 8)]],
+    );
+}
+
+/// Debt of a whole window, while another thread has an older reading.
+#[test]
+fn unit_charge() {
+    FULL.run(
+        units(),
+        &[Check(0, 5)],
+        &[
+            &[Charge(SEC / 2, 200), Check(SEC / 2, 1)],
+            &[Check(0, 90), Refund(9)],
+        ],
     );
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use ringgate::{Algorithm, Nanos};
 
 use super::walk::{
-    Act, Move, Outcome, Walk, acts, anywhere, asks, asks_and_refunds, back_and_forth, config, forward,
+    Act, Move, Outcome, Walk, acts, anywhere, asks, asks_and_refunds, back_and_forth, config, exact, forward,
     history, nanos, size, subject,
 };
 use crate::common::{Any, State};
@@ -292,7 +292,7 @@ proptest! {
     /// the debt, and admits nothing before the debt fits.
     #[test]
     fn debt_is_seen_by_every_later_decision(
-        subject in subject(),
+        subject in exact(),
         history in history(forward(), asks()),
         debt in size(),
         after in history(forward(), asks()),
@@ -324,7 +324,7 @@ proptest! {
     /// A fresh state that is charged with `spent` is at least as strict, at all later times.
     #[test]
     fn the_spent_permits_describe_the_whole_state(
-        subject in subject(),
+        subject in exact(),
         before in history(forward(), acts()),
         after in history(forward(), asks()),
     ) {

@@ -11,8 +11,8 @@ use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, TimestampRing};
 use super::answers::Answers;
 use super::reference::unit;
 use super::walk::{
-    Act, Kind, Ring, Walk, acts, anywhere, asks, back_and_forth, config, forward, history, nanos, quota,
-    ring, size, subject, window,
+    Act, Kind, Ring, Walk, acts, anywhere, asks, back_and_forth, config, exact, forward, history, nanos,
+    quota, ring, size, subject, window,
 };
 use crate::common::{Any, State};
 
@@ -209,7 +209,7 @@ proptest! {
     /// others.
     #[test]
     fn a_live_state_stays_as_strict(
-        subject in subject(),
+        subject in exact(),
         before in history(back_and_forth(), acts()),
         after in prop::collection::vec((forward(), size()), 1..20),
     ) {

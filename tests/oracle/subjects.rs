@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing};
+use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing, UnitRing};
 
 use crate::common::Subject;
 
@@ -172,6 +172,19 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
 
 /// Every algorithm and variant.
 pub(crate) fn subject() -> impl Strategy<Value = Subject> {
+    prop_oneof![9 => exact(), 2 => units()]
+}
+
+/// A ring that counts in units, which may be more than one permit.
+fn units() -> impl Strategy<Value = Subject> {
+    (limit(), window()).prop_map(|(limit, window)| {
+        let ring = UnitRing::new(quota(limit, window)).expect("a small limit");
+        Subject::new(format!("{ring}, {limit} in {window}ns"), ring)
+    })
+}
+
+/// The algorithms whose state counts every permit by itself.
+pub(crate) fn exact() -> impl Strategy<Value = Subject> {
     prop_oneof![
         3 => ring().prop_map(|ring| Subject::new(format!("{ring:?}"), ring.build())),
         1 => (limit(), window()).prop_map(|(limit, window)| {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use ringgate::{
-    AnyAlgorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, TimestampRing,
+    AnyAlgorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, TimestampRing, UnitRing,
 };
 
 /// The windows in which the client sends requests, after a first window in which none is denied.
@@ -69,6 +69,8 @@ fn a_paced_client_of_a_direct_limiter() -> Result<(), ConfigError> {
             let ring = CounterRing::builder(quota).cells(cells).build()?;
             direct("cells", limit, documented(limit, cells), ring);
         }
+        let units = UnitRing::new(quota)?;
+        direct("units", limit, units.guaranteed_share(), units);
         direct("log", limit, all, TimestampRing::new(quota)?);
         direct("gcra", limit, all, Gcra::new(quota)?);
         direct("fixed", limit, all, CounterRing::fixed_window(quota)?);

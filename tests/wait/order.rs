@@ -66,7 +66,7 @@ async fn loops_get_equal_parts_of_available_permits() {
     within_five_percent(shares(Arc::new(Fair::new(RateLimiter::new(ring)))).await);
 }
 
-async fn shares(limiter: Arc<Fair<RateLimiter>>) -> [u64; 8] {
+async fn shares(limiter: Arc<Fair<RateLimiter<CounterRing>>>) -> [u64; 8] {
     let mut tasks = Vec::new();
     for _ in 0..8 {
         let limiter = Arc::clone(&limiter);
@@ -100,7 +100,7 @@ async fn loops_get_equal_parts_of_arriving_permits() {
 }
 
 /// A thousand permits, twenty at a time, of which none is available at the start: the task that runs first gets no more.
-fn paced() -> Arc<Fair<RateLimiter>> {
+fn paced() -> Arc<Fair<RateLimiter<CounterRing>>> {
     let twenty = Quota::new(20, Duration::from_millis(20)).unwrap();
     let ring = CounterRing::builder(Quota::per_hour(1020).unwrap())
         .also(twenty)

@@ -11,6 +11,7 @@ use crate::algorithm::in_flight::InFlight;
 use crate::algorithm::in_units::InUnits;
 use crate::algorithm::timestamp_ring::TimestampRing;
 use crate::algorithm::traits::{Algorithm, Reclaim};
+use crate::algorithm::unit_ring::UnitRing;
 #[cfg(feature = "rules")]
 use crate::algorithm::violations::Violations;
 use crate::error::ConfigError;
@@ -74,6 +75,12 @@ pub enum OtherAlgorithm {
 impl From<CounterRing> for AnyAlgorithm {
     fn from(ring: CounterRing) -> Self {
         Self::Counter(ring)
+    }
+}
+
+impl From<UnitRing> for AnyAlgorithm {
+    fn from(ring: UnitRing) -> Self {
+        Self::Counter(CounterRing::of_units(&ring))
     }
 }
 

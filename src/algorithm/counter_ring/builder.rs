@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use super::ring::{CounterRing, Repr};
 use crate::algorithm::cell_window::{CellWindow, Variant};
-use crate::algorithm::packed_ring::PackedRing;
 use crate::algorithm::traits::FIRST_WORD_BITS;
+use crate::algorithm::unit_ring::UnitCells;
 use crate::algorithm::wide_ring::TotalLayout;
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
@@ -151,7 +151,7 @@ impl CounterRingBuilder {
         let horizon = HORIZON / width;
         let repr = match windows.as_slice() {
             &[(cell_window, _)] if self.packed => {
-                PackedRing::new(cell_window, width, horizon).map(Repr::Packed)
+                UnitCells::exact(cell_window, width, horizon).map(Repr::Packed)
             }
             _ => None,
         };

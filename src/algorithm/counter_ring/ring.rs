@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
-use crate::algorithm::packed_ring::PackedRing;
 #[cfg(feature = "rules")]
 use crate::algorithm::traits::remaining_and_reset;
 use crate::algorithm::traits::{Algorithm, Reclaim, earliest, lowered_limit};
+use crate::algorithm::unit_ring::{UnitCells, UnitRing};
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -51,8 +51,8 @@ use crate::time::Nanos;
 /// A decision is one load and one compare-exchange of the control word, and one load of the base, for any number of cells.
 /// The first decision in a new cell enters the cell, in a number of steps that grows with N.
 ///
-/// The state takes 8 bytes if the quota fits into one word (5 per minute or 30 per second with 5 cells, 100 per minute with
-/// 4, no quota with 60). Otherwise it takes 8·(N + 2) bytes, for classic and even 8·(N + 1) and at least 24. The quota alone
+/// The state takes 8 bytes if the quota fits into one word (up to 30 per minute or 24 per second with 5 cells, no quota with
+/// 60, and every fixed window). Otherwise it takes 8·(N + 2) bytes, for classic and even 8·(N + 1) and at least 24. The quota alone
 /// determines which, and the bounds are the same.
 ///
 /// # Examples
@@ -89,7 +89,7 @@ pub struct CounterRing {
 /// The two representations of a ring. Their words differ, and their decisions are the same.
 #[derive(Clone, Debug)]
 pub(super) enum Repr {
-    Packed(PackedRing),
+    Packed(UnitCells),
     Wide(WideRing),
 }
 
@@ -114,6 +114,11 @@ impl CounterRing {
 
     /// The maximum number of cells per window.
     pub const MAX_CELLS: u64 = 4096;
+
+    /// A ring of the same word as `ring`.
+    pub(crate) fn of_units(ring: &UnitRing) -> Self {
+        Self::of_repr(ring.window(), Repr::Packed(*ring.unit_cells()))
+    }
 
     pub(super) fn of_repr(window: Duration, repr: Repr) -> Self {
         let highest = match &repr {

@@ -100,11 +100,11 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// use std::fs::{self, File};
     /// use std::io;
     /// use core::time::Duration;
-    /// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
+    /// use ringgate::{KeyedRateLimiter, Quota, SlidingWindow};
     ///
     /// # #[cfg(feature = "quanta")]
     /// fn limiter(path: &str) -> Result<KeyedRateLimiter, Box<dyn core::error::Error>> {
-    ///     let builder = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(5)?)?);
+    ///     let builder = KeyedRateLimiter::builder(SlidingWindow::new(Quota::per_minute(5)?)?);
     ///     match File::open(path) {
     ///         Ok(file) => {
     ///             // Zero if the clock of the machine was set back since.

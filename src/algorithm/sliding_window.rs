@@ -1,0 +1,273 @@
+use core::fmt;
+use core::time::Duration;
+
+use super::attempt::Attempt;
+use super::counter_ring::CounterRing;
+use super::timestamp_ring::TimestampRing;
+use super::traits::{Algorithm, Reclaim};
+use super::unit_ring::UnitRing;
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::receipt::Receipt;
+use crate::sync::Words;
+use crate::time::Nanos;
+
+/// An exact sliding window that chooses its own representation: at most the limit in any interval of one window.
+///
+/// It is the default algorithm. It chooses by its place, and by the limit:
+///
+/// | place | limit | representation |
+/// |---|--:|---|
+/// | one resource | up to 64 | an exact log: a [`TimestampRing`] |
+/// | one resource | above 64 | 60 cells: a [`CounterRing`] |
+/// | a table of keys | any | one word: a [`UnitRing`] |
+/// | a table of keys | with permits that are settled later, or with low tiers | 60 cells: a [`CounterRing`] |
+///
+/// A tier of a table is low if one word would guarantee its clients less than 70 % of their limit.
+///
+/// | representation, limit per minute | a paced client gets at least | `Retry-After` after a burst | bytes a key |
+/// |---|--:|--:|--:|
+/// | log | 100 % | 60 s | 8·(L + 1), in a table up to 16·(L + 1) |
+/// | 60 cells | 98 % | 61 s | 496, in a table 640 |
+/// | one word, 10 | 91 % | 63 s | 8, in a table 33 |
+/// | one word, 60 | 89 % | 64 s | 8, in a table 33 |
+/// | one word, 1,000 | 86 % | 65 s | 8, in a table 33 |
+/// | one word, 1,000,000 | 79 % | 66 s | 8, in a table 33 |
+///
+/// A paced client asks evenly, at the rate of the limit. [`UnitRing`] has the shares for each limit and window. To choose
+/// the cells yourself, use a [`CounterRing`].
+///
+/// # Guarantee
+///
+/// The bound is the limit, in each representation. `Display` states the chosen representation. A version of this crate that chooses
+/// differently refuses the saved tables of the other.
+///
+/// # Cost
+///
+/// That of the chosen algorithm. `benches/README.md` in the repository has the times.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{KeyedRateLimiter, ManualClock, Quota, RateLimiter, SlidingWindow};
+/// use core::time::Duration;
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let clock = ManualClock::new();
+/// let window = SlidingWindow::new(Quota::per_minute(2)?)?;
+/// assert_eq!(window.to_string(), "an exact log of 2 permits");
+/// let limiter = RateLimiter::with_clock(window, clock.clone());
+/// assert!(limiter.check_n(2).is_ok() && limiter.check().is_err());
+/// clock.advance(Duration::from_secs(60));
+/// assert!(limiter.check().is_ok());
+///
+/// // Five in any minute for each of 50,000 keys.
+/// let keys = KeyedRateLimiter::per_minute(5, 50_000)?;
+/// assert_eq!(keys.algorithm().to_string(), "one word of 27 cells in units of 1");
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Debug)]
+pub struct SlidingWindow {
+    quota: Quota,
+    form: Form,
+    /// Whether a table uses cells in place of one word.
+    settled: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Word(UnitRing),
+    Log(TimestampRing),
+    Cells(CounterRing),
+}
+
+/// Runs the same expression on each form.
+macro_rules! each {
+    ($window:expr, $form:ident => $work:expr) => {
+        match &$window.form {
+            Form::Word($form) => $work,
+            Form::Log($form) => $work,
+            Form::Cells($form) => $work,
+        }
+    };
+}
+
+impl SlidingWindow {
+    /// The highest limit of one resource that is counted by an exact log. Its state takes 520 bytes, about as many as 60 cells.
+    pub const MAX_LOG_LIMIT: u64 = 64;
+
+    /// Creates a sliding window for one resource, or for the keys of a table.
+    ///
+    /// # Errors
+    ///
+    /// `cells`, `limit` or `window`: invalid for the quota, as listed at [`TimestampRing::new`] and
+    /// [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
+    pub fn new(quota: Quota) -> Result<Self, ConfigError> {
+        let form = if quota.limit() <= Self::MAX_LOG_LIMIT {
+            Form::Log(TimestampRing::new(quota)?)
+        } else {
+            // The cells of a high limit in a short window may be too narrow, where units fit into a word.
+            match (CounterRing::new(quota), UnitRing::new(quota)) {
+                (Ok(ring), _) => Form::Cells(ring),
+                (Err(_), Ok(ring)) => Form::Word(ring),
+                (Err(error), Err(_)) => return Err(error),
+            }
+        };
+        Ok(Self {
+            quota,
+            form,
+            settled: false,
+        })
+    }
+
+    /// Creates a sliding window for permits that are often [refunded](crate::RateLimiter::refund) or
+    /// [settled](crate::RateLimiter::settle) later, such as token budgets. A table of keys then counts in 60 cells, in
+    /// which every refund is exact.
+    ///
+    /// # Errors
+    ///
+    /// As listed at [`new`](Self::new).
+    pub fn settled(quota: Quota) -> Result<Self, ConfigError> {
+        Ok(Self {
+            settled: true,
+            ..Self::new(quota)?
+        })
+    }
+
+    /// The one-word form for the lowest limit `lowest`, if it guarantees its clients at least 70 % of that limit.
+    fn word(quota: Quota, lowest: u64) -> Option<UnitRing> {
+        let ring = UnitRing::with_lowest_limit(quota, lowest).ok()?;
+        let admitted = u128::from((lowest + 1).saturating_sub(ring.unit())) * u128::from(ring.cells());
+        (10 * admitted >= 7 * u128::from(lowest) * u128::from(ring.cells() + 1)).then_some(ring)
+    }
+}
+
+impl fmt::Display for SlidingWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.form {
+            Form::Word(ring) => ring.fmt(f),
+            Form::Log(log) => write!(f, "an exact log of {} permits", log.bound()),
+            Form::Cells(_) => write!(f, "{} cells", CounterRing::DEFAULT_CELLS),
+        }
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    fn words(&self) -> usize {
+        each!(self, it => it.words())
+    }
+
+    fn max_request(&self) -> u64 {
+        each!(self, it => it.max_request())
+    }
+
+    fn bound(&self) -> u64 {
+        each!(self, it => it.bound())
+    }
+
+    fn window(&self) -> Duration {
+        each!(self, it => it.window())
+    }
+
+    #[inline(always)]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        each!(self, it => it.decide(words, now, permits))
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        each!(self, it => it.ready_at(words, now, permits))
+    }
+
+    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        each!(self, it => it.earliest(words, now, permits))
+    }
+
+    #[inline]
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each!(self, it => it.remaining(words, now))
+    }
+
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        each!(self, it => it.refund(words, receipt, permits))
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        each!(self, it => it.charge(words, now, permits))
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each!(self, it => it.spent(words, now))
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        each!(self, it => it.idle_at(words, now))
+    }
+}
+
+impl Reclaim for SlidingWindow {
+    fn span(&self) -> Duration {
+        each!(self, it => it.span())
+    }
+
+    fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
+        each!(self, it => it.counts_until(words, at, permits))
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        each!(self, it => it.attempt(words, now, permits))
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        each!(self, it => it.is_idle(first, now))
+    }
+
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        each!(self, it => it.advance(first, now))
+    }
+
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        each!(self, it => it.idle_from(first))
+    }
+
+    fn latest_time(&self, first: u64) -> Nanos {
+        each!(self, it => it.latest_time(first))
+    }
+
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        let form = match &self.form {
+            Form::Word(ring) => Form::Word(ring.with_limit(limit)?),
+            Form::Log(log) => Form::Log(log.with_limit(limit)?),
+            Form::Cells(ring) => Form::Cells(ring.with_limit(limit)?),
+        };
+        Ok(Self { form, ..self.clone() })
+    }
+
+    #[inline]
+    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
+        each!(self, it => it.validate_limit(limit))
+    }
+
+    #[inline(always)]
+    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        each!(self, it => it.attempt_with_limit(limit, words, now, permits))
+    }
+
+    fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {
+        let word = (!self.settled).then(|| Self::word(self.quota, lowest)).flatten();
+        let form = match (word, CounterRing::new(self.quota)) {
+            (Some(ring), _) => Form::Word(ring),
+            (None, Ok(ring)) => Form::Cells(ring),
+            // A high limit in a short window.
+            (None, Err(error)) => match UnitRing::with_lowest_limit(self.quota, lowest) {
+                Ok(ring) if !self.settled => Form::Word(ring),
+                _ => return Err(error),
+            },
+        };
+        Ok(Self { form, ..self })
+    }
+}

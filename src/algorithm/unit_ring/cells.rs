@@ -1,0 +1,269 @@
+//! The decisions over one word of cells and units.
+
+use core::sync::atomic::Ordering;
+
+use super::word::{UnitLayout, UnitState};
+use crate::algorithm::attempt::{Attempt, until_decided};
+use crate::algorithm::cell_window::{CellWindow, Shares};
+use crate::receipt::Receipt;
+use crate::sync::Words;
+use crate::time::{Cells, Nanos};
+
+/// The cells of one window in one word. [`UnitRing`](super::UnitRing) uses units of any size. A
+/// [`CounterRing`](crate::CounterRing) uses units of one permit, so that it counts exactly.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::algorithm) struct UnitCells {
+    layout: UnitLayout,
+    cells: Cells,
+    cell_window: CellWindow,
+}
+
+/// The atomic word.
+#[derive(Clone, Copy)]
+struct State<W> {
+    words: W,
+}
+
+impl<W: Words> State<W> {
+    #[inline(always)]
+    fn observe(self) -> u64 {
+        // Relaxed: the word is the whole state, so it publishes no other memory.
+        self.words.load(0, Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn replace(self, seen: u64, new: u64) -> bool {
+        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
+        self.words
+            .exchange(0, seen, new, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+impl UnitCells {
+    /// Cells of `width` nanoseconds that count units of 2^`unit_bits` permits. Returns `None` if the word has too few bits for the
+    /// ticks of `horizon` cells.
+    pub(in crate::algorithm) fn new(
+        cell_window: CellWindow,
+        unit_bits: u32,
+        width: u64,
+        horizon: u64,
+    ) -> Option<Self> {
+        let layout = UnitLayout::new(cell_window.limit(), cell_window.summed(), unit_bits)?;
+        // The first tick is not 0, so a written word is not 0. With shares it is N, a multiple of their period, as in a wide
+        // ring, so that both give the same share to the same cell.
+        let first_tick = cell_window.summed();
+        (layout.last_tick() >= horizon + first_tick).then(|| Self {
+            layout,
+            cells: Cells::new(width, first_tick, layout.last_tick()),
+            cell_window,
+        })
+    }
+
+    /// Cells that count every permit exactly: in units of one permit, or in one cell without a whole unit. Returns `None` if
+    /// the word is too short.
+    pub(in crate::algorithm) fn exact(cell_window: CellWindow, width: u64, horizon: u64) -> Option<Self> {
+        let unit_bits = if cell_window.summed() == 1 {
+            u64::BITS - cell_window.limit().leading_zeros()
+        } else {
+            0
+        };
+        Self::new(cell_window, unit_bits, width, horizon)
+    }
+
+    /// These cells with a lower limit, over the same word.
+    pub(in crate::algorithm) fn with_limit(&self, limit: u64) -> Self {
+        Self {
+            cell_window: self.cell_window.with_limit(limit),
+            ..*self
+        }
+    }
+
+    #[inline(always)]
+    pub(in crate::algorithm) const fn cell_window(&self) -> &CellWindow {
+        &self.cell_window
+    }
+
+    #[inline(always)]
+    pub(in crate::algorithm) const fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// The number of permits in a unit.
+    pub(in crate::algorithm) const fn unit(&self) -> u64 {
+        self.layout.unit()
+    }
+
+    /// The permits left in a state.
+    fn capacity(&self, state: UnitState) -> u64 {
+        self.cell_window
+            .capacity(self.layout.spent(state), state.tick, || self.layout.newest(state))
+    }
+
+    /// Decides, and returns the tick that is charged.
+    #[inline(always)]
+    pub(in crate::algorithm) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+        self.attempt_or_enter(words, tick, permits)
+            .or_else(|| self.retry(words, tick, permits))
+    }
+
+    /// Repeats the attempt until it decides.
+    #[cold]
+    #[inline(never)]
+    fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+        until_decided(|| self.attempt_or_enter(words, tick, permits))
+    }
+
+    /// Decides once. `Admitted` has the tick that is charged. `Retry`: another thread changed the word. There is no cell to
+    /// enter first, unlike in a wide ring.
+    #[inline(always)]
+    pub(in crate::algorithm) fn attempt_or_enter<W: Words>(
+        &self,
+        words: W,
+        tick: u64,
+        permits: u64,
+    ) -> Attempt<u64> {
+        self.attempt_with_limit(self.cell_window.limit(), words, tick, permits)
+    }
+
+    /// Decides once, by a limit that is at most that of the cells.
+    #[inline(always)]
+    pub(in crate::algorithm) fn attempt_with_limit<W: Words>(
+        &self,
+        limit: u64,
+        words: W,
+        tick: u64,
+        permits: u64,
+    ) -> Attempt<u64> {
+        let word = State { words };
+        let seen = word.observe();
+        let state = self.layout.at(seen, tick);
+        if self.cell_window.shares().is_some() && permits > self.share_left(limit, state) {
+            return Attempt::Denied;
+        }
+        match self.layout.admit(state, limit, permits) {
+            None => Attempt::Denied,
+            Some(charged) if word.replace(seen, self.layout.encode(charged)) => Attempt::Admitted(state.tick),
+            Some(_) => Attempt::Retry,
+        }
+    }
+
+    /// The capacity of an even ring by its share of `limit`.
+    #[cold]
+    #[inline(never)]
+    fn share_left(&self, limit: u64, state: UnitState) -> u64 {
+        let newest = || self.layout.newest(state);
+        self.cell_window
+            .capacity_below(limit, self.layout.spent(state), state.tick, newest)
+    }
+
+    pub(in crate::algorithm) fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        let (state, tick) = (self.layout.decode(first), self.cells.tick(now));
+        tick > state.tick && tick - state.tick >= self.layout.cells_until_idle(state)
+    }
+
+    pub(in crate::algorithm) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        let current = self.cells.tick(now);
+        let tick = current.max(self.layout.tick(first) + 1);
+        (tick <= self.layout.last_tick().min(current + 1))
+            .then(|| self.layout.encode(self.layout.at(first, tick)))
+    }
+
+    pub(in crate::algorithm) fn idle_from(&self, first: u64) -> Option<Nanos> {
+        let state = self.layout.decode(first);
+        self.cells
+            .start(state.tick + self.layout.cells_until_idle(state).max(1))
+    }
+
+    pub(in crate::algorithm) fn latest_time(&self, first: u64) -> Nanos {
+        self.cells.start(self.layout.tick(first)).unwrap_or(Nanos::MAX)
+    }
+
+    pub(in crate::algorithm) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.capacity(self.state_at(words, now))
+    }
+
+    pub(in crate::algorithm) fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.layout.spent(self.state_at(words, now))
+    }
+
+    #[inline]
+    fn state_at<W: Words>(&self, words: W, now: Nanos) -> UnitState {
+        self.layout.at(State { words }.observe(), self.cells.tick(now))
+    }
+
+    /// `permits` is at most the largest request.
+    pub(in crate::algorithm) fn ready_at<W: Words>(
+        &self,
+        words: W,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Nanos> {
+        let seen = State { words }.observe();
+        match self.cell_window.shares() {
+            None => {
+                let state = self.layout.decode(seen);
+                let cells = self
+                    .layout
+                    .cells_until_fit(state, self.cell_window.limit(), permits);
+                self.start_or_now(state.tick + cells, cells, now)
+            }
+            Some(shares) => self.ready_by_shares(shares, seen, now, permits),
+        }
+    }
+
+    /// The first instant from `now` on at which an even ring has the capacity.
+    fn ready_by_shares(&self, shares: &Shares, seen: u64, now: Nanos, permits: u64) -> Option<Nanos> {
+        let state = self.layout.at(seen, self.cells.tick(now));
+        let encoded = self.layout.encode(state);
+        // After the summed cells the window is empty. After one more period of the shares, each share has been current.
+        let horizon = self.cell_window.summed() + shares.cells();
+        let later = (0..=horizon)
+            .take_while(|later| state.tick + later <= self.layout.last_tick())
+            .find(|&later| permits <= self.capacity(self.layout.at(encoded, state.tick + later)))?;
+        self.start_or_now(state.tick + later, later, now)
+    }
+
+    pub(in crate::algorithm) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        let state = self.layout.decode(State { words }.observe());
+        let cells = self.layout.cells_until_idle(state);
+        self.start_or_now(state.tick + cells, cells, now)
+    }
+
+    /// The start of the cell at `tick`, `cells` cells after that of a word, or `now` if that is later or the cell is the
+    /// word's own.
+    fn start_or_now(&self, tick: u64, cells: u64, now: Nanos) -> Option<Nanos> {
+        if cells == 0 || tick <= self.cells.tick(now) {
+            Some(now)
+        } else {
+            self.cells.start(tick)
+        }
+    }
+
+    pub(in crate::algorithm) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        let word = State { words };
+        loop {
+            let seen = word.observe();
+            let state = self.layout.decode(seen);
+            let Some(refunded) = self.layout.refund(state, receipt.mark(), permits) else {
+                return false;
+            };
+            if word.replace(seen, self.layout.encode(refunded)) {
+                return true;
+            }
+        }
+    }
+
+    /// Charges all `permits`. A string without room for more units decides as a longer one would.
+    pub(in crate::algorithm) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        let word = State { words };
+        let tick = self.cells.tick(now);
+        loop {
+            let seen = word.observe();
+            let charged = self.layout.charge(self.layout.at(seen, tick), permits);
+            if word.replace(seen, self.layout.encode(charged)) {
+                return permits;
+            }
+        }
+    }
+}
