@@ -189,7 +189,7 @@ fn a_change_without_a_notification_is_noticed() {
     }
 
     type Step = fn(&Path);
-    // What is made first, the watched path, and the change.
+    // The preparation, the watched path, and the change.
     let cases: [(&str, Step, &str, Step); 8] = [
         (
             "the link to the folder is replaced",
