@@ -28,13 +28,20 @@ tool() {
     cargo "$1" --help >/dev/null 2>&1 || not_run "cargo-$1 is needed: cargo install --locked cargo-$1"
 }
 
+# Installs the Debian packages $2... if the command $1 is missing. Fails if the command is missing afterwards.
+provide() {
+    local command=$1 root=()
+    shift
+    command -v "$command" >/dev/null && return
+    command -v apt-get >/dev/null || return
+    ((EUID == 0)) || root=(sudo -n)
+    { "${root[@]}" apt-get update && "${root[@]}" apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1
+    command -v "$command" >/dev/null
+}
+
 # Requires the command $1. If it is missing, installs the Debian packages $2...
 needs() {
-    local command=$1
-    shift
-    command -v "$command" >/dev/null ||
-        { apt-get update && apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1 ||
-        not_run "$command is missing and cannot be installed"
+    provide "$@" || not_run "$1 is missing and cannot be installed"
 }
 
 # The triple of this machine.

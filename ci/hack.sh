@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows that the library builds without warnings with every set of HACK_DEPTH features (default 2). ci/features.sh builds only
-# single features and all but each one, but with tests.
+# single features and some sets.
 source "$(dirname "$0")/common.sh"
 
 tool hack

@@ -1,8 +1,14 @@
 """Applies the mutations of ci/mutants.txt to a copy of the project, and runs for each the test that must fail.
 
-    python3 ci/mutants.py            runs all mutations
+    python3 ci/mutants.py            runs those that changed since the last landing, and a tenth of the others
+    python3 ci/mutants.py all        runs all mutations
     python3 ci/mutants.py TEXT       runs those whose claim, description, file or test contains TEXT
     python3 ci/mutants.py --list     only checks that each mutation applies, and prints where
+    python3 ci/mutants.py --landed   records HEAD as the last landing, in ci/landed.txt
+
+A mutation has changed if its entry, the file of its code, or the file of its test differs from the commit in ci/landed.txt.
+An old commit there only makes more mutations run, and a commit that is no ancestor of HEAD makes all run. The tenth depends on
+the number of commits, so it rotates, and a second run for the same commit tries the same mutations.
 
 The code of a mutation is found by its tokens; comments and white space are ignored. If the code is not found as written,
 the search is repeated with every name as a placeholder, in the same file and then in all files. So renaming a variable, a
@@ -27,10 +33,12 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 
 COPIED = ["Cargo.toml", "Cargo.lock", "src", "tests", "benches", "cli", "examples", "README.md"]
 WORKERS = int(os.environ.get("MUTANT_WORKERS", os.cpu_count() or 1))
 LIMIT = int(os.environ.get("MUTANT_SECONDS", "240"))
+LANDED = os.path.join("ci", "landed.txt")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.abspath(os.environ.get("MUTANTS_DIR", os.path.join(ROOT, "target", "mutants")))
 
@@ -138,10 +146,11 @@ class Sources:
         return "not found"
 
 
-def read(path):
+def read(text):
+    """The mutations of a text like that of ci/mutants.txt."""
     mutations, entry = [], {}
-    for line in open(path, encoding="utf-8"):
-        key, colon, value = line.rstrip("\n").partition(":")
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
         if not colon or key not in ("claim", "what", "file", "from", "to", "test"):
             continue
         entry[key] = value.strip()
@@ -150,6 +159,52 @@ def read(path):
             mutations.append(entry)
             entry = {}
     return mutations
+
+
+def git(*arguments):
+    """The output of git, or None if it fails."""
+    try:
+        run = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return run.stdout if run.returncode == 0 else None
+
+
+def test_files(test):
+    """The files that define the tests which a mutation names."""
+    kind, *names = test.split()
+    kind = {"loom": "models", "lib": "", "redis-lib": ""}.get(kind, kind)
+    roots = [os.path.join("tests", f"{kind}.rs"), os.path.join("tests", kind)] if kind else ["src"]
+    files = [root for root in roots if os.path.isfile(os.path.join(ROOT, root))]
+    for root in roots:
+        for folder, _, inside in os.walk(os.path.join(ROOT, root)):
+            files += [os.path.relpath(os.path.join(folder, name), ROOT) for name in inside if name.endswith(".rs")]
+    wanted = re.compile("|".join(rf"fn \w*{re.escape(name.rpartition('::')[2])}" for name in names) or "fn ")
+    found = {file for file in files if wanted.search(open(os.path.join(ROOT, file), encoding="utf-8").read())}
+    # A name of a module, and not of a function.
+    return found or set(files)
+
+
+def due(pairs):
+    """Those of the mutations, given with their places, that a run without arguments tries, and a line that says why."""
+    base = open(os.path.join(ROOT, LANDED), encoding="utf-8").read().strip()
+    count = git("rev-list", "--count", "HEAD")
+    if count is None or git("merge-base", "--is-ancestor", base, "HEAD") is None:
+        return pairs, f"all {len(pairs)} mutations are tried: git does not find the commit of {LANDED} in the history of HEAD"
+    changed = set(git("diff", "--no-renames", "--name-only", base).splitlines())
+    changed |= set(git("ls-files", "--others", "--exclude-standard").splitlines())
+    old = read(git("show", f"{base}:ci/mutants.txt"))
+    tenth, files, chosen, counts = int(count) % 10, {}, [], [0, 0]
+    for mutation, place in pairs:
+        test = mutation["test"]
+        files.setdefault(test, test_files(test))
+        new = mutation not in old or isinstance(place, str) or place[0] in changed or files[test] & changed
+        turn = zlib.crc32(f"{mutation['claim']} {mutation['what']}".encode()) % 10 == tenth
+        if new or turn:
+            chosen.append((mutation, place))
+            counts[0 if new else 1] += 1
+    why = f"{counts[0]} changed since {base[:10]}, and {counts[1]} are of tenth {tenth} of the others"
+    return chosen, f"{len(chosen)} of {len(pairs)} mutations are tried: {why}"
 
 
 def body_around(text, found, start, end):
@@ -294,7 +349,9 @@ def environment(kind):
     )
     if kind == "loom":
         env["RUSTFLAGS"] = "--cfg ringgate_loom"
-        env["CARGO_TARGET_DIR"] += "-loom"
+        # The folder of ci/loom.sh, which has built the dependencies. Its profile has another level of optimization for the
+        # library, so no mutation gets into the builds of that script.
+        env["CARGO_TARGET_DIR"] = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "loom")
     return env
 
 
@@ -369,24 +426,35 @@ class Results:
 
 
 def main(arguments):
+    if arguments == ["--landed"]:
+        with open(os.path.join(ROOT, LANDED), "w", encoding="utf-8") as landed:
+            landed.write(git("rev-parse", "HEAD"))
+        return 0
     only_list = "--list" in arguments
     wanted = " ".join(argument for argument in arguments if argument != "--list")
-    mutations = [m for m in read(os.path.join(ROOT, "ci", "mutants.txt")) if wanted in " ".join(m.values())]
+    text = open(os.path.join(ROOT, "ci", "mutants.txt"), encoding="utf-8").read()
+    mutations = [m for m in read(text) if wanted in ("", "all") or wanted in " ".join(m.values())]
     sources = Sources()
+    pairs = [(mutation, sources.find(mutation)) for mutation in mutations]
     if only_list:
         stale = 0
-        for mutation in mutations:
-            place = sources.find(mutation)
+        for mutation, place in pairs:
             if isinstance(place, str):
                 stale += 1
                 print(f"STALE     {mutation['what']}: {mutation['file']}: {place}: {mutation['from']}")
             elif place[4] != "as written":
                 print(f"{place[4]:9} {mutation['what']}: {place[0]}")
         print(f"{len(mutations) - stale} of {len(mutations)} mutations apply")
+        if not wanted:
+            print(f"without --list, {due(pairs)[1]}")
         return 1 if stale or not mutations else 0
+    if not wanted:
+        pairs, why = due(pairs)
+        print(why, flush=True)
+        if not pairs:
+            return 0
     results, places = Results(), []
-    for mutation in mutations:
-        place = sources.find(mutation)
+    for mutation, place in pairs:
         if isinstance(place, str):
             results.add(mutation, mutation["test"], f"{place}: {mutation['from']}", "", 0)
         else:
@@ -429,8 +497,8 @@ def main(arguments):
             outcome, output = run_test(project, program, mutation["test"], 0, results.limit(mutation["test"]))
         project.write(file, text)
         results.add(mutation, mutation["test"], outcome, output, time.monotonic() - began)
-    print(f"{results.caught} of {len(mutations)} mutations caught; {results.broken} tests fail without any")
-    return 0 if results.caught == len(mutations) > 0 and not results.broken else 1
+    print(f"{results.caught} of {len(pairs)} mutations caught; {results.broken} tests fail without any")
+    return 0 if results.caught == len(pairs) > 0 and not results.broken else 1
 
 
 sys.exit(main(sys.argv[1:]))

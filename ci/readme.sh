@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Shows that the commands of README.md, and the main commands of cli/README.md and the guide, work as they are written.
+# Shows that the commands of README.md, and the main commands of cli/README.md and the guide, work as they are written. The
+# command of README.md for the tests is the check `test` of .ci/run, which is run as it is written there.
 source "$(dirname "$0")/common.sh"
 
 log=../shared/data/access.log
@@ -13,7 +14,11 @@ if [[ ! -f $log ]]; then
 fi
 # These settings make the builds faster.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-cargo run --locked --release --example guard
+mapfile -t commands < <(awk '/^In a clone of this repository/ { clone = 1 } clone && /^```/ { if (fences++) exit; next } fences' README.md)
+[[ ${#commands[@]} == 2 && ${commands[1]} == "bash ci/test.sh" ]] ||
+    { echo "README.md does not state one command for the example and \"bash ci/test.sh\" for the tests:"; printf '%s\n' "${commands[@]}"; exit 1; }
+grep -q '^check test ' .ci/run || { echo ".ci/run does not run the test command of README.md"; exit 1; }
+bash -c "${commands[0]}"
 cargo run --locked --release --features config --example rules
 cargo run --locked --release --package ringgate-servers --bin axum -- --once
 needs redis-server redis-server

@@ -15,6 +15,8 @@ mod certificates;
 #[expect(dead_code, reason = "the tests of the store use the rest")]
 #[path = "redis/support/server.rs"]
 mod server;
+#[path = "common/skipped.rs"]
+mod skipped;
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder, install_tls_provider};
 use ringgate::shared::{DecidedBy, OnError, SharedLimiter};

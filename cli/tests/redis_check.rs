@@ -1,6 +1,6 @@
 //! `ringgate redis check`, run against real servers in good and in bad states.
 //!
-//! Without a server, each test says `not run` and passes; `ci/redis.sh` makes sure that there is one.
+//! Without a server, each test prints `skipped: no redis-server`, and `ci/test.sh` counts it as skipped.
 #![cfg(unix)]
 
 extern crate alloc;
@@ -27,3 +27,5 @@ mod certificates;
 #[expect(dead_code, reason = "shared with the tests of the stores")]
 #[path = "../../tests/redis/support/server.rs"]
 mod server;
+#[path = "../../tests/common/skipped.rs"]
+mod skipped;

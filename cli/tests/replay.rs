@@ -41,3 +41,5 @@ mod warnings;
 mod format_variants;
 #[path = "replay/rules.rs"]
 mod rules;
+#[path = "../../tests/common/skipped.rs"]
+mod skipped;

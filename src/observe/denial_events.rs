@@ -1,11 +1,15 @@
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::fmt;
+use core::hash::BuildHasher;
 use core::time::Duration;
+use std::hash::RandomState;
 
 use tracing::Level;
 
+use super::event_parts::EventParts;
 use super::suppressed::Suppressed;
 use crate::algorithm::CounterRing;
 use crate::clock::ManualClock;
@@ -25,8 +29,12 @@ use crate::rules::{Denial, QuotaStatus};
 /// | `remaining` | the permits that are left of that quota |
 /// | `retry_after_ms` | milliseconds until all rules would admit the request, rounded up; absent if they never would |
 /// | `suppressed` | the number of denials without an event since the last event |
+/// | `key`, `client`, `path` | absent, unless [`emit_with`](Self::emit_with) was given them; redacted, unless [`revealed`](Self::revealed) |
 ///
-/// An event does not contain the key or any part of the request. The names of the rules are not escaped.
+/// By default, an event does not contain the key or any part of the request. The names of the rules are not escaped.
+///
+/// A redacted value is 16 hexadecimal digits, a hash with a random seed of this instance. So events of the same client can be
+/// told from others, and the client cannot be computed from them. After a restart, the digits are others.
 ///
 /// # Guarantees
 ///
@@ -79,7 +87,13 @@ pub struct DenialEvents {
     /// Its clock is never read, because each denial has a reading.
     limiter: RateLimiter<CounterRing, ManualClock>,
     suppressed: Suppressed,
+    /// Hashes redacted values.
+    seed: RandomState,
+    is_revealed: bool,
 }
+
+/// The longest part of a request in an event, in characters.
+const MAX_PART: usize = 256;
 
 /// The target of all events, for filters.
 const TARGET: &str = "ringgate";
@@ -94,7 +108,18 @@ impl DenialEvents {
         Ok(Self {
             limiter: RateLimiter::with_clock(CounterRing::new(quota)?, ManualClock::new()),
             suppressed: Suppressed::new(),
+            seed: RandomState::new(),
+            is_revealed: false,
         })
+    }
+
+    /// Writes the parts of requests that [`emit_with`](Self::emit_with) is given as they are, at most 256 characters each.
+    ///
+    /// Addresses and user names in logs are personal data in many countries, and a key may be a credential.
+    #[must_use]
+    pub fn revealed(mut self) -> Self {
+        self.is_revealed = true;
+        self
     }
 
     /// Emits an event for the denial, or counts it as suppressed if the quota is used up. Does neither if no subscriber is
@@ -107,16 +132,51 @@ impl DenialEvents {
     /// the values at the decision.
     #[inline]
     pub fn emit(&self, denied: &impl Denial) {
+        self.emit_with(denied, |_| {});
+    }
+
+    /// Emits an event as [`emit`](Self::emit) does, with parts of the request. `parts` is called only for an event that is emitted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::observe::DenialEvents;
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let rules = RuleSetBuilder::<(&str, &str)>::new()
+    ///     .rule(Rule::new("all", "1/s".parse()?))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// let events = DenialEvents::new("10/s".parse()?)?;
+    ///
+    /// let request = ("alice", "/login");
+    /// let answers = [rules.check(&request), rules.check(&request)];
+    /// for denied in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+    ///     // WARN ringgate: rate limit reached rules="all" ... key="6d3f0c9a51b2e874" path="a07e9d1f4c38b526"
+    ///     events.emit_with(denied, |parts| {
+    ///         parts.key(request.0).path(request.1);
+    ///     });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn emit_with(&self, denied: &impl Denial, parts: impl FnOnce(&mut EventParts)) {
         if tracing::enabled!(target: TARGET, Level::WARN) {
-            self.emit_sampled(denied);
+            self.emit_sampled(denied, parts);
         }
     }
 
-    fn emit_sampled(&self, denied: &impl Denial) {
+    fn emit_sampled(&self, denied: &impl Denial, parts: impl FnOnce(&mut EventParts)) {
         if self.limiter.check_at(denied.denied_at(), 1).is_err() {
             self.suppressed.add_one();
             return;
         }
+        let mut given = EventParts::default();
+        parts(&mut given);
+        let [key, client, path] =
+            [given.key, given.client, given.path].map(|part| part.map(|part| self.written(&part)));
         let violations = denied.violated_quotas();
         let longest = violations.iter().min_by_key(|quota| Reverse(retry_after(quota)));
         tracing::event!(
@@ -127,8 +187,19 @@ impl DenialEvents {
             remaining = longest.map(QuotaStatus::remaining),
             retry_after_ms = denied.retry_after().map(millis),
             suppressed = self.suppressed.report(),
+            key = key.as_deref(),
+            client = client.as_deref(),
+            path = path.as_deref(),
             "rate limit reached"
         );
+    }
+
+    /// A part of a request as an event has it.
+    fn written(&self, part: &str) -> String {
+        match self.is_revealed {
+            true => part.chars().take(MAX_PART).collect(),
+            false => format!("{:016x}", self.seed.hash_one(part)),
+        }
     }
 }
 

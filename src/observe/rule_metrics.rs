@@ -1,7 +1,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use metrics::{Counter, Unit, counter, describe_counter};
+use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::rules::RuleCounts;
 
@@ -11,6 +11,11 @@ const DECISIONS: &str = "ringgate_decisions_total";
 const PERMITS: &str = "ringgate_permits_total";
 /// Blocks of keys.
 const BLOCKS: &str = "ringgate_blocks_total";
+
+/// Slots that requests in flight hold.
+const IN_FLIGHT: &str = "ringgate_in_flight";
+/// Keys with an entry in a table.
+const TRACKED_KEYS: &str = "ringgate_tracked_keys";
 
 /// A counter that each rule has.
 struct RuleMetric {
@@ -26,7 +31,7 @@ impl RuleMetric {
 }
 
 /// The metrics of every rule.
-const METRICS: [RuleMetric; 7] = {
+const METRICS: [RuleMetric; 8] = {
     const fn metric(name: &'static str, outcome: &'static str, of: fn(&RuleCounts) -> u64) -> RuleMetric {
         RuleMetric { name, outcome, of }
     }
@@ -36,6 +41,7 @@ const METRICS: [RuleMetric; 7] = {
         metric(DECISIONS, "shadow_denied", |counts| counts.shadow_denied),
         metric(DECISIONS, "overflowed", |counts| counts.overflowed),
         metric(PERMITS, "charged", |counts| counts.charged),
+        metric(PERMITS, "refunded", |counts| counts.refunded),
         metric(PERMITS, "forfeited", |counts| counts.forfeited),
         metric(BLOCKS, "begun", |counts| counts.blocks),
     ]
@@ -104,6 +110,30 @@ impl RuleMetrics {
     }
 }
 
+/// The gauges of one rule. Each is registered with the recorder when the rule first has a value for it.
+#[derive(Default)]
+pub(super) struct RuleGauges {
+    in_flight: Option<Gauge>,
+    tracked_keys: Option<Gauge>,
+}
+
+impl RuleGauges {
+    /// Sets the gauges that have a value. One that was set before and has none becomes zero.
+    pub(super) fn set(&mut self, rule: &Arc<str>, in_flight: Option<u64>, tracked_keys: Option<u64>) {
+        set_gauge(&mut self.in_flight, IN_FLIGHT, rule, in_flight);
+        set_gauge(&mut self.tracked_keys, TRACKED_KEYS, rule, tracked_keys);
+    }
+}
+
+fn set_gauge(own: &mut Option<Gauge>, name: &'static str, rule: &Arc<str>, value: Option<u64>) {
+    if value.is_some() || own.is_some() {
+        #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+        let value = value.unwrap_or(0) as f64;
+        own.get_or_insert_with(|| gauge!(name, "rule" => Arc::clone(rule)))
+            .set(value);
+    }
+}
+
 /// Describes the metrics to the recorder.
 pub(super) fn describe() {
     describe_counter!(
@@ -116,11 +146,22 @@ pub(super) fn describe() {
     describe_counter!(
         PERMITS,
         Unit::Count,
-        "Permits of the rule. charged: for admitted requests; forfeited: could not be refunded."
+        "Permits of the rule. charged: for admitted requests; refunded: given back by these requests; forfeited: \
+         could not be refunded."
     );
     describe_counter!(
         BLOCKS,
         Unit::Count,
         "Blocks of keys that violated the rule too often. begun: since the rule came into force."
+    );
+    describe_gauge!(
+        IN_FLIGHT,
+        Unit::Count,
+        "Requests in flight that hold a slot of the rule in this process."
+    );
+    describe_gauge!(
+        TRACKED_KEYS,
+        Unit::Count,
+        "Keys with an entry in the table of the rule's first quota, idle keys that no other key has replaced included."
     );
 }

@@ -1,8 +1,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::rule_metrics::{RuleMetrics, RuleTotals};
-use crate::rules::ShardedCounts;
+use super::rule_metrics::{RuleGauges, RuleMetrics, RuleTotals};
+use crate::rules::{RuleUsage, ShardedCounts};
 
 /// The metrics of one rule name, and the counts that they are computed from.
 ///
@@ -10,7 +10,9 @@ use crate::rules::ShardedCounts;
 /// added to `ended`. So no count is lost when a rule is removed, and no metric decreases when the rule is added again with fresh
 /// counts.
 pub(super) struct RuleSeries {
+    rule: Arc<str>,
     metrics: RuleMetrics,
+    gauges: RuleGauges,
     sources: Vec<CountSource>,
     ended: RuleTotals,
 }
@@ -19,11 +21,15 @@ struct CountSource {
     counts: Arc<ShardedCounts>,
     /// The part that was counted under another name.
     elsewhere: RuleTotals,
+    /// As of the last call with the rule set that it belongs to.
+    usage: RuleUsage,
 }
 
 impl RuleSeries {
     pub(super) fn new(rule: &Arc<str>) -> Self {
         Self {
+            rule: Arc::clone(rule),
+            gauges: RuleGauges::default(),
             metrics: RuleMetrics::register(rule),
             sources: Vec::new(),
             ended: RuleTotals::default(),
@@ -44,7 +50,15 @@ impl RuleSeries {
         self.sources.push(CountSource {
             counts: Arc::clone(counts),
             elsewhere,
+            usage: RuleUsage::default(),
         });
+    }
+
+    /// Sets the usage of a source.
+    pub(super) fn set_usage(&mut self, counts: &Arc<ShardedCounts>, usage: RuleUsage) {
+        for source in self.sources.iter_mut().filter(|source| source.is(counts)) {
+            source.usage = usage;
+        }
     }
 
     /// Removes a source, and returns its current totals. `None` if there is no such source.
@@ -71,6 +85,15 @@ impl RuleSeries {
             !ended
         });
         self.metrics.set(self.ended.plus(live));
+        let sources = || self.sources.iter();
+        let in_flight = sources().filter(|source| source.usage.is_in_flight);
+        let in_flight = in_flight.map(|source| source.counts.slots_in_flight());
+        let tracked_keys = sources().filter_map(|source| source.usage.tracked_keys);
+        self.gauges.set(
+            &self.rule,
+            in_flight.reduce(u64::saturating_add),
+            tracked_keys.reduce(u64::saturating_add),
+        );
     }
 }
 

@@ -29,18 +29,20 @@ use crate::clock::Clock;
 ///   not reported.
 ///
 /// The watcher watches the directory of the file. So it notices a file that is renamed over the watched one, and a changed symbolic
-/// link. It reads the file when the directory has been quiet for [`DEBOUNCE`](Self::DEBOUNCE), or [`MAX_DELAY`](Self::MAX_DELAY)
-/// after a change, and reloads it if its text differs. Keep the file in a directory with few other changes. The directory must not
-/// be removed.
+/// link, at once. It reads the file when the directory has been quiet for [`DEBOUNCE`](Self::DEBOUNCE), or
+/// [`MAX_DELAY`](Self::MAX_DELAY) after a change, and reloads it if its text differs. Keep the file in a directory with few other
+/// changes.
+///
+/// It also reads the file every [`POLL_INTERVAL`](Self::POLL_INTERVAL), because some changes send no notification: the edit of a
+/// link's target in another directory, a link to the directory that is replaced, a directory that is removed and created again,
+/// and changes on most network file systems.
 ///
 /// # Cost
 ///
-/// The watcher has a thread, which sleeps between changes. Decisions are not affected.
+/// The watcher has a thread, which reads the file once per interval. Decisions are not affected.
 ///
 /// # Caveats
 ///
-/// - Network file systems often send no notifications. Call [`LiveRules::reload`] from a timer there.
-/// - An edit of a symbolic link's target in another directory is not noticed.
 /// - If [`LiveRules::store`] is called directly, the file is put in force again only when its text changes.
 ///
 /// # Examples
@@ -100,6 +102,9 @@ impl RulesWatcher {
 
     /// The time after a change at which the file is read even if the directory is not quiet.
     pub const MAX_DELAY: Duration = Duration::from_secs(1);
+
+    /// The time between two reads of the file without a notification.
+    pub const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
     /// Starts to watch, and reloads the file at once and after every change.
     ///
@@ -206,24 +211,42 @@ where
 
     fn run(mut self, messages: &Receiver<WatchMessage>) {
         let mut retry_in = self.reload_if_changed().then_some(Self::MIN_RETRY);
+        let mut polled = Instant::now();
         loop {
-            let message = match retry_in {
-                Some(wait) => messages.recv_timeout(wait),
-                None => messages.recv().map_err(RecvTimeoutError::from),
-            };
-            match message {
-                Ok(WatchMessage::Changed) => {
-                    if !Self::debounce(messages) {
-                        return;
+            let poll_in = RulesWatcher::POLL_INTERVAL.saturating_sub(polled.elapsed());
+            let changed = match messages.recv_timeout(retry_in.map_or(poll_in, |wait| wait.min(poll_in))) {
+                Ok(WatchMessage::Changed) => true,
+                Err(RecvTimeoutError::Timeout) => {
+                    retry_in = retry_in.and_then(|waited| self.retry(waited));
+                    let due = polled.elapsed() >= RulesWatcher::POLL_INTERVAL;
+                    if due {
+                        polled = Instant::now();
                     }
-                    if self.reload_if_changed() {
-                        retry_in = Some(Self::MIN_RETRY);
-                    }
+                    due && self.last_read.is_some() && self.read().1
                 }
-                Err(RecvTimeoutError::Timeout) => retry_in = self.retry(retry_in),
                 Ok(WatchMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if changed {
+                // A file that is being written is read again when it is complete.
+                if !Self::debounce(messages) {
+                    return;
+                }
+                if self.reload_if_changed() {
+                    retry_in = Some(Self::MIN_RETRY);
+                }
             }
         }
+    }
+
+    /// Reads the file. Returns the text, and whether it differs from the last one.
+    fn read(&self) -> (io::Result<String>, bool) {
+        let read = fs::read_to_string(&self.path);
+        let same = match (&read, &self.last_read) {
+            (Ok(text), Some(Ok(last))) => text == last,
+            (Err(error), Some(Err(last))) => error.kind() == *last,
+            _ => false,
+        };
+        (read, !same)
     }
 
     /// Waits until the directory is quiet. Returns false if the watch has been stopped.
@@ -241,15 +264,14 @@ where
 
     /// Reloads the file if its text differs from the last one. Returns whether the reload is unfinished.
     fn reload_if_changed(&mut self) -> bool {
-        let read = fs::read_to_string(&self.path);
-        let found = match &read {
-            Ok(text) => Ok(text.clone()),
-            Err(error) => Err(error.kind()),
-        };
-        if self.last_read.as_ref() == Some(&found) {
+        let (read, changed) = self.read();
+        if !changed {
             return false;
         }
-        self.last_read = Some(found);
+        self.last_read = Some(match &read {
+            Ok(text) => Ok(text.clone()),
+            Err(error) => Err(error.kind()),
+        });
         let reloaded = self.reload(read);
         let unfinished = match &reloaded {
             Ok(Reloaded::Pending(_)) => true,
@@ -271,11 +293,11 @@ where
     }
 
     /// Tries to finish a reload. Returns the time until the next attempt, if one is needed.
-    fn retry(&mut self, waited: Option<Duration>) -> Option<Duration> {
+    fn retry(&mut self, waited: Duration) -> Option<Duration> {
         let pending = self.rules.finish() != Reloaded::Done;
         // A text that was rejected because of too many old states may be accepted now.
         let again = pending || (self.last_read.is_none() && self.reload_if_changed());
-        again.then(|| (waited.unwrap_or(Self::MIN_RETRY) * 2).min(Self::MAX_RETRY))
+        again.then(|| (waited * 2).min(Self::MAX_RETRY))
     }
 }
 

@@ -169,6 +169,125 @@ fn a_changed_link_is_followed() {
     assert_eq!(quotas(&live), ["4/1s"]);
 }
 
+/// Changes that the directory of the path sends no notification of. All files are changed before the first report is awaited.
+#[cfg(unix)]
+#[test]
+fn a_change_without_a_notification_is_noticed() {
+    use std::os::unix::fs::symlink;
+
+    /// Puts a link in the place of another one.
+    fn swap(target: &str, link: &Path) {
+        let other = link.parent().expect("a folder").join("swapped");
+        symlink(target, &other).expect("a link");
+        fs::rename(&other, link).expect("renamed");
+    }
+
+    /// Makes a folder with a rules file.
+    fn version(root: &Path, name: &str, quota: &str) {
+        fs::create_dir_all(root.join(name)).expect("a folder");
+        fs::write(root.join(name).join("rules.toml"), rules(quota)).expect("written");
+    }
+
+    type Step = fn(&Path);
+    // The preparation, the watched path, and the change.
+    let cases: [(&str, Step, &str, Step); 8] = [
+        (
+            "the link to the folder is replaced",
+            |root| swap("old", &root.join("link")),
+            "link/rules.toml",
+            |root| swap("new", &root.join("link")),
+        ),
+        (
+            "a link above the folder is replaced",
+            |root| {
+                version(root, "old/conf", "1/h");
+                version(root, "new/conf", "5/h");
+                swap("old", &root.join("link"));
+            },
+            "link/conf/rules.toml",
+            |root| swap("new", &root.join("link")),
+        ),
+        (
+            "the link of a volume elsewhere is replaced",
+            |root| {
+                fs::create_dir_all(root.join("volume")).expect("a folder");
+                swap("../old", &root.join("volume/..data"));
+                swap("..data/rules.toml", &root.join("volume/rules.toml"));
+                fs::create_dir_all(root.join("etc")).expect("a folder");
+                swap("../volume/rules.toml", &root.join("etc/rules.toml"));
+            },
+            "etc/rules.toml",
+            |root| swap("../new", &root.join("volume/..data")),
+        ),
+        (
+            "the target in another folder is edited",
+            |root| {
+                fs::create_dir_all(root.join("etc")).expect("a folder");
+                swap("../old/rules.toml", &root.join("etc/rules.toml"));
+            },
+            "etc/rules.toml",
+            |root| fs::write(root.join("old/rules.toml"), rules("5/h")).expect("written"),
+        ),
+        (
+            "a file is renamed over the target in another folder",
+            |root| {
+                fs::create_dir_all(root.join("etc")).expect("a folder");
+                swap("../old/rules.toml", &root.join("etc/rules.toml"));
+            },
+            "etc/rules.toml",
+            |root| fs::rename(root.join("new/rules.toml"), root.join("old/rules.toml")).expect("renamed"),
+        ),
+        (
+            "the middle of three links is replaced",
+            |root| {
+                fs::create_dir_all(root.join("etc")).expect("a folder");
+                fs::create_dir_all(root.join("links")).expect("a folder");
+                swap("../old/rules.toml", &root.join("links/middle"));
+                swap("../links/middle", &root.join("links/first"));
+                swap("../links/first", &root.join("etc/rules.toml"));
+            },
+            "etc/rules.toml",
+            |root| swap("../new/rules.toml", &root.join("links/middle")),
+        ),
+        (
+            "the folder is renamed, and another takes its name",
+            |_| (),
+            "old/rules.toml",
+            |root| {
+                fs::rename(root.join("old"), root.join("older")).expect("renamed");
+                fs::rename(root.join("new"), root.join("old")).expect("renamed");
+            },
+        ),
+        (
+            "the folder is removed and made again",
+            |_| (),
+            "old/rules.toml",
+            |root| {
+                fs::remove_dir_all(root.join("old")).expect("removed");
+                version(root, "old", "5/h");
+            },
+        ),
+    ];
+    let mut watched = Vec::new();
+    for (name, make, path, change) in cases {
+        let (folder, live) = (folder(), live());
+        version(folder.path(), "old", "1/h");
+        version(folder.path(), "new", "5/h");
+        make(folder.path());
+        let (watcher, reports) = watch(&live, &folder.path().join(path));
+        assert_eq!(next_good(&reports), Reloaded::Done, "{name}");
+        assert_eq!(quotas(&live), ["1/1h"], "{name}");
+        watched.push((name, folder, live, watcher, reports, change));
+    }
+    for (_, folder, .., change) in &watched {
+        change(folder.path());
+    }
+    for (name, _folder, live, _watcher, reports, _) in watched {
+        assert_eq!(next_good(&reports), Reloaded::Done, "{name}");
+        assert_eq!(quotas(&live), ["5/1h"], "{name}");
+    }
+}
+
 /// A decision in progress keeps the old window in force. The watcher removes it after the decision.
 #[test]
 fn a_pending_reload_is_finished() {

@@ -532,7 +532,7 @@ fn keyed_backyard() {
         &[&[(1, 2 * W)], &[(1, 2 * W - 1)]],
     )
     .of_entries(3)
-    .run_and(BOUNDED, |_, admitted| {
+    .run_and(BOUNDED.up_to(2), |_, admitted| {
         let ones = admitted.concat().iter().filter(|it| it.key == 1).count();
         assert_eq!(ones, 1);
     });

@@ -341,7 +341,7 @@ fn lease_reassigned() {
                 },
                 manager,
             }
-            .run(BOUNDED);
+            .run(BOUNDED.up_to(2));
         }
     }
 }

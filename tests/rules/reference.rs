@@ -433,6 +433,7 @@ impl Reference {
                 most = kept.max(most);
                 continue;
             }
+            self.counts[rule].refunded += spec.permits(request);
             for quota in 0..spec.quotas.len() {
                 let charges = self.charges.get_mut(&(rule, quota, spec.key(request)));
                 charges.expect("it was charged").0.pop();

@@ -98,6 +98,15 @@ impl StateStorage {
         }
     }
 
+    /// The number of keys with an entry. `None` if the words are of all requests together.
+    #[cfg(feature = "observe")]
+    pub(crate) fn tracked_keys(&self) -> Option<u64> {
+        match self {
+            Self::Single(_) => None,
+            Self::Keyed(store) => Some(store.table().counts().sum().tracked),
+        }
+    }
+
     /// Removes the counts of `key`. Returns false if it has no entry, or if these words are not those of one key.
     pub(crate) fn reset(&self, algorithm: &AnyAlgorithm, key: u64, now: Nanos) -> bool {
         match self {

@@ -36,6 +36,10 @@ pub struct RuleCounts {
     pub shadow_denied: u64,
     /// Decisions by [`OnFull`](crate::keyed::OnFull), for keys without an entry in the rule's full table.
     pub overflowed: u64,
+    /// Permits of admitted requests that were given back to each quota of the rule: by [refunds](super::super::RuleSet::refund), and
+    /// by [settling](super::super::RuleSet::settle) a request that cost less. They stay part of `charged`. For a shared rule, permits
+    /// that a lease or the store takes back are not counted, only those of limiters of this node.
+    pub refunded: u64,
     /// Permits that could not be refunded, summed over the rule's states. They are from requests that were denied after a charge, and
     /// from [refunds](super::super::RuleSet::refund).
     pub forfeited: u64,

@@ -1,9 +1,10 @@
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 
-use alloc::sync::Arc;
-
 use super::sharded_counts::ShardedCounts;
-use crate::rules::evaluate::rule_states::NamedCounts;
+use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
 
 /// A handle to the current counts of rules, for an [`Observer`](crate::observe::Observer).
 ///
@@ -17,26 +18,69 @@ use crate::rules::evaluate::rule_states::NamedCounts;
 #[must_use = "counts are exported when an observer publishes them"]
 pub struct LiveCounts<'a> {
     rules: &'a [NamedCounts],
-    shared: bool,
+    /// `None` for shared rules.
+    states: Option<&'a dyn Usage>,
+}
+
+/// The use of the memory of rules, whatever the type of their requests.
+trait Usage {
+    /// The usage of each rule, in the order of the rules.
+    fn of_rules(&self) -> Vec<RuleUsage>;
+}
+
+/// The values of a rule that may fall.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RuleUsage {
+    /// The keys with an entry in the table of the rule's first quota, if it has a table.
+    pub(crate) tracked_keys: Option<u64>,
+    /// Whether the rule limits requests in flight.
+    pub(crate) is_in_flight: bool,
+}
+
+impl<R: ?Sized> Usage for RuleStates<R> {
+    fn of_rules(&self) -> Vec<RuleUsage> {
+        let mut of_rules = vec![RuleUsage::default(); self.rules.len()];
+        // A retired state is of rules that are not in force any more.
+        for state in self.states.iter().filter(|state| !state.retired) {
+            for quota in state.quotas.iter().filter(|quota| quota.index == 0) {
+                of_rules[usize::from(quota.rule)] = RuleUsage {
+                    tracked_keys: state.storage.tracked_keys(),
+                    is_in_flight: state.is_in_flight(),
+                };
+            }
+        }
+        of_rules
+    }
 }
 
 impl<'a> LiveCounts<'a> {
-    pub(crate) const fn new(rules: &'a [NamedCounts]) -> Self {
-        Self { rules, shared: false }
+    pub(crate) const fn new<R: ?Sized>(states: &'a RuleStates<R>) -> Self {
+        Self {
+            rules: &states.rules,
+            states: Some(states),
+        }
     }
 
     /// Creates a handle to the counts of shared rules.
     #[cfg(feature = "shared")]
     pub(crate) const fn shared(rules: &'a [NamedCounts]) -> Self {
-        Self { rules, shared: true }
+        Self { rules, states: None }
     }
 
     pub(crate) const fn are_shared(&self) -> bool {
-        self.shared
+        self.states.is_none()
     }
 
-    pub(crate) fn rules(&self) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<ShardedCounts>)> + use<'a> {
-        self.rules.iter().map(|rule| (&rule.name, &rule.counts))
+    /// The name, the counts and the usage of each rule.
+    pub(crate) fn rules(
+        &self,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<ShardedCounts>, RuleUsage)> + use<'a> {
+        let usage = self.states.map(Usage::of_rules).unwrap_or_default();
+        let rules = self.rules.iter().enumerate();
+        rules.map(move |(at, rule)| {
+            let usage = usage.get(at).copied().unwrap_or_default();
+            (&rule.name, &rule.counts, usage)
+        })
     }
 }
 

@@ -273,7 +273,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// [`Observer::publish_counts`](crate::observe::Observer::publish_counts).
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> LiveCounts<'_> {
-        LiveCounts::new(&self.states.rules)
+        LiveCounts::new(&self.states)
     }
 
     /// Returns whether a rule limits requests in flight, so that a decision has to hold slots.

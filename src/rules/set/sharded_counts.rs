@@ -13,8 +13,11 @@ pub(crate) enum RuleEvent {
     Denied,
     ShadowDenied,
     Overflowed,
+    Refunded(u64),
     Forfeited(u64),
     Blocked,
+    SlotHeld,
+    SlotReleased,
     #[cfg(feature = "shared")]
     ByNode,
 }
@@ -29,9 +32,12 @@ struct Shard {
     denied: Tally,
     shadow_denied: Tally,
     overflowed: Tally,
+    refunded: Tally,
     forfeited: Tally,
     blocks: Tally,
     by_node: Tally,
+    slots_held: Tally,
+    slots_released: Tally,
 }
 
 /// The number of shards that belong to one thread each. All further threads share one more shard.
@@ -53,21 +59,37 @@ impl ShardedCounts {
             RuleEvent::Denied => shard.add(&counts.denied, 1),
             RuleEvent::ShadowDenied => shard.add(&counts.shadow_denied, 1),
             RuleEvent::Overflowed => shard.add(&counts.overflowed, 1),
+            RuleEvent::Refunded(permits) => shard.add(&counts.refunded, permits),
             RuleEvent::Forfeited(permits) => shard.add(&counts.forfeited, permits),
             RuleEvent::Blocked => shard.add(&counts.blocks, 1),
+            RuleEvent::SlotHeld => shard.add(&counts.slots_held, 1),
+            RuleEvent::SlotReleased => shard.add(&counts.slots_released, 1),
             #[cfg(feature = "shared")]
             RuleEvent::ByNode => shard.add(&counts.by_node, 1),
         }
     }
 
+    fn sum_of(&self, pick: fn(&Shard) -> &Tally) -> u64 {
+        self.0.iter().map(|shard| pick(shard).get()).sum()
+    }
+
+    /// The slots in flight that are held now.
+    #[cfg(feature = "observe")]
+    pub(crate) fn slots_in_flight(&self) -> u64 {
+        // Releases are read first, so that no slot is seen released and not held.
+        let released = self.sum_of(|counts| &counts.slots_released);
+        self.sum_of(|counts| &counts.slots_held).saturating_sub(released)
+    }
+
     pub(crate) fn sum(&self) -> RuleCounts {
-        let sum = |pick: fn(&Shard) -> &Tally| self.0.iter().map(|shard| pick(shard).get()).sum();
+        let sum = |pick| self.sum_of(pick);
         RuleCounts {
             admitted: sum(|counts| &counts.admitted),
             charged: sum(|counts| &counts.charged),
             denied: sum(|counts| &counts.denied),
             shadow_denied: sum(|counts| &counts.shadow_denied),
             overflowed: sum(|counts| &counts.overflowed),
+            refunded: sum(|counts| &counts.refunded),
             forfeited: sum(|counts| &counts.forfeited),
             blocks: sum(|counts| &counts.blocks),
             by_node: sum(|counts| &counts.by_node),

@@ -143,8 +143,11 @@ impl<R: ?Sized> SharedPlanner<R> {
         let lost = charges.into_iter().filter_map(|charge| {
             let state = &self.local.states[usize::from(charge.state)];
             let permits = charge.extracted.permits;
-            let refunded = state.refund(&charge.extracted, &charge.receipt, permits);
-            (!refunded).then_some(permits)
+            if !state.refund(&charge.extracted, &charge.receipt, permits) {
+                return Some(permits);
+            }
+            state.count(ShardId::current(), RuleEvent::Refunded(permits));
+            None
         });
         lost.sum()
     }
@@ -180,7 +183,9 @@ impl<R: ?Sized> SharedPlanner<R> {
             let extracted = &charge.extracted;
             match extracted.permits.checked_sub(actual) {
                 Some(0) => {}
-                Some(excess) if state.refund(extracted, &charge.receipt, excess) => {}
+                Some(excess) if state.refund(extracted, &charge.receipt, excess) => {
+                    state.count(ShardId::current(), RuleEvent::Refunded(excess));
+                }
                 Some(excess) => forfeited = excess.max(forfeited),
                 None => {
                     state.charge_debt(extracted.key, extracted.limit, now, actual - extracted.permits);

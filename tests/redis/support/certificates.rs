@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use crate::server::{Server, free_port};
+use crate::skipped::skipped;
 
 /// Authorities and their certificates, made by `openssl`.
 pub(crate) struct Certificates(TempDir);
@@ -30,14 +31,14 @@ pub(crate) const VALID: Validity = ("20200101000000Z", "20990101000000Z");
 pub(crate) const EXPIRED: Validity = ("20200101000000Z", "20200201000000Z");
 
 impl Certificates {
-    /// `None`, and a line that says so, where there is no `openssl`.
+    /// Without `openssl`, reports that the test is skipped and returns `None`.
     pub(crate) fn new() -> Option<Self> {
         let version = Command::new("openssl")
             .arg("version")
             .stdout(Stdio::null())
             .status();
         if !version.is_ok_and(|status| status.success()) {
-            println!("not run: there is no openssl");
+            skipped("openssl");
             return None;
         }
         let own = Self(tempfile::tempdir().expect("a folder"));

@@ -12,6 +12,8 @@ use std::time::Instant;
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use tempfile::TempDir;
 
+use crate::skipped::skipped;
+
 /// A server that ends with the test.
 pub(crate) struct Server {
     child: Child,
@@ -25,7 +27,7 @@ pub(crate) struct Server {
 /// How long a server may take to answer, or to stop.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The program, installed if need be.
+/// The program of the server, if the machine has one.
 pub(crate) fn program() -> Option<&'static str> {
     static PROGRAM: OnceLock<Option<&'static str>> = OnceLock::new();
     *PROGRAM.get_or_init(|| {
@@ -36,17 +38,7 @@ pub(crate) fn program() -> Option<&'static str> {
                 .status();
             version.is_ok_and(|status| status.success())
         };
-        let find = || ["redis-server", "valkey-server"].into_iter().find(works);
-        find().or_else(|| {
-            // Fails for want of rights or of a network; then there is none.
-            let _ = Command::new("apt-get")
-                .args(["install", "-y", "redis-server"])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status();
-            find()
-        })
+        ["redis-server", "valkey-server"].into_iter().find(works)
     })
 }
 
@@ -64,7 +56,7 @@ pub(crate) fn free_port() -> u16 {
 }
 
 impl Server {
-    /// A server that keeps nothing on disk; `None`, and a line that says so, where there is no such program.
+    /// A server that keeps nothing on disk. Without such a program, reports that the test is skipped and returns `None`.
     pub(crate) fn start() -> Option<Self> {
         Self::with(&[])
     }
@@ -89,7 +81,7 @@ impl Server {
 
     fn start_as(arguments: &[&str], node: bool) -> Option<Self> {
         let Some(program) = program() else {
-            println!("not run: there is no redis-server, and it cannot be installed here");
+            skipped("redis-server");
             return None;
         };
         // Another program may take the port before the server does.

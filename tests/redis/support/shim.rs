@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::skipped::skipped;
+
 /// The environment of a process with shifted clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clocks {
@@ -23,10 +25,10 @@ pub(crate) struct Shim {
 }
 
 impl Shim {
-    /// Without a compiler or such a library, prints a line and returns `None`.
+    /// Without a compiler or such a library, reports that the test is skipped and returns `None`.
     pub(crate) fn build() -> Option<Self> {
         if cfg!(not(target_os = "linux")) {
-            println!("not run: clocks are shifted on Linux alone");
+            skipped("Linux, whose clocks can be shifted");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -41,7 +43,7 @@ impl Shim {
         if built.is_ok_and(|status| status.success()) {
             return Some(Self { folder });
         }
-        println!("not run: there is no cc that builds a library to shift clocks with");
+        skipped("cc that builds a library to shift clocks with");
         None
     }
 
@@ -77,7 +79,7 @@ impl Shim {
 }
 
 /// The command that starts a program whose monotonic clock and boot-time clock are ahead by this number of seconds.
-/// If the system does not support or allow that, prints a line and returns `None`.
+/// If the system does not support or allow that, reports that the test is skipped and returns `None`.
 pub(crate) fn ahead(seconds: u64) -> Option<Clocks> {
     let words = |seconds: u64| -> Vec<String> {
         let (monotonic, boottime) = (format!("--monotonic={seconds}"), format!("--boottime={seconds}"));
@@ -94,6 +96,6 @@ pub(crate) fn ahead(seconds: u64) -> Option<Clocks> {
         let variables = Vec::new();
         return Some(Clocks { words, variables });
     }
-    println!("not run: this system does not start processes with clocks of their own");
+    skipped("right to start processes with clocks of their own");
     None
 }

@@ -32,6 +32,8 @@ mod shared_slots;
 mod server_limit;
 #[path = "http/service.rs"]
 mod service;
+#[path = "../../common/skipped.rs"]
+mod skipped;
 #[path = "http/wait.rs"]
 mod wait;
 

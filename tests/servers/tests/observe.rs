@@ -21,3 +21,6 @@ mod shared;
 #[expect(dead_code, reason = "made for the tests of the stores themselves")]
 #[path = "../../redis/support/server.rs"]
 mod server;
+#[cfg(unix)]
+#[path = "../../common/skipped.rs"]
+mod skipped;

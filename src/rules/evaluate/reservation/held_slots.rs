@@ -2,6 +2,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::state_charge::StateCharge;
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 
 /// The slots of a request in flight. Dropping it releases them.
 ///
@@ -15,6 +16,7 @@ impl<R: ?Sized> HeldSlots<R> {
     }
 
     pub(crate) fn push(&mut self, slot: StateCharge<R>) {
+        slot.state.count(ShardId::current(), RuleEvent::SlotHeld);
         self.0.push(slot);
     }
 
@@ -38,6 +40,7 @@ impl<R: ?Sized> Drop for HeldSlots<R> {
         {
             // It fails only if the key was reset, and the slot is not held any more.
             let _ = state.refund(extracted, receipt, extracted.permits);
+            state.count(ShardId::current(), RuleEvent::SlotReleased);
         }
     }
 }

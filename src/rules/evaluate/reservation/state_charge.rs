@@ -40,7 +40,11 @@ impl<R: ?Sized> StateCharge<R> {
             .any(|other| other.shares_storage_with(&state));
         if let Some(excess) = permits.checked_sub(actual) {
             // A charge to a replaced state is not refunded: its successors were charged the amount without a receipt.
-            if excess == 0 || (is_in_force && state.refund(&extracted, &receipt, excess)) {
+            if excess == 0 {
+                return Settled::Exact;
+            }
+            if is_in_force && state.refund(&extracted, &receipt, excess) {
+                state.count(ShardId::current(), RuleEvent::Refunded(excess));
                 return Settled::Exact;
             }
             state.count_state(ShardId::current(), RuleEvent::Forfeited(excess));

@@ -14,6 +14,7 @@ use ringgate::http::{ClientIp, HttpKey};
 use ringgate::rules::OnMissingKey;
 
 use super::rejections::items;
+use super::skipped::skipped;
 use super::*;
 
 /// Client with connections of its own, from one address of the loopback.
@@ -212,7 +213,7 @@ async fn bytes_are_settled_when_they_are_sent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curl_gets_status_headers_and_body() {
     if Command::new("curl").arg("--version").output().is_err() {
-        println!("not run: there is no curl here");
+        skipped("curl");
         return;
     }
     let (live, _) = live([rule("client", "1/min").by(&by_client())]);

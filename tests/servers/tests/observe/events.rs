@@ -184,6 +184,90 @@ fn an_event_has_the_rules_and_the_quota_and_not_the_key() -> Result<(), Box<dyn 
     Ok(())
 }
 
+/// Emits one denial with these parts of the request.
+fn emitted_with(events: &DenialEvents, parts: &[(&str, &str)]) -> Result<Fields, Box<dyn Error>> {
+    let (rules, _) = full()?;
+    let mut emitted = Recorder::new(LevelFilter::WARN).during(|| {
+        let denied = rules.check(&REQUEST).expect_err("full");
+        events.emit_with(&denied, |event| {
+            for &(name, value) in parts {
+                match name {
+                    "key" => event.key(value),
+                    "client" => event.client(value),
+                    _ => event.path(value),
+                };
+            }
+        });
+    });
+    Ok(emitted.pop().ok_or("no event")?)
+}
+
+#[test]
+fn parts_of_a_request_are_redacted_unless_revealed() -> Result<(), Box<dyn Error>> {
+    let long = "x".repeat(300);
+    for (name, value, revealed) in [
+        ("key", "alice", "alice"),
+        ("client", "192.0.2.7", "192.0.2.7"),
+        ("client", "2001:db8::1", "2001:db8::1"),
+        ("path", "/reset?token=secret", "/reset?token=secret"),
+        ("key", "", ""),
+        // A recorder gets it unchanged, and a subscriber that writes lines escapes it.
+        ("key", "a\nWARN forged", "a\nWARN forged"),
+        ("path", long.as_str(), &long[..256]),
+    ] {
+        let events = DenialEvents::new("1000/s".parse()?)?;
+        let fields = emitted_with(&events, &[(name, value)])?;
+        let shown = &fields[name];
+        assert_eq!(shown.len(), 16, "{shown}");
+        assert!(shown.chars().all(|c| c.is_ascii_hexdigit()), "{shown}");
+        let others = ["key", "client", "path"]
+            .into_iter()
+            .filter(|other| *other != name);
+        assert!(
+            others.into_iter().all(|other| !fields.contains_key(other)),
+            "{fields:?}"
+        );
+        // The same digits for the same value, and others for another one or in another instance.
+        assert_eq!(emitted_with(&events, &[(name, value)])?[name], *shown);
+        assert_ne!(emitted_with(&events, &[(name, "another")])?[name], *shown);
+        let other = DenialEvents::new("1000/s".parse()?)?;
+        assert_ne!(emitted_with(&other, &[(name, value)])?[name], *shown);
+
+        let events = events.revealed();
+        assert_eq!(emitted_with(&events, &[(name, value)])?[name], revealed);
+    }
+    let events = DenialEvents::new("1000/s".parse()?)?.revealed();
+    let fields = emitted_with(
+        &events,
+        &[("key", "alice"), ("client", "192.0.2.7"), ("path", "/")],
+    )?;
+    assert_eq!(
+        (&*fields["key"], &*fields["client"], &*fields["path"]),
+        ("alice", "192.0.2.7", "/")
+    );
+    Ok(())
+}
+
+/// A suppressed event costs no text.
+#[test]
+fn parts_are_read_for_emitted_events_only() -> Result<(), Box<dyn Error>> {
+    let (rules, _) = full()?;
+    let events = DenialEvents::new("2/s".parse()?)?;
+    let mut read = 0;
+    let mut deny = |times| {
+        for _ in 0..times {
+            let denied = rules.check(&REQUEST).expect_err("full");
+            events.emit_with(&denied, |_| read += 1);
+        }
+        read
+    };
+    assert_eq!(deny(10), 0, "no subscriber");
+    let mut all = 0;
+    Recorder::new(LevelFilter::WARN).during(|| all = deny(10));
+    assert_eq!(all, 2);
+    Ok(())
+}
+
 #[test]
 fn a_request_that_is_never_admitted_has_no_retry_time() -> Result<(), Box<dyn Error>> {
     let (rules, _) = full()?;

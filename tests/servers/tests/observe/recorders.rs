@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use metrics::{Counter, CounterFn, Gauge, Histogram, KeyName, Metadata, Recorder, SharedString, Unit};
+use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use ringgate::observe::Observer;
 use ringgate::{ManualClock, RuleSet};
@@ -18,6 +19,8 @@ pub(crate) struct Scraped {
 
 /// The values of all series, by counter, rule and outcome.
 pub(crate) type Values = BTreeMap<(String, String, String), u64>;
+
+pub(crate) type Gauges = BTreeMap<(String, String), f64>;
 
 impl Scraped {
     pub(crate) fn new() -> Self {
@@ -38,9 +41,30 @@ impl Scraped {
         self.values()
     }
 
+    /// The values of all gauges, by gauge and rule. The recorder forgets a gauge's value when it is read.
+    pub(crate) fn gauges(&self, rules: &RuleSet<Request, ManualClock>) -> Gauges {
+        metrics::with_local_recorder(&self.recorder, || self.observer.publish(rules));
+        let snapshot = self.recorder.snapshotter().snapshot().into_vec();
+        let gauges = snapshot.into_iter().filter_map(|(key, unit, help, value)| {
+            let DebugValue::Gauge(value) = value else {
+                return None;
+            };
+            assert!(unit == Some(Unit::Count) && help.is_some(), "{key:?}");
+            let labels: Vec<_> = key.key().labels().collect();
+            assert_eq!((labels.len(), labels[0].key()), (1, "rule"), "{key:?}");
+            let rule = labels[0].value().to_owned();
+            Some(((key.key().name().to_owned(), rule), value.into_inner()))
+        });
+        gauges.collect()
+    }
+
     pub(crate) fn values(&self) -> Values {
         let snapshot = self.recorder.snapshotter().snapshot().into_vec();
-        let series = snapshot.into_iter().map(|(key, _, _, value)| {
+        let series = snapshot.into_iter().filter_map(|(key, _, _, value)| {
+            // Gauges have tests of their own.
+            if key.kind() == MetricKind::Gauge {
+                return None;
+            }
             let labels: BTreeMap<_, _> = key
                 .key()
                 .labels()
@@ -51,10 +75,8 @@ impl Scraped {
                 panic!("{key:?} is no counter");
             };
             let name = key.key().name().to_owned();
-            (
-                (name, labels["rule"].to_owned(), labels["outcome"].to_owned()),
-                value,
-            )
+            let labels = (name, labels["rule"].to_owned(), labels["outcome"].to_owned());
+            Some((labels, value))
         });
         series.collect()
     }
@@ -62,7 +84,7 @@ impl Scraped {
 
 pub(crate) fn value(values: &Values, rule: &str, outcome: &str) -> u64 {
     let counter = match outcome {
-        "charged" | "forfeited" => "ringgate_permits_total",
+        "charged" | "forfeited" | "refunded" => "ringgate_permits_total",
         "begun" => "ringgate_blocks_total",
         _ => "ringgate_decisions_total",
     };
@@ -78,6 +100,7 @@ pub(crate) fn of_counts(rules: &RuleSet<Request, ManualClock>) -> Values {
             ("ringgate_decisions_total", "overflowed", counts.overflowed),
             ("ringgate_permits_total", "charged", counts.charged),
             ("ringgate_permits_total", "forfeited", counts.forfeited),
+            ("ringgate_permits_total", "refunded", counts.refunded),
             ("ringgate_blocks_total", "begun", counts.blocks),
         ]
         .map(|(counter, outcome, value)| ((counter.to_owned(), rule.to_owned(), outcome.to_owned()), value))

@@ -164,12 +164,12 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
     let scraped = Scraped::new();
     let alone = named(&["one", "other"]).build_with(ringgate::ManualClock::new(), [1, 2, 3, 4])?;
     let _ = alone.check(&request(1));
-    assert_eq!(scraped.scrape(&alone).len(), 2 * 7);
+    assert_eq!(scraped.scrape(&alone).len(), 2 * 8);
     let shared = limiter("one", "100/h", OnError::Local)?;
     assert!(shared.check("a").await.is_ok());
     assert!(shared.check_n("a", 2).await.is_ok());
     let values = scraped.scrape_counts(shared.live_counts());
-    assert_eq!(values.len(), 8 + 7);
+    assert_eq!(values.len(), 9 + 8);
     assert_eq!(series(&values, "one")["admitted"], 3);
     assert_eq!(series(&values, "one")["by_node"], 1);
     // Shared rules are built anew when they change. The counts stay.

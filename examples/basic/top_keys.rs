@@ -1,7 +1,7 @@
 //! Reports the keys that are denied most, in fixed memory.
 //!
 //! ```text
-//! cargo run --release --example top_keys
+//! cargo run --release --package ringgate-examples --bin top_keys
 //! ```
 //!
 //! A table stores only hashes of keys, so the example counts denials by key in a Space-Saving summary (Metwally, Agrawal

@@ -9,6 +9,8 @@ use core::time::Duration;
 
 use crate::error::ConfigError;
 
+mod nearest;
+
 /// A limit and a window: at most `limit` permits per `window`.
 ///
 /// The worst case in any interval of one window depends on the algorithm: see the table in the
@@ -216,6 +218,12 @@ const UNITS: [(u64, &[&str]); 7] = [
 ///
 /// The `B` of bytes is a capital letter, because `Mb` is read as megabits by some and as megabytes by others.
 ///
+/// # Errors
+///
+/// Another spelling is an error. The error names the accepted text of the same rate, if the meaning is clear.
+///
+/// # Examples
+///
 /// ```
 /// use ringgate::Quota;
 ///
@@ -223,6 +231,9 @@ const UNITS: [(u64, &[&str]); 7] = [
 /// assert_eq!("50MiB/s".parse(), Quota::per_second(52_428_800));
 /// assert_eq!("10 GB per minute".parse(), Quota::per_minute(10_000_000_000));
 /// assert_eq!("2.5Gbit/s".parse(), Quota::per_second(312_500_000));
+///
+/// let error = "0.5/s".parse::<Quota>().unwrap_err();
+/// assert_eq!(error.to_string(), "invalid quota: \"0.5/s\" (expected \"1/2s\")");
 /// # Ok(())
 /// # }
 /// ```
@@ -230,6 +241,16 @@ impl FromStr for Quota {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
+        Self::parse(text).map_err(|error| match Self::nearest(text) {
+            Some(near) => ConfigError::new("quota", format!("{text:?}"), near),
+            None => error,
+        })
+    }
+}
+
+impl Quota {
+    /// Parses a text of the documented form.
+    fn parse(text: &str) -> Result<Self, ConfigError> {
         let invalid = || {
             ConfigError::new(
                 "quota",

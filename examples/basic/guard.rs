@@ -1,8 +1,8 @@
 //! Runs each algorithm under load on all cores, and checks that no window exceeded its bound.
 //!
 //! ```text
-//! cargo run --release --example guard
-//! cargo run --release --example guard -- --seconds 10
+//! cargo run --release --package ringgate-examples --bin guard
+//! cargo run --release --package ringgate-examples --bin guard -- --seconds 10
 //! ```
 //!
 //! One worker per core sends requests as fast as possible, so nearly all of them are denied. Each
