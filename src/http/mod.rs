@@ -20,6 +20,7 @@
 //! | delay requests instead of rejecting them (feature `tokio`) | `RateLimitLayer::wait` |
 //! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
 //! | read the decision in a handler | [`Decision`] |
+//! | respond to a limit that a handler checks | [`DenialResponse`] |
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |
 //! | count over many machines (feature `shared`) | `RateLimitLayer::from` of `SharedRules` |
 //! | obey the limits of a server as a client (feature `tokio`) | `ClientRateLimitLayer`, with the [guide](crate::guide::waiting#clients-of-http-apis) |
@@ -34,8 +35,9 @@
 //! - A rejected request does not reach the inner service. It is charged to no rule, with the exceptions that
 //!   [`RuleSet`](crate::RuleSet) documents.
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
-//!   is charged in between. [`RateLimitLayer::jitter`] makes it later, never earlier. A rejection that no wait can change, or that needs a
-//!   slot [in flight](crate::Rule::in_flight), has no `Retry-After`.
+//!   is charged in between. [`RateLimitLayer::jitter`] makes it later, never earlier. A rejection that no wait can change has no
+//!   `Retry-After`. A rejection for lack of a slot [in flight](crate::Rule::in_flight) has none by default, because no time frees a
+//!   slot: see [`RateLimitLayer::slot_retry_after`].
 //! - The inner service is called only after it was ready.
 //! - With [`QuotaHeaders::Off`] and without the [`Decision`], an admitted request allocates nothing. This includes shared rules that
 //!   decide by a lease. [`charge_if`](RateLimitLayer::charge_if), [`settle_body`](RateLimitLayer::settle_body), a rule of
@@ -54,7 +56,9 @@ mod request;
 mod rules;
 mod service;
 
-pub use answer::{Decision, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse};
+pub use answer::{
+    Decision, DenialResponse, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse,
+};
 pub use client::ServerLimit;
 #[cfg(feature = "tokio")]
 pub use client::{ClientRateLimitFuture, ClientRateLimitLayer, ClientRateLimitService};

@@ -1,4 +1,5 @@
 use core::marker::PhantomData;
+use core::time::Duration;
 
 use super::RateLimitLayer;
 use crate::http::rules::HttpRules;
@@ -41,5 +42,15 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
             config: self.config,
             metering: PhantomData,
         }
+    }
+
+    /// Tells a client that was rejected for lack of a slot [in flight](crate::Rule::in_flight) to retry after this time.
+    ///
+    /// By default, its response has no `Retry-After`: a slot is free when another request ends, and no time is known. Most
+    /// clients then back off by their own defaults. Set this to the usual duration of a request, for clients that retry at once or
+    /// never without the header. [`jitter`](Self::jitter) is added. If a quota is violated too, `Retry-After` is at least its time,
+    /// also without this option.
+    pub fn slot_retry_after(self, after: Duration) -> Self {
+        self.with(|config| config.slot_retry_after = Some(after))
     }
 }

@@ -178,12 +178,15 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             }
             Err(error) => {
                 let at = rules.clock().now();
-                let retry_after = match error {
+                let policies = policy::exhausted(&rules, head, at);
+                let mut rejection = Rejection::new(head, policies, None, at);
+                rejection.retry_after = match error {
                     WaitError::Never => None,
+                    // No time frees a slot.
+                    _ if rejection.needs_slot() => None,
                     WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
                 };
-                let policies = policy::exhausted(&rules, head, at);
-                Err(reject(Rejection::new(head, policies, retry_after, at)))
+                Err(reject(rejection))
             }
         }
     }
@@ -256,7 +259,7 @@ fn admitted_headers<C: Clock>(
 ) -> Box<HeaderValues> {
     let mut policies = policy::Policies::new();
     policy::add_policies(&mut policies, rules, head, at, hashes);
-    headers.values(&policies)
+    headers.of_admission(&policies)
 }
 
 #[cold]

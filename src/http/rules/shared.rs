@@ -197,7 +197,7 @@ fn grant(
             QuotaHeaders::Off => None,
             QuotaHeaders::Standard | QuotaHeaders::Legacy | QuotaHeaders::Both => {
                 let statuses = rules.statuses_after(head, admitted.known_statuses(), admitted.decided_by());
-                Some(terms.headers.values(&policy::of_statuses(&statuses)))
+                Some(terms.headers.of_admission(&policy::of_statuses(&statuses)))
             }
         },
         charge: (terms.reserves || admitted.holds_slots()).then(|| {

@@ -12,6 +12,8 @@ mod charges;
 mod client;
 #[path = "http/client_ip.rs"]
 mod client_ip;
+#[path = "http/denials.rs"]
+mod denials;
 #[path = "http/grpc.rs"]
 mod grpc;
 #[path = "http/in_flight.rs"]

@@ -251,7 +251,7 @@ fn a_refund_and_a_settlement_keep_the_slot_until_the_body_has_ended() {
     assert_eq!(spent(), [0, 1, 4]);
 }
 
-/// The draft's fields state windows. A limit in flight is in none of the headers, but the body names it.
+/// The unit of the draft takes the place of the window, and no time is stated at which a slot is free.
 #[test]
 fn a_rejection_names_the_rule_and_has_no_retry_time() {
     let (live, _) = live([Rule::in_flight("slots", 1), rule("requests", "10/min")]);
@@ -269,9 +269,20 @@ fn a_rejection_names_the_rule_and_has_no_retry_time() {
         };
         assert_eq!(
             header("ratelimit-policy").as_deref(),
-            Some("\"requests\";q=10;w=60")
+            Some("\"slots\";q=1;qu=\"concurrent-requests\", \"requests\";q=10;w=60")
         );
-        assert_eq!(header("x-ratelimit-limit").as_deref(), Some("10"));
+        assert_eq!(
+            header("ratelimit").as_deref(),
+            Some("\"slots\";r=0, \"requests\";r=9;t=61")
+        );
+        let is_rejected = response.status() == 429;
+        let (limit, reset) = if is_rejected {
+            ("1", None)
+        } else {
+            ("10", Some("61"))
+        };
+        assert_eq!(header("x-ratelimit-limit").as_deref(), Some(limit));
+        assert_eq!(header("x-ratelimit-reset").as_deref(), reset);
         assert_eq!(header("retry-after"), None);
     }
     let rejected = send(&mut service, get());
@@ -283,19 +294,152 @@ fn a_rejection_names_the_rule_and_has_no_retry_time() {
     };
     let text = String::from_utf8(frame.into_data().expect("data").to_vec()).expect("text");
     assert!(text.contains("\"violated-policies\":[\"slots\"]"), "{text}");
-    // With no other rule there are no quota headers.
-    let alone = layer_of_slots().layer(Hello).call(get());
-    let response = now(alone).expect("a response");
+    assert!(text.contains("too many requests are in flight"), "{text}");
     assert!(
-        response
-            .headers()
-            .keys()
-            .all(|name| !name.as_str().contains("ratelimit"))
+        text.contains("when one of the requests in flight has ended"),
+        "{text}"
     );
 }
 
-fn layer_of_slots() -> RateLimitLayer<Live> {
-    layer([Rule::in_flight("slots", 1)])
+/// Each case: the rules, the options, and what the client of the second request is told.
+#[test]
+fn a_client_without_a_slot_is_told_the_truth() {
+    type Layer = RateLimitLayer<Live, Problem, Metered>;
+    struct Case {
+        name: &'static str,
+        rules: Vec<Rule<Parts>>,
+        option: fn(Layer) -> Layer,
+        retry_after: Option<&'static str>,
+        in_flight: bool,
+    }
+    let slots = || Rule::in_flight("slots", 1);
+    let same: fn(Layer) -> Layer = |layer| layer;
+    let five: fn(Layer) -> Layer = |layer| layer.slot_retry_after(Duration::from_secs(5));
+    let case = |name, rules: Vec<Rule<Parts>>, option, retry_after, in_flight| Case {
+        name,
+        rules,
+        option,
+        retry_after,
+        in_flight,
+    };
+    let path = HttpKey::path().key();
+    let cases = [
+        case("slots alone", vec![slots()], same, None, true),
+        case("a stated time", vec![slots()], five, Some("5"), true),
+        case(
+            "less than a second",
+            vec![slots()],
+            |layer| layer.slot_retry_after(Duration::from_millis(1)),
+            Some("1"),
+            true,
+        ),
+        case(
+            "beside a quota with room",
+            vec![slots(), rule("r", "9/h")],
+            five,
+            Some("5"),
+            true,
+        ),
+        case(
+            "beside a spent quota",
+            vec![slots(), rule("r", "1/h").cells(1)],
+            same,
+            Some("7200"),
+            false,
+        ),
+        case(
+            "beside a spent quota, a shorter time",
+            vec![rule("r", "1/h").cells(1), slots()],
+            five,
+            Some("7200"),
+            false,
+        ),
+        case(
+            "beside a spent quota, a longer time",
+            vec![slots(), rule("r", "1/1s").cells(1)],
+            five,
+            Some("5"),
+            false,
+        ),
+        case("of a key", vec![slots().by(&path)], same, None, true),
+        case(
+            "beside a shadow",
+            vec![slots(), rule("r", "1/h").shadow()],
+            same,
+            None,
+            true,
+        ),
+        case(
+            "two rules",
+            vec![slots(), Rule::in_flight("more", 1).by(&path)],
+            five,
+            Some("5"),
+            true,
+        ),
+    ];
+    for Case {
+        name,
+        rules,
+        option,
+        retry_after,
+        in_flight,
+    } in cases
+    {
+        let (live, _) = live(rules);
+        let layer = RateLimitLayer::new(live)
+            .headers(QuotaHeaders::Both)
+            .until_body_end();
+        let mut service = option(layer).layer(Hello);
+        let first = send(&mut service, get());
+        assert_eq!(first.status(), 200, "{name}");
+        let rejected = send(&mut service, get());
+        assert_eq!(rejected.status(), 429, "{name}");
+        assert_eq!(header(&rejected, "retry-after"), retry_after, "{name}");
+        assert_eq!(header(&rejected, "x-ratelimit-remaining"), Some("0"), "{name}");
+        assert_eq!(header(&rejected, "x-ratelimit-reset"), retry_after, "{name}");
+        assert!(
+            header(&rejected, "ratelimit")
+                .expect("a header")
+                .contains("\"slots\";r=0"),
+            "{name}"
+        );
+        let mut body = rejected.into_body();
+        let frame = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Some(Ok(frame))) = frame else {
+            panic!("a frame")
+        };
+        let text = String::from_utf8(frame.into_data().expect("data").to_vec()).expect("text");
+        assert_eq!(
+            text.contains("too many requests are in flight"),
+            in_flight,
+            "{name}: {text}"
+        );
+        assert_eq!(
+            text.contains("quota has been exceeded"),
+            !in_flight,
+            "{name}: {text}"
+        );
+    }
+}
+
+/// A key that never gets a slot is not told to wait for one.
+#[test]
+fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
+    let path = HttpKey::path().key();
+    for never in [
+        Rule::in_flight("slots", 1).by(&path).deny("/"),
+        Rule::in_flight("slots", 1).limit_by(|_: &Parts| Some(0)),
+    ] {
+        let (live, _) = live([never]);
+        let layer = RateLimitLayer::new(live).slot_retry_after(Duration::from_secs(5));
+        let rejected = send(&mut layer.layer(Hello), get());
+        assert_eq!(
+            (rejected.status().as_u16(), header(&rejected, "retry-after")),
+            (429, None)
+        );
+        let text = text(rejected);
+        assert!(!text.contains("in flight"), "{text}");
+    }
 }
 
 /// A reload while a request is in flight adds, changes and removes the rule.
@@ -351,6 +495,7 @@ async fn a_request_waits_for_the_end_of_a_body() {
     let _held = service.clone().oneshot(get()).await.expect("a response");
     let late = service.clone().oneshot(get()).await.expect("a response");
     assert_eq!((late.status().as_u16(), start.elapsed().as_secs()), (429, 60));
+    assert_eq!(header(&late, "retry-after"), None);
 }
 
 /// A request that is dropped while it waits holds no slot, and the next one is served.
