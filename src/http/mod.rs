@@ -17,7 +17,9 @@
 //! | count failed requests only | [`RateLimitLayer::charge_if`] |
 //! | charge the bytes of response bodies | [`RateLimitLayer::settle_body`] |
 //! | limit the requests in flight until their bodies have ended | [`RateLimitLayer::until_body_end`] |
+//! | limit the connections in flight that are upgraded, such as WebSockets | [`InFlightSlot`] |
 //! | delay requests instead of rejecting them (feature `tokio`) | `RateLimitLayer::wait` |
+//! | read the body of a rejected request before the response (feature `tokio`) | `DrainLayer` |
 //! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
 //! | read the decision in a handler | [`Decision`] |
 //! | respond to a limit that a handler checks | [`DenialResponse`] |
@@ -51,6 +53,8 @@
 mod answer;
 mod client;
 mod config;
+#[cfg(feature = "tokio")]
+mod drain;
 mod layer;
 mod request;
 mod rules;
@@ -62,7 +66,11 @@ pub use answer::{
 pub use client::ServerLimit;
 #[cfg(feature = "tokio")]
 pub use client::{ClientRateLimitFuture, ClientRateLimitLayer, ClientRateLimitService};
+#[cfg(feature = "tokio")]
+pub use drain::{DrainBody, DrainFuture, DrainLayer, DrainService};
 pub use layer::RateLimitLayer;
 pub use request::{ClientIp, HttpKey, PeerAddress};
 pub use rules::HttpRules;
-pub use service::{Metered, MeteredBody, RateLimitFuture, RateLimitService, Unmetered};
+pub use service::{
+    InFlightSlot, Metered, MeteredBody, RateLimitFuture, RateLimitService, SlotGuard, Unmetered,
+};

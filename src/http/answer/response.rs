@@ -73,7 +73,8 @@ pub(in crate::http) fn respond<B>(
 /// use http::Response;
 /// use ringgate::http::DenialResponse;
 /// # use ringgate::ManualClock;
-/// use ringgate::{Key, Rule, RuleSet};
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{Key, Rule};
 ///
 /// struct Login {
 ///     user: String,
@@ -81,8 +82,7 @@ pub(in crate::http) fn respond<B>(
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let user = Key::new("user", |login: &Login, key| login.user.hash(key));
-/// let rules = RuleSet::builder().rule(Rule::new("logins", "1/min".parse()?).by(&user));
-/// # let rules = ringgate::rules::RuleSetBuilder::new().rule(Rule::new("logins", "1/min".parse()?).by(&user));
+/// let rules = RuleSetBuilder::new().rule(Rule::new("logins", "1/min".parse()?).by(&user));
 /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// # #[cfg(any())]
 /// let rules = rules.build()?;

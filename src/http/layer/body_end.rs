@@ -12,10 +12,18 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// of the body. This changes the type of response bodies to [`MeteredBody`](crate::http::MeteredBody), as
     /// [`settle_body`](Self::settle_body) does, which includes it.
     ///
+    /// # Caveats
+    ///
+    /// - The body has ended when the server has taken its last frame. The server may still send it then: hyper buffers what it has
+    ///   taken, all of a body of one frame. So a slot bounds the work of the inner service, and not the sockets that are
+    ///   written to.
+    /// - The response 101 of an upgrade has no body, so the slot of a WebSocket is released at once, unless its handler
+    ///   [holds](crate::http::InFlightSlot) it.
+    ///
     /// # Guarantee
     ///
     /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, and when the
-    /// inner service fails or panics.
+    /// inner service fails or panics. A [`SlotGuard`](crate::http::SlotGuard) makes it later.
     ///
     /// # Examples
     ///

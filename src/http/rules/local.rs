@@ -202,14 +202,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         match decided {}
     }
 
-    fn refund(self: &Arc<Self>, mut charge: Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
-        let slots = charge.take_slots();
-        self.load().refund(*charge);
-        slots.holds_slots().then(|| Box::new(slots))
+    fn take_slots(charge: &mut Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
+        charge.holds_slots().then(|| Box::new(charge.take_slots()))
     }
 
-    fn release(charge: Box<Reservation<Parts>>) -> bool {
-        charge.holds_slots()
+    fn refund(self: &Arc<Self>, charge: Box<Reservation<Parts>>) {
+        self.load().refund(*charge);
     }
 
     fn settle(self: &Arc<Self>, charge: Box<Reservation<Parts>>, cost: &Cost<Parts>, actual: u64) {

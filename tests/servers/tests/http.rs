@@ -14,6 +14,8 @@ mod client;
 mod client_ip;
 #[path = "http/denials.rs"]
 mod denials;
+#[path = "http/drain.rs"]
+mod drain;
 #[path = "http/grpc.rs"]
 mod grpc;
 #[path = "http/in_flight.rs"]
@@ -34,6 +36,8 @@ mod shared_slots;
 mod server_limit;
 #[path = "http/service.rs"]
 mod service;
+#[path = "http/upgrades.rs"]
+mod upgrades;
 #[path = "http/wait.rs"]
 mod wait;
 
