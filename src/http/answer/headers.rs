@@ -59,7 +59,7 @@ pub enum QuotaHeaders {
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of one policy.
     ///
     /// In the response to an admitted request it is the policy that binds first: the one that admits the fewest further requests of
-    /// the same cost. `X-RateLimit-Reset` is the time until more permits remain: seconds, rounded up, or 0 if nothing was charged. A
+    /// this cost. `X-RateLimit-Reset` is the time until more permits remain: seconds, rounded up, or 0 if nothing was charged. A
     /// rule of [requests in flight](crate::Rule::in_flight) is not in these headers then, because the end of the request
     /// frees its slot.
     ///

@@ -20,6 +20,8 @@ mod drain;
 mod grpc;
 #[path = "http/in_flight.rs"]
 mod in_flight;
+#[path = "http/in_flight_answers.rs"]
+mod in_flight_answers;
 #[path = "http/keys.rs"]
 mod keys;
 #[path = "http/many_clients.rs"]
