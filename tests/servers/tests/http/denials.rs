@@ -223,7 +223,9 @@ proptest! {
 
 /// The extractions of a key until a function is called.
 #[derive(Clone, Default)]
-struct Hook(Arc<Mutex<Option<(u32, Box<dyn FnOnce() + Send>)>>>);
+struct Hook(Arc<Mutex<Option<Armed>>>);
+
+type Armed = (u32, Box<dyn FnOnce() + Send>);
 
 impl Hook {
     /// Calls a function when the key is extracted once more after this many times.
@@ -259,8 +261,9 @@ impl Hook {
 /// decision saw.
 #[test]
 fn a_violated_policy_shows_no_room_after_a_concurrent_refund() {
+    type Case = (&'static str, fn(Rule<Parts>) -> Rule<Parts>, &'static str, u64);
     let five = Cost::new("five", |_: &Parts| 5);
-    let cases: [(&str, fn(Rule<Parts>) -> Rule<Parts>, &str, u64); 8] = [
+    let cases: [Case; 8] = [
         ("fixed", |rule| rule.algorithm(RuleAlgorithm::Fixed), "1/h", 1),
         ("strict", |rule| rule, "1/h", 1),
         ("classic", |rule| rule.algorithm(RuleAlgorithm::Classic), "1/h", 1),

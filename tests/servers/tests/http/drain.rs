@@ -53,14 +53,15 @@ impl http_body::Body for Frames {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.size.clone()
+        self.size
     }
 }
 
 /// Each case: the frames, their end, the header `expect`, the most bytes, and the bytes that are read and the time that it takes.
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_body_is_read_within_bounds() {
-    let cases: [(&str, u64, End, Option<u64>, bool, u64, u64, Duration); 9] = [
+    type Case = (&'static str, u64, End, Option<u64>, bool, u64, u64, Duration);
+    let cases: [Case; 9] = [
         (
             "a whole body",
             10,

@@ -1,4 +1,4 @@
-//! What a client is told that was rejected for lack of a slot in flight.
+//! The answers to requests that were rejected for lack of a slot in flight.
 
 use core::pin::Pin;
 
