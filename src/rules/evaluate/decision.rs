@@ -160,7 +160,9 @@ impl<R: ?Sized> fmt::Display for Denied<'_, R> {
                 write!(f, "{name} ({remaining} of {limit} {window} left)")?;
             }
         }
-        let awaits_slot = |violation: RulePeek<'_>| violation.quota().is_in_flight() && violation.limit() > 0;
+        let awaits_slot = |violation: RulePeek<'_>| {
+            violation.quota().is_in_flight() && violation.limit() > 0 && !violation.is_always_denied()
+        };
         match self.retry_after() {
             Some(after) => write!(f, "; try again in {after:?}"),
             None if self.violations().any(awaits_slot) => f.write_str("; try again when a request has ended"),

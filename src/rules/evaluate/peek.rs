@@ -190,7 +190,6 @@ impl<'a> RulePeek<'a> {
     }
 
     /// Returns whether the key is on a list that denies it, or the request lacks it.
-    #[cfg(feature = "tower")]
     pub(crate) const fn is_always_denied(&self) -> bool {
         self.extracted.is_denied()
     }

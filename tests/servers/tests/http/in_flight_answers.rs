@@ -144,6 +144,9 @@ fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
         Rule::in_flight("slots", 1).limit_by(|_: &Parts| Some(0)),
     ] {
         let (live, _) = live([never]);
+        let (head, ()) = get().into_parts();
+        let denied = live.load().reserve(&head).expect_err("never").to_string();
+        assert!(denied.ends_with("; never admitted"), "{denied}");
         let layer = RateLimitLayer::new(live).slot_retry_after(Duration::from_secs(5));
         let rejected = send(&mut layer.layer(Hello), get());
         assert_eq!(
