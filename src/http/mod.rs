@@ -17,9 +17,12 @@
 //! | count failed requests only | [`RateLimitLayer::charge_if`] |
 //! | charge the bytes of response bodies | [`RateLimitLayer::settle_body`] |
 //! | limit the requests in flight until their bodies have ended | [`RateLimitLayer::until_body_end`] |
+//! | limit the connections in flight that are upgraded, such as WebSockets | [`InFlightSlot`] |
 //! | delay requests instead of rejecting them (feature `tokio`) | `RateLimitLayer::wait` |
+//! | read the body of a rejected request before the response (feature `tokio`) | `DrainLayer` |
 //! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
 //! | read the decision in a handler | [`Decision`] |
+//! | respond to a limit that a handler checks | [`DenialResponse`] |
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |
 //! | count over many machines (feature `shared`) | `RateLimitLayer::from` of `SharedRules` |
 //! | obey the limits of a server as a client (feature `tokio`) | `ClientRateLimitLayer`, with the [guide](crate::guide::waiting#clients-of-http-apis) |
@@ -34,8 +37,9 @@
 //! - A rejected request does not reach the inner service. It is charged to no rule, with the exceptions that
 //!   [`RuleSet`](crate::RuleSet) documents.
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
-//!   is charged in between. [`RateLimitLayer::jitter`] makes it later, never earlier. A rejection that no wait can change, or that needs a
-//!   slot [in flight](crate::Rule::in_flight), has no `Retry-After`.
+//!   is charged in between. [`RateLimitLayer::jitter`] makes it later, never earlier. A rejection that no wait can change has no
+//!   `Retry-After`. A rejection for lack of a slot [in flight](crate::Rule::in_flight) has none by default, because no time frees a
+//!   slot: see [`RateLimitLayer::slot_retry_after`].
 //! - The inner service is called only after it was ready.
 //! - With [`QuotaHeaders::Off`] and without the [`Decision`], an admitted request allocates nothing. This includes shared rules that
 //!   decide by a lease. [`charge_if`](RateLimitLayer::charge_if), [`settle_body`](RateLimitLayer::settle_body), a rule of
@@ -49,16 +53,24 @@
 mod answer;
 mod client;
 mod config;
+#[cfg(feature = "tokio")]
+mod drain;
 mod layer;
 mod request;
 mod rules;
 mod service;
 
-pub use answer::{Decision, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse};
+pub use answer::{
+    Decision, DenialResponse, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse,
+};
 pub use client::ServerLimit;
 #[cfg(feature = "tokio")]
 pub use client::{ClientRateLimitFuture, ClientRateLimitLayer, ClientRateLimitService};
+#[cfg(feature = "tokio")]
+pub use drain::{DrainBody, DrainFuture, DrainLayer, DrainService};
 pub use layer::RateLimitLayer;
 pub use request::{ClientIp, HttpKey, PeerAddress};
 pub use rules::HttpRules;
-pub use service::{Metered, MeteredBody, RateLimitFuture, RateLimitService, Unmetered};
+pub use service::{
+    InFlightSlot, Metered, MeteredBody, RateLimitFuture, RateLimitService, SlotGuard, Unmetered,
+};

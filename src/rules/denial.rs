@@ -18,6 +18,11 @@ pub trait Denial {
 
     /// The status of every quota that denied the request. This call allocates.
     fn violated_quotas(&self) -> Vec<QuotaStatus>;
+
+    /// Returns whether the store of shared rules did not answer, and a rule denies requests then. The default is `false`.
+    fn is_unavailable(&self) -> bool {
+        false
+    }
 }
 
 impl<R: ?Sized> Denial for Denied<'_, R> {

@@ -210,6 +210,10 @@ impl Denial for Denied {
     fn violated_quotas(&self) -> Vec<QuotaStatus> {
         self.violations().cloned().collect()
     }
+
+    fn is_unavailable(&self) -> bool {
+        self.reason == Reason::Unavailable
+    }
 }
 
 /// Whether the quota has capacity once another request has ended.

@@ -27,7 +27,11 @@ const UNAVAILABLE: u8 = 14;
 /// The code is `INVALID_ARGUMENT` if the request lacks a key. It is `INTERNAL` if the server should have provided the key, and
 /// `UNAVAILABLE` if the store of shared rules does not answer.
 ///
-/// The response is trailers-only, with the HTTP status 200 that gRPC requires. Its `grpc-status-details-bin` has a
+/// The response is trailers-only, with the HTTP status 200 that gRPC requires: the status is in its headers, and the body is
+/// empty. A request of gRPC-Web gets the same response with its own content type. A browser shows the status to a client of
+/// another origin only if the CORS layer exposes `grpc-status`, `grpc-message` and `grpc-status-details-bin`.
+///
+/// Its `grpc-status-details-bin` has a
 /// `google.rpc.RetryInfo` and a `google.rpc.QuotaFailure` with one violation for each violated policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -35,31 +39,39 @@ pub struct Grpc;
 
 impl<B: Default> RejectionResponse<B> for Grpc {
     fn response(&self, rejection: &Rejection<'_>) -> Response<B> {
-        response(rejection, B::default())
+        let content_type = content_type(&rejection.request.headers);
+        let content_type = content_type.unwrap_or(HeaderValue::from_static("application/grpc"));
+        response(rejection, content_type, B::default())
     }
 }
 
-/// Returns whether a request is gRPC. It returns false for gRPC-Web, whose clients read trailers from the body.
-pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|content_type| {
-        let rest = content_type.as_bytes().strip_prefix(b"application/grpc");
-        rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
-    })
+/// Returns the content type of the response to a gRPC request. `None` for another request. A client of gRPC-Web expects the type
+/// that it has sent.
+pub(super) fn content_type(headers: &HeaderMap) -> Option<HeaderValue> {
+    let sent = headers.get(CONTENT_TYPE)?.as_bytes();
+    let media_type = sent.split(|&byte| byte == b';').next()?.trim_ascii();
+    let media_type = media_type.to_ascii_lowercase();
+    let protocol = media_type.split(|&byte| byte == b'+').next()?;
+    match protocol {
+        b"application/grpc" => Some(HeaderValue::from_static("application/grpc")),
+        b"application/grpc-web" | b"application/grpc-web-text" => HeaderValue::from_bytes(&media_type).ok(),
+        _ => None,
+    }
 }
 
 /// Makes the gRPC response to a rejected request. `body` must be empty.
-pub(super) fn response<B>(rejection: &Rejection<'_>, body: B) -> Response<B> {
+pub(super) fn response<B>(rejection: &Rejection<'_>, content_type: HeaderValue, body: B) -> Response<B> {
     let code = match rejection.reason() {
         RejectionReason::NoKeyFromServer => INTERNAL,
         RejectionReason::NoKey => INVALID_ARGUMENT,
         RejectionReason::StoreUnavailable => UNAVAILABLE,
-        RejectionReason::QuotaExceeded => RESOURCE_EXHAUSTED,
+        RejectionReason::QuotaExceeded | RejectionReason::NoSlot => RESOURCE_EXHAUSTED,
     };
     let message = message(rejection);
     let details = STANDARD_NO_PAD.encode(status(code, &message, rejection));
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(CONTENT_TYPE, content_type);
     headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(code)));
     for (name, value) in [
         (GRPC_MESSAGE, percent_encode(&message).into_owned()),
@@ -76,8 +88,8 @@ fn message(rejection: &Rejection<'_>) -> String {
     let names: Vec<&str> = rejection.violated().map(QuotaPolicy::name).collect();
     let reason = rejection.reason();
     let message = format!("{}: {}", reason.text(), names.join(", "));
-    match reason.help() {
-        Some(help) => format!("{message} ({help})"),
+    match reason.detail() {
+        Some(detail) => format!("{message} ({detail})"),
         None => message,
     }
 }
@@ -93,7 +105,7 @@ fn status(code: u8, message: &str, rejection: &Rejection<'_>) -> Vec<u8> {
         push_bytes(&mut info, 1, &duration(retry_after));
         push_bytes(&mut status, 3, &any("google.rpc.RetryInfo", &info));
     }
-    if rejection.reason() == RejectionReason::QuotaExceeded {
+    if code == RESOURCE_EXHAUSTED {
         // QuotaFailure { violations: [{ subject, description }] }
         let mut failure = Vec::new();
         for policy in rejection.violated() {

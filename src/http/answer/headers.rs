@@ -1,7 +1,7 @@
 //! Quota headers of responses.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
@@ -38,24 +38,33 @@ pub enum QuotaHeaders {
     /// `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. The default.
     ///
     /// Both are lists with one item for each enforced quota that applies to the request, such as `"burst";q=100;w=60` and
-    /// `"burst";r=50;t=30`. An item has the name of the [policy](QuotaPolicy::name). In it, `%` and bytes that are not
+    /// `"burst";r=50;t=30`. A rule that limits [requests in flight](crate::Rule::in_flight) has the unit of the draft instead of a
+    /// window, and no time at which a slot is free: `"uploads";q=2;qu="concurrent-requests"` and `"uploads";r=0`. An item has the name of the [policy](QuotaPolicy::name). In it, `%` and bytes that are not
     /// printable ASCII are percent-encoded, such as `%C3%A9`. The parameters are:
     ///
     /// | parameter | value |
     /// |---|---|
     /// | `q` | limit |
+    /// | `qu` | unit of the limit, if it is not requests per window |
     /// | `w` | window in seconds, rounded up; for a calendar, the length of the current period |
     /// | `r` | permits that one request could take now |
     /// | `t` | seconds until `r` grows, rounded up; omitted if nothing was charged or `r` never grows |
     ///
-    /// `t` can exceed `w`, because a strict ring counts up to one cell more than the window. A rule that limits
-    /// [requests in flight](crate::Rule::in_flight) has no item here, and is not the policy of the other headers: it has no
-    /// window, and no time frees a slot.
+    /// `t` can exceed `w`, because a strict ring counts up to one cell more than the window.
+    ///
+    /// In a rejection, `r` of a violated quota is less than the cost of the request: the permits that the decision saw. If permits
+    /// were refunded between the decision and the response, `r` is one less than the cost, and `t` is 1.
     #[default]
     Standard,
-    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the policy with the fewest remaining permits.
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of one policy.
     ///
-    /// `X-RateLimit-Reset` is the time until more permits remain: seconds, rounded up, or 0 if nothing was charged.
+    /// In the response to an admitted request it is the policy that binds first: the one that admits the fewest further requests of
+    /// this cost. `X-RateLimit-Reset` is the time until more permits remain: seconds, rounded up, or 0 if nothing was charged. A
+    /// rule of [requests in flight](crate::Rule::in_flight) is not in these headers then, because the end of the request
+    /// frees its slot.
+    ///
+    /// In a rejection it is a violated policy, the one that rejects for the longest time. `X-RateLimit-Reset` is never below
+    /// `Retry-After`. It is missing if no time ends the rejection. So it is if the request needs a slot in flight.
     Legacy,
     /// The headers of [`Standard`](Self::Standard) and of [`Legacy`](Self::Legacy).
     Both,
@@ -80,19 +89,35 @@ impl QuotaHeaders {
         }
     }
 
-    /// Returns the values of these headers for a response. They are written in place, because they are too large to move.
-    pub(in crate::http) fn values(self, policies: &[QuotaPolicy<'_>]) -> Box<HeaderValues> {
-        if policies.iter().any(QuotaPolicy::is_in_flight) {
-            let with_window = policies.iter().filter(|policy| !policy.is_in_flight());
-            return self.values(&with_window.cloned().collect::<Vec<_>>());
-        }
+    /// Returns the values of these headers for the response to an admitted request.
+    pub(in crate::http) fn of_admission(self, policies: &[QuotaPolicy<'_>]) -> Box<HeaderValues> {
+        self.values(policies, LegacyValues::of_admission)
+    }
+
+    /// Returns the values of these headers for the response to a rejected request, which has this `Retry-After` in seconds.
+    pub(in crate::http) fn of_rejection(
+        self,
+        policies: &[QuotaPolicy<'_>],
+        retry_after: Option<u64>,
+    ) -> Box<HeaderValues> {
+        self.values(policies, |policies| {
+            LegacyValues::of_rejection(policies, retry_after)
+        })
+    }
+
+    /// The values are written in place, because they are too large to move.
+    fn values(
+        self,
+        policies: &[QuotaPolicy<'_>],
+        legacy: impl FnOnce(&[QuotaPolicy<'_>]) -> Option<LegacyValues>,
+    ) -> Box<HeaderValues> {
         let mut values = Box::<HeaderValues>::default();
         match self {
             Self::Standard | Self::Both => write_lists(policies, &mut values),
             Self::Off | Self::Legacy => {}
         }
         match self {
-            Self::Legacy | Self::Both => values.legacy = scarcest(policies),
+            Self::Legacy | Self::Both => values.legacy = legacy(policies),
             Self::Off | Self::Standard => {}
         }
         values
@@ -106,14 +131,54 @@ pub(in crate::http) struct HeaderValues {
     policy: Option<HeaderValue>,
     /// `RateLimit`.
     state: Option<HeaderValue>,
-    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
-    legacy: Option<[HeaderValue; 3]>,
+    legacy: Option<LegacyValues>,
+}
+
+/// The values of `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
+#[derive(Debug)]
+struct LegacyValues {
+    limit: HeaderValue,
+    remaining: HeaderValue,
+    reset: Option<HeaderValue>,
+}
+
+impl LegacyValues {
+    fn new(policy: &QuotaPolicy<'_>, reset: Option<u64>) -> Self {
+        Self {
+            limit: HeaderValue::from(policy.limit()),
+            remaining: HeaderValue::from(policy.remaining()),
+            reset: reset.map(HeaderValue::from),
+        }
+    }
+
+    /// The values of the policy that binds first.
+    fn of_admission(policies: &[QuotaPolicy<'_>]) -> Option<Self> {
+        let with_window = policies.iter().filter(|policy| !policy.is_in_flight());
+        let policy = with_window.min_by_key(|policy| policy.binding_order())?;
+        Some(Self::new(
+            policy,
+            Some(policy.reset_after().map_or(0, whole_seconds)),
+        ))
+    }
+
+    /// The values of the violated policy that rejects for the longest time. A policy that always rejects comes first, and one that
+    /// awaits a slot last.
+    fn of_rejection(policies: &[QuotaPolicy<'_>], retry_after: Option<u64>) -> Option<Self> {
+        let violated = policies.iter().filter(|policy| policy.is_violated());
+        let policy = violated.min_by_key(|policy| {
+            let time = policy.rejects_for();
+            (policy.awaits_slot(), time.is_some(), Reverse(time))
+        })?;
+        let reset = policy.rejects_for().map(whole_seconds);
+        Some(Self::new(policy, reset.max(retry_after)))
+    }
 }
 
 impl HeaderValues {
     /// Adds the headers to a response, which may have quota headers of an inner layer.
     ///
-    /// The standard headers are lists, so lines are added. Legacy headers that the response already has are kept.
+    /// The standard headers are lists, so lines are added. Legacy headers describe one policy, so a response that has one of them
+    /// keeps its own.
     ///
     /// The values are taken, and are `None` afterwards. Moving the whole struct out of its box would copy all of it.
     pub(in crate::http) fn add_to(&mut self, headers: &mut HeaderMap) {
@@ -123,28 +188,35 @@ impl HeaderValues {
         if let Some(state) = self.state.take() {
             headers.append(RATE_LIMIT, state);
         }
-        if let Some([limit, remaining, reset]) = self.legacy.take() {
-            headers.entry(LIMIT).or_insert(limit);
-            headers.entry(REMAINING).or_insert(remaining);
-            headers.entry(RESET).or_insert(reset);
+        let has_own = || {
+            [LIMIT, REMAINING, RESET]
+                .iter()
+                .any(|name| headers.contains_key(name))
+        };
+        if let Some(LegacyValues {
+            limit,
+            remaining,
+            reset,
+        }) = self.legacy.take().filter(|_| !has_own())
+        {
+            headers.insert(LIMIT, limit);
+            headers.insert(REMAINING, remaining);
+            if let Some(reset) = reset {
+                headers.insert(RESET, reset);
+            }
         }
     }
 }
 
-/// Adds `Retry-After`, unless the response has one.
-pub(in crate::http) fn add_retry_after(seconds: Option<u64>, headers: &mut HeaderMap) {
-    if let Some(seconds) = seconds {
-        headers
-            .entry(RETRY_AFTER)
-            .or_insert_with(|| HeaderValue::from(seconds));
+/// Adds `Retry-After`, unless the response has one. Returns the seconds that the response states, if it states seconds.
+pub(super) fn add_retry_after(seconds: Option<u64>, headers: &mut HeaderMap) -> Option<u64> {
+    match headers.get(RETRY_AFTER) {
+        Some(own) => own.to_str().ok()?.trim().parse().ok(),
+        None => {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds?));
+            seconds
+        }
     }
-}
-
-/// Returns limit, remaining permits and reset time of the policy with the fewest remaining permits.
-fn scarcest(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 3]> {
-    let policy = policies.iter().min_by_key(|policy| policy.remaining())?;
-    let reset = policy.reset_after().map_or(0, whole_seconds);
-    Some([policy.limit(), policy.remaining(), reset].map(HeaderValue::from))
 }
 
 /// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state. Without a policy,

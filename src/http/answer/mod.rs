@@ -6,13 +6,15 @@ mod headers;
 pub(super) mod policy;
 mod problem;
 mod rejection;
+mod response;
 mod texts;
 
 pub use decision::Decision;
 pub use grpc::Grpc;
 pub use headers::QuotaHeaders;
-pub(super) use headers::{AdmittedHeaders, HeaderValues, RATE_LIMIT, RATE_LIMIT_POLICY, add_retry_after};
+pub(super) use headers::{AdmittedHeaders, HeaderValues, RATE_LIMIT, RATE_LIMIT_POLICY};
 pub use policy::QuotaPolicy;
 pub use problem::Problem;
-pub(super) use rejection::RejectionReason;
 pub use rejection::{Rejection, RejectionResponse};
+pub use response::DenialResponse;
+pub(super) use response::{Statuses, respond};

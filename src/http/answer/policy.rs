@@ -2,6 +2,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::fmt::Write;
 use core::time::Duration;
 
@@ -10,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::quota::Quota;
-use crate::rules::{Denied, EnforcedQuota, KeyHashes, QuotaStatus, RuleSet};
+use crate::rules::{Denied, EnforcedQuota, KeyHashes, QuotaStatus, RulePeek, RuleSet};
 use crate::time::Nanos;
 
 /// One quota of one rule, with the state that is reported to the client.
@@ -29,6 +30,7 @@ pub struct QuotaPolicy<'a> {
     retry_after: Option<Duration>,
     reset_after: Option<Duration>,
     violated: bool,
+    always_denied: bool,
     lacks_key: bool,
     lacks_required_key: bool,
     is_block: bool,
@@ -44,17 +46,35 @@ impl<'a> QuotaPolicy<'a> {
             limit: values.limit,
             permits: values.permits,
             remaining: values.remaining,
-            // Only `denied` sets it.
-            retry_after: None,
+            retry_after: values.retry_after,
             reset_after: values.reset_after,
             violated: false,
+            always_denied: values.always_denied,
             lacks_key: values.lacks_key,
             lacks_required_key: values.lacks_required_key,
             is_block: values.is_block,
         }
     }
 
-    #[cfg(feature = "shared")]
+    fn of_view(view: &RulePeek<'a>) -> Self {
+        let (remaining, reset_after) = view.remaining_and_reset();
+        Self {
+            name: Cow::Borrowed(view.rule()),
+            rule: view.rule(),
+            quota: view.quota(),
+            limit: view.limit(),
+            permits: view.permits(),
+            remaining,
+            retry_after: view.quota_retry_after(view.permits()),
+            reset_after,
+            violated: false,
+            always_denied: view.is_always_denied(),
+            lacks_key: view.lacks_key(),
+            lacks_required_key: view.lacks_required_key(),
+            is_block: view.is_block(),
+        }
+    }
+
     fn of_status(status: &'a QuotaStatus) -> Self {
         Self {
             name: Cow::Borrowed(status.rule()),
@@ -66,6 +86,7 @@ impl<'a> QuotaPolicy<'a> {
             retry_after: status.retry_after(),
             reset_after: status.reset_after(),
             violated: false,
+            always_denied: false,
             lacks_key: status.lacks_key(),
             lacks_required_key: status.lacks_required_key(),
             is_block: status.is_block(),
@@ -112,6 +133,42 @@ impl<'a> QuotaPolicy<'a> {
     #[must_use]
     pub const fn window(&self) -> Duration {
         self.quota.window()
+    }
+
+    /// Marks the policy as violated. The values were read after the decision, which saw fewer permits than the request costs. If
+    /// more were freed since, the most that the decision can have seen remain, and more are free now.
+    fn violate(&mut self) {
+        self.violated = true;
+        let most = self.permits.saturating_sub(1);
+        if self.remaining > most {
+            self.remaining = most;
+            self.reset_after = Some(Duration::ZERO);
+        }
+    }
+
+    /// Returns whether the policy rejects the request until another request has ended.
+    pub(super) const fn awaits_slot(&self) -> bool {
+        self.violated && self.quota.is_in_flight() && self.limit > 0 && !self.always_denied
+    }
+
+    /// The time for which the policy rejects the request, or shows no more permits.
+    pub(super) fn rejects_for(&self) -> Option<Duration> {
+        self.retry_after.max(self.reset_after)
+    }
+
+    /// The time until the policy would admit the request, if it is known.
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// The order in which policies bind a client that repeats its request: the number of such requests that it still admits, the
+    /// permits that remain of a policy that the request does not charge, and the time until more remain, the longest first.
+    pub(super) fn binding_order(&self) -> (u64, u64, Reverse<Option<Duration>>) {
+        let (requests, spare) = match self.remaining.checked_div(self.permits) {
+            Some(requests) => (requests, 0),
+            None => (u64::MAX, self.remaining),
+        };
+        (requests, spare, Reverse(self.reset_after))
     }
 
     /// Whether it limits requests in flight.
@@ -177,7 +234,19 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
     at: Nanos,
     hashes: &mut KeyHashes,
 ) {
-    rules.enforced_quotas(request, at, hashes, |values| {
+    add_enforced(policies, rules, request, at, false, hashes);
+}
+
+/// Adds the policies as [`add_policies`] does. With `denied`, each has its retry time.
+fn add_enforced<'a, C: Clock>(
+    policies: &mut Policies<'a>,
+    rules: &'a RuleSet<Parts, C>,
+    request: &'a Parts,
+    at: Nanos,
+    denied: bool,
+    hashes: &mut KeyHashes,
+) {
+    rules.enforced_quotas(request, at, denied, hashes, |values| {
         let policy = QuotaPolicy::new(&values);
         let same =
             |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window() == policy.window();
@@ -190,15 +259,14 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
     });
 }
 
-/// Returns the policies of a request that is rejected.
-fn named_policies<'a, C: Clock>(
+/// Returns the policies of a request that is rejected, with the names of their rules.
+fn rejecting_policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
 ) -> Vec<QuotaPolicy<'a>> {
     let mut policies = Policies::new();
-    add_policies(&mut policies, rules, request, at, &mut KeyHashes::new());
-    assign_names(&mut policies);
+    add_enforced(&mut policies, rules, request, at, true, &mut KeyHashes::new());
     policies.into_vec()
 }
 
@@ -207,42 +275,62 @@ pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     for index in 0..policies.len() {
         let rule = policies[index].rule;
         if policies.iter().filter(|other| other.rule == rule).count() > 1 {
-            let window = short_duration(policies[index].window());
+            let window = match policies[index].is_in_flight() {
+                true => String::from("in-flight"),
+                false => short_duration(policies[index].window()),
+            };
             policies[index].name = Cow::Owned(format!("{rule}-{window}"));
         }
     }
 }
 
 /// Returns the policies of a request that rules have denied. Those that denied it are marked as violated.
+///
+/// Each state is read once, after the decision. A violated policy shows fewer permits than the request costs, as the decision saw it.
 pub(in crate::http) fn denied<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     denied: &Denied<'a, Parts>,
     request: &'a Parts,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = named_policies(rules, request, denied.at());
+    let mut policies = rejecting_policies(rules, request, denied.at());
     for violation in denied.violations() {
         let window = violation.quota().window();
         let same =
             |policy: &&mut QuotaPolicy<'_>| policy.rule == violation.rule() && policy.window() == window;
-        if let Some(policy) = policies.iter_mut().find(same) {
-            policy.violated = true;
-            policy.retry_after = violation.quota_retry_after(violation.permits());
+        match policies.iter_mut().find(same) {
+            Some(policy) => policy.violate(),
+            // The block of the key has ended since the decision.
+            None => {
+                policies.push(QuotaPolicy::of_view(&violation));
+                if let Some(policy) = policies.last_mut() {
+                    policy.violate();
+                }
+            }
         }
     }
+    assign_names(&mut policies);
     policies
 }
 
 /// Returns the policies of a request whose wait ended without an admission. Those without enough permits are marked as
-/// violated.
+/// violated. If all have enough, earlier requests in the queue come first, and the policy that binds first is marked.
 #[cfg(feature = "tokio")]
 pub(in crate::http) fn exhausted<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = named_policies(rules, request, at);
+    let mut policies = rejecting_policies(rules, request, at);
+    assign_names(&mut policies);
     for policy in &mut policies {
-        policy.violated = policy.remaining < policy.permits || policy.lacks_key;
+        if policy.remaining < policy.permits || policy.always_denied {
+            policy.violate();
+        }
+    }
+    if !policies.iter().any(QuotaPolicy::is_violated)
+        && let Some(policy) = policies.iter_mut().min_by_key(|policy| policy.binding_order())
+    {
+        policy.violate();
     }
     policies
 }
@@ -267,8 +355,19 @@ pub(in crate::http) fn of_denial<'a>(
                 && violated.is_block() == policy.is_block
                 && violated.quota().window() == policy.window()
         };
-        policy.violated = denied.violations().any(is_violated);
+        if denied.violations().any(is_violated) {
+            policy.violate();
+            policy.always_denied = denied.reason() == crate::shared::Reason::Listed;
+        }
     }
+    policies
+}
+
+/// Returns the policies of quotas that have denied a request.
+pub(in crate::http) fn of_violations(violations: &[QuotaStatus]) -> Vec<QuotaPolicy<'_>> {
+    let mut policies: Vec<_> = violations.iter().map(QuotaPolicy::of_status).collect();
+    assign_names(&mut policies);
+    policies.iter_mut().for_each(QuotaPolicy::violate);
     policies
 }
 

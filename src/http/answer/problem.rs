@@ -15,10 +15,14 @@ use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 ///  "status":429,"violated-policies":["user"]}
 /// ```
 ///
+/// If the request only needs a slot [in flight](crate::Rule::in_flight), the title is `Request cannot be satisfied as too many
+/// requests are in flight`, and the `detail` says when to try again. The type is the same, because the draft counts concurrent
+/// requests as a quota.
+///
 /// A rejection for another reason has another title. The reasons are that the request lacks a key, that the server did not
 /// provide a key (with a `detail` that says what to do), and that the store of shared rules does not answer.
 ///
-/// A request whose content type is gRPC gets the response of [`Grpc`](super::Grpc).
+/// A request whose content type is gRPC or gRPC-Web gets the response of [`Grpc`](super::Grpc).
 ///
 /// The body type must be convertible from `String`, as axum's `Body` and `http_body_util::Full<Bytes>` are. For other
 /// body types use [`RateLimitLayer::respond_with`](crate::http::RateLimitLayer::respond_with).
@@ -26,10 +30,13 @@ use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 #[non_exhaustive]
 pub struct Problem;
 
+/// The problem type of draft-ietf-httpapi-ratelimit-headers.
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
 impl<B: From<String>> RejectionResponse<B> for Problem {
     fn response(&self, rejection: &Rejection<'_>) -> Response<B> {
-        if grpc::is_grpc(&rejection.request.headers) {
-            return grpc::response(rejection, String::new().into());
+        if let Some(content_type) = grpc::content_type(&rejection.request.headers) {
+            return grpc::response(rejection, content_type, String::new().into());
         }
         let reason = rejection.reason();
         let (kind, title) = match reason {
@@ -39,17 +46,21 @@ impl<B: From<String>> RejectionResponse<B> for Problem {
             RejectionReason::NoKey => ("about:blank", "Request lacks the key of a rate limit"),
             RejectionReason::StoreUnavailable => ("about:blank", "Rate limit cannot be decided"),
             RejectionReason::QuotaExceeded => (
-                "https://iana.org/assignments/http-problem-types#quota-exceeded",
+                QUOTA_EXCEEDED,
                 "Request cannot be satisfied as assigned quota has been exceeded",
+            ),
+            RejectionReason::NoSlot => (
+                QUOTA_EXCEEDED,
+                "Request cannot be satisfied as too many requests are in flight",
             ),
         };
         let mut body = String::from("{\"type\":");
         push_json_string(&mut body, kind);
         body.push_str(",\"title\":");
         push_json_string(&mut body, title);
-        if let Some(help) = reason.help() {
+        if let Some(detail) = reason.detail() {
             body.push_str(",\"detail\":");
-            push_json_string(&mut body, help);
+            push_json_string(&mut body, detail);
         }
         body.push_str(",\"status\":");
         body.push_str(rejection.status.as_str());

@@ -16,6 +16,8 @@ pub struct Rejection<'a> {
     pub(super) request: &'a Parts,
     pub(in crate::http) policies: Vec<QuotaPolicy<'a>>,
     pub(in crate::http) retry_after: Option<Duration>,
+    /// The time after which a request that needs a slot is told to retry, as the layer has it.
+    pub(in crate::http) slot_retry_after: Option<Duration>,
     /// The time that is added to `retry_after` in the response.
     pub(in crate::http) jitter: Duration,
     pub(in crate::http) status: StatusCode,
@@ -33,6 +35,8 @@ pub(in crate::http) enum RejectionReason {
     /// The store of shared rules does not answer.
     StoreUnavailable,
     QuotaExceeded,
+    /// No quota is exceeded, but the request needs a slot in flight.
+    NoSlot,
 }
 
 impl RejectionReason {
@@ -43,12 +47,21 @@ impl RejectionReason {
             Self::NoKey => "request lacks the key of a rate limit",
             Self::StoreUnavailable => "rate limit cannot be decided",
             Self::QuotaExceeded => "rate limit exceeded",
+            Self::NoSlot => "too many requests in flight",
         }
     }
 
     /// The advice to the operator, if the server is the cause.
     pub(in crate::http) fn help(self) -> Option<&'static str> {
         (self == Self::NoKeyFromServer).then_some(HELP)
+    }
+
+    /// The explanation of the reason: the advice to the operator, or to a client that is told no time.
+    pub(super) fn detail(self) -> Option<&'static str> {
+        match self {
+            Self::NoSlot => Some("try again when one of the requests in flight has ended"),
+            Self::NoKeyFromServer | Self::NoKey | Self::StoreUnavailable | Self::QuotaExceeded => self.help(),
+        }
     }
 }
 
@@ -63,6 +76,7 @@ impl<'a> Rejection<'a> {
             request,
             policies,
             retry_after,
+            slot_retry_after: None,
             jitter: Duration::ZERO,
             status: StatusCode::TOO_MANY_REQUESTS,
             at,
@@ -71,7 +85,6 @@ impl<'a> Rejection<'a> {
     }
 
     /// Sets whether the store of shared rules does not answer.
-    #[cfg(feature = "shared")]
     pub(in crate::http) const fn with_unavailable(mut self, unavailable: bool) -> Self {
         self.unavailable = unavailable;
         self
@@ -98,7 +111,7 @@ impl<'a> Rejection<'a> {
     /// includes the requests that are queued.
     ///
     /// Returns `None` if the request is never admitted, or if it needs a slot [in flight](crate::Rule::in_flight), which no time
-    /// frees. The response has no `Retry-After` then.
+    /// frees.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -106,6 +119,10 @@ impl<'a> Rejection<'a> {
 
     /// Returns the value of `Retry-After`: [`retry_after`](Self::retry_after) and the layer's
     /// [jitter](crate::http::RateLimitLayer::jitter) in seconds, rounded up, at least 1.
+    ///
+    /// If the request needs a slot in flight, it is the time of
+    /// [`slot_retry_after`](crate::http::RateLimitLayer::slot_retry_after), but not less than the time for which the violated
+    /// quotas reject it. `None` if there is neither. `None` also if the request is never admitted.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
         self.jittered_retry_after().map(whole_seconds)
@@ -113,7 +130,27 @@ impl<'a> Rejection<'a> {
 
     /// The time after which the client is told to retry.
     pub(super) fn jittered_retry_after(&self) -> Option<Duration> {
-        self.retry_after.map(|after| after.saturating_add(self.jitter))
+        let after = self.retry_after.or_else(|| self.retry_for_slot())?;
+        Some(after.saturating_add(self.jitter))
+    }
+
+    /// The time after which a request that needs a slot is told to retry. Before it, the other violated quotas would reject it.
+    fn retry_for_slot(&self) -> Option<Duration> {
+        if !self.violated().any(QuotaPolicy::awaits_slot) {
+            return None;
+        }
+        let mut after = self.slot_retry_after;
+        for policy in self.violated().filter(|policy| !policy.awaits_slot()) {
+            // A quota that always rejects has no time.
+            after = after.max(Some(policy.retry_after()?));
+        }
+        after
+    }
+
+    /// Returns whether the request was rejected only because it needs a slot [in flight](crate::Rule::in_flight).
+    #[must_use]
+    pub fn needs_slot(&self) -> bool {
+        self.reason() == RejectionReason::NoSlot
     }
 
     /// Returns whether the request was rejected because it has no key for a rule that requires one.
@@ -136,6 +173,8 @@ impl<'a> Rejection<'a> {
             RejectionReason::NoKey
         } else if self.unavailable {
             RejectionReason::StoreUnavailable
+        } else if self.violated().next().is_some() && self.violated().all(QuotaPolicy::awaits_slot) {
+            RejectionReason::NoSlot
         } else {
             RejectionReason::QuotaExceeded
         }
@@ -178,6 +217,10 @@ impl Denial for Rejection<'_> {
     fn violated_quotas(&self) -> Vec<QuotaStatus> {
         self.violated().map(QuotaPolicy::status).collect()
     }
+
+    fn is_unavailable(&self) -> bool {
+        self.unavailable
+    }
 }
 
 impl fmt::Display for Rejection<'_> {
@@ -190,6 +233,7 @@ impl fmt::Display for Rejection<'_> {
         }
         match self.retry_after {
             Some(after) => write!(f, "; try again in {after:?}"),
+            None if self.needs_slot() => f.write_str("; try again when a request has ended"),
             None => Ok(()),
         }
     }

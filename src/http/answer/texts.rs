@@ -23,6 +23,9 @@ struct PolicyText {
     name: Vec<u8>,
 }
 
+/// The parameter of a limit of requests in flight, which has no window.
+const IN_FLIGHT_UNIT: &[u8] = b";qu=\"concurrent-requests\"";
+
 /// The number of lists of policies whose texts a thread keeps. A server has one list for each combination of rules and tiers that
 /// apply to a request.
 const MAX_CACHED: usize = 8;
@@ -75,7 +78,11 @@ impl PolicyTexts {
                 name: header[start..].to_vec(),
             });
             push_parameter(&mut header, b";q=", policy.limit());
-            push_parameter(&mut header, b";w=", whole_seconds(policy.window()));
+            if policy.is_in_flight() {
+                header.extend_from_slice(IN_FLIGHT_UNIT);
+            } else {
+                push_parameter(&mut header, b";w=", whole_seconds(policy.window()));
+            }
         }
         if items.is_empty() {
             return None;
@@ -106,7 +113,7 @@ impl PolicyTexts {
             }
             list.extend_from_slice(&item.name);
             push_parameter(list, b";r=", policy.remaining());
-            if let Some(reset_after) = policy.reset_after() {
+            if let Some(reset_after) = policy.reset_after().filter(|_| !policy.is_in_flight()) {
                 push_parameter(list, b";t=", whole_seconds(reset_after));
             }
         }

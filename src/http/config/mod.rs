@@ -10,10 +10,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use ::http::request::Parts;
-use ::http::{Response, StatusCode, response};
+use ::http::{Response, response};
 
 pub(super) use self::skip::Skip;
-use super::answer::{Decision, Rejection, RejectionReason, RejectionResponse, add_retry_after};
+use super::answer::{Rejection, RejectionResponse, Statuses, respond};
 use super::rules::{HttpRules, Terms};
 use crate::rules::Cost;
 use crate::time::jitter;
@@ -24,6 +24,8 @@ pub(super) struct Config<S: HttpRules, R> {
     pub(super) terms: Terms<S>,
     pub(super) rejection_response: R,
     pub(super) statuses: Statuses,
+    /// The time after which a request that needs a slot is told to retry.
+    pub(super) slot_retry_after: Option<Duration>,
     /// The longest time that is added to `Retry-After`.
     pub(super) max_jitter: Duration,
     pub(super) decision_extension: bool,
@@ -35,14 +37,6 @@ pub(super) struct Config<S: HttpRules, R> {
     /// Whether it was logged that the server does not provide a key.
     #[cfg(feature = "observe")]
     pub(super) reported: Arc<AtomicBool>,
-}
-
-/// The statuses of rejections, by their reason.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Statuses {
-    pub(super) denied: StatusCode,
-    pub(super) missing_key: StatusCode,
-    pub(super) unavailable: StatusCode,
 }
 
 pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
@@ -61,12 +55,8 @@ impl<S: HttpRules, R> Config<S, R> {
     {
         let reason = rejection.reason();
         rejection.jitter = jitter(self.max_jitter);
-        rejection.status = match reason {
-            RejectionReason::NoKeyFromServer => StatusCode::INTERNAL_SERVER_ERROR,
-            RejectionReason::NoKey => self.statuses.missing_key,
-            RejectionReason::StoreUnavailable => self.statuses.unavailable,
-            RejectionReason::QuotaExceeded => self.statuses.denied,
-        };
+        rejection.slot_retry_after = self.slot_retry_after;
+        rejection.status = self.statuses.of(reason);
         #[cfg(feature = "observe")]
         if let Some(help) = reason.help()
             // Relaxed: the flag publishes no other memory.
@@ -77,16 +67,7 @@ impl<S: HttpRules, R> Config<S, R> {
         if let Some(on_rejected) = &self.on_rejected {
             on_rejected(&rejection);
         }
-        let mut response: Response<B> = self.rejection_response.response(&rejection);
-        let headers = response.headers_mut();
-        add_retry_after(rejection.retry_after_seconds(), headers);
-        self.terms.headers.values(&rejection.policies).add_to(headers);
-        response.extensions_mut().insert(Decision {
-            at: rejection.at,
-            admitted: false,
-            limited: true,
-        });
-        Box::new(response)
+        Box::new(respond(&rejection, self.terms.headers, &self.rejection_response))
     }
 }
 
@@ -97,6 +78,7 @@ impl<S: HttpRules, R: Clone> Clone for Config<S, R> {
             terms: self.terms.clone(),
             rejection_response: self.rejection_response.clone(),
             statuses: self.statuses,
+            slot_retry_after: self.slot_retry_after,
             max_jitter: self.max_jitter,
             decision_extension: self.decision_extension,
             skip: self.skip.clone(),
@@ -114,6 +96,7 @@ impl<S: HttpRules, R: fmt::Debug> fmt::Debug for Config<S, R> {
         f.debug_struct("Config")
             .field("rejection_response", &self.rejection_response)
             .field("statuses", &self.statuses)
+            .field("slot_retry_after", &self.slot_retry_after)
             .field("max_jitter", &self.max_jitter)
             .field("headers", &self.terms.headers)
             .field("skip", &self.skip)

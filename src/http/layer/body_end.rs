@@ -1,4 +1,5 @@
 use core::marker::PhantomData;
+use core::time::Duration;
 
 use super::RateLimitLayer;
 use crate::http::rules::HttpRules;
@@ -11,10 +12,18 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// of the body. This changes the type of response bodies to [`MeteredBody`](crate::http::MeteredBody), as
     /// [`settle_body`](Self::settle_body) does, which includes it.
     ///
+    /// # Caveats
+    ///
+    /// - The body has ended when the server has taken its last frame. The server may still send it then: hyper buffers what it has
+    ///   taken, all of a body of one frame. So a slot bounds the work of the inner service, and not the sockets that are
+    ///   written to.
+    /// - The response 101 of an upgrade has no body, so the slot of a WebSocket is released at once, unless its handler
+    ///   [holds](crate::http::InFlightSlot) it.
+    ///
     /// # Guarantee
     ///
     /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, and when the
-    /// inner service fails or panics.
+    /// inner service fails or panics. A [`SlotGuard`](crate::http::SlotGuard) makes it later.
     ///
     /// # Examples
     ///
@@ -41,5 +50,15 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
             config: self.config,
             metering: PhantomData,
         }
+    }
+
+    /// Tells a client that was rejected for lack of a slot [in flight](crate::Rule::in_flight) to retry after this time.
+    ///
+    /// By default, its response has no `Retry-After`: a slot is free when another request ends, and no time is known. Most
+    /// clients then back off by their own defaults. Set this to the usual duration of a request, for clients that retry at once or
+    /// never without the header. [`jitter`](Self::jitter) is added. If a quota is violated too, `Retry-After` is at least its time,
+    /// also without this option.
+    pub fn slot_retry_after(self, after: Duration) -> Self {
+        self.with(|config| config.slot_retry_after = Some(after))
     }
 }

@@ -13,8 +13,8 @@ use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
 use tower_layer::Layer;
 
-use super::answer::{Grpc, Problem, QuotaHeaders, Rejection};
-use super::config::{Config, Skip, Statuses};
+use super::answer::{Grpc, Problem, QuotaHeaders, Rejection, Statuses};
+use super::config::{Config, Skip};
 use super::rules::{HttpRules, Terms};
 use super::service::{Metered, RateLimitService, Unmetered};
 use crate::clock::Clock;
@@ -88,11 +88,8 @@ impl<S: HttpRules> RateLimitLayer<S> {
                     rules: PhantomData,
                 },
                 rejection_response: Problem,
-                statuses: Statuses {
-                    denied: StatusCode::TOO_MANY_REQUESTS,
-                    missing_key: StatusCode::BAD_REQUEST,
-                    unavailable: StatusCode::SERVICE_UNAVAILABLE,
-                },
+                statuses: Statuses::DEFAULT,
+                slot_retry_after: None,
                 max_jitter: Duration::ZERO,
                 decision_extension: true,
                 skip: Skip::new(),
@@ -268,7 +265,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Rejects all requests with gRPC statuses, for body types that cannot be made from a `String`, such as tonic's.
     ///
-    /// The default, [`Problem`], does so for requests with a gRPC content type.
+    /// The default, [`Problem`], does so for requests with a content type of gRPC or gRPC-Web.
     pub fn grpc(self) -> RateLimitLayer<S, Grpc, M> {
         self.rejection_response(Grpc)
     }
@@ -280,6 +277,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
             terms,
             rejection_response: _,
             statuses,
+            slot_retry_after,
             max_jitter,
             decision_extension,
             skip,
@@ -295,6 +293,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
                 terms,
                 rejection_response,
                 statuses,
+                slot_retry_after,
                 max_jitter,
                 decision_extension,
                 skip,

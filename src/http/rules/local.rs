@@ -178,12 +178,15 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             }
             Err(error) => {
                 let at = rules.clock().now();
-                let retry_after = match error {
+                let policies = policy::exhausted(&rules, head, at);
+                let mut rejection = Rejection::new(head, policies, None, at);
+                rejection.retry_after = match error {
                     WaitError::Never => None,
+                    // No time frees a slot.
+                    _ if rejection.needs_slot() => None,
                     WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
                 };
-                let policies = policy::exhausted(&rules, head, at);
-                Err(reject(Rejection::new(head, policies, retry_after, at)))
+                Err(reject(rejection))
             }
         }
     }
@@ -199,14 +202,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         match decided {}
     }
 
-    fn refund(self: &Arc<Self>, mut charge: Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
-        let slots = charge.take_slots();
-        self.load().refund(*charge);
-        slots.holds_slots().then(|| Box::new(slots))
+    fn take_slots(charge: &mut Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
+        charge.holds_slots().then(|| Box::new(charge.take_slots()))
     }
 
-    fn release(charge: Box<Reservation<Parts>>) -> bool {
-        charge.holds_slots()
+    fn refund(self: &Arc<Self>, charge: Box<Reservation<Parts>>) {
+        self.load().refund(*charge);
     }
 
     fn settle(self: &Arc<Self>, charge: Box<Reservation<Parts>>, cost: &Cost<Parts>, actual: u64) {
@@ -256,7 +257,7 @@ fn admitted_headers<C: Clock>(
 ) -> Box<HeaderValues> {
     let mut policies = policy::Policies::new();
     policy::add_policies(&mut policies, rules, head, at, hashes);
-    headers.values(&policies)
+    headers.of_admission(&policies)
 }
 
 #[cold]

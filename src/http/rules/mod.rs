@@ -30,7 +30,7 @@ impl<S: Decide> HttpRules for S {}
 /// [`settle`](Self::settle).
 pub(super) trait Decide: Sized + Send + Sync + 'static {
     /// The charge of an admitted request, to refund or settle.
-    type Charge: Send;
+    type Charge: Send + Sync;
     /// A request that could not be decided at once.
     type Undecided;
     /// The result of [`resume`](Self::resume).
@@ -67,11 +67,11 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T>;
 
-    /// Refunds a charge. Returns the slots in flight that it holds, which are released when they are dropped.
-    fn refund(self: &Arc<Self>, charge: Self::Charge) -> Option<Self::Charge>;
+    /// Takes the slots in flight of a charge, which are released when they are dropped. `None` if it holds none.
+    fn take_slots(charge: &mut Self::Charge) -> Option<Self::Charge>;
 
-    /// Drops a charge, and releases the slots in flight that it holds. Returns whether it held any.
-    fn release(charge: Self::Charge) -> bool;
+    /// Refunds a charge that holds no slots.
+    fn refund(self: &Arc<Self>, charge: Self::Charge);
 
     /// Settles the rules that have this cost: replaces their charge by the actual amount.
     fn settle(self: &Arc<Self>, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);

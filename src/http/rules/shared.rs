@@ -133,28 +133,26 @@ impl Decide for SharedRules<Parts> {
         }
     }
 
-    fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) -> Option<Box<SharedCharge>> {
-        let SharedCharge {
-            mut admitted,
-            plan,
-            runtime,
-        } = *charge;
-        let (rules, slots) = (Arc::clone(self), admitted.take_slots());
-        // The other charges are refunded by the store. If it does not answer, the permits stay charged, which is stricter.
-        if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), &runtime) {
-            runtime.spawn(async move { SharedRules::refund(&rules, rest).await });
-        }
-        slots.holds_slots().then(|| {
+    fn take_slots(charge: &mut Box<SharedCharge>) -> Option<Box<SharedCharge>> {
+        charge.admitted.holds_slots().then(|| {
             Box::new(SharedCharge {
-                admitted: slots,
-                plan,
-                runtime,
+                admitted: charge.admitted.take_slots(),
+                // Slots are not settled.
+                plan: core::iter::empty().collect(),
+                runtime: charge.runtime.clone(),
             })
         })
     }
 
-    fn release(charge: Box<SharedCharge>) -> bool {
-        charge.admitted.holds_slots()
+    fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) {
+        let SharedCharge {
+            admitted, runtime, ..
+        } = *charge;
+        let rules = Arc::clone(self);
+        // The other charges are refunded by the store. If it does not answer, the permits stay charged, which is stricter.
+        if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), &runtime) {
+            runtime.spawn(async move { SharedRules::refund(&rules, rest).await });
+        }
     }
 
     fn settle(self: &Arc<Self>, charge: Box<SharedCharge>, cost: &Cost<Parts>, actual: u64) {
@@ -197,7 +195,7 @@ fn grant(
             QuotaHeaders::Off => None,
             QuotaHeaders::Standard | QuotaHeaders::Legacy | QuotaHeaders::Both => {
                 let statuses = rules.statuses_after(head, admitted.known_statuses(), admitted.decided_by());
-                Some(terms.headers.values(&policy::of_statuses(&statuses)))
+                Some(terms.headers.of_admission(&policy::of_statuses(&statuses)))
             }
         },
         charge: (terms.reserves || admitted.holds_slots()).then(|| {

@@ -1,5 +1,6 @@
 mod body;
 mod future;
+mod in_flight_slot;
 mod on_response;
 mod reserved;
 
@@ -15,6 +16,7 @@ use self::body::Metering;
 pub use self::body::{Metered, MeteredBody, Unmetered};
 use self::future::Deciding;
 pub use self::future::RateLimitFuture;
+pub use self::in_flight_slot::{InFlightSlot, SlotGuard};
 use self::on_response::{OnResponse, record_admission};
 use super::answer::{Problem, RejectionResponse};
 use super::config::Config;

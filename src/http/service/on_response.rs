@@ -6,6 +6,7 @@ use ::http::Response;
 use ::http::request::Parts;
 
 use super::body::Metering;
+use super::in_flight_slot::{HeldSlots, InFlightSlot};
 use super::reserved::Reserved;
 use crate::http::answer::{AdmittedHeaders, Decision, HeaderValues};
 use crate::http::config::{ChargeIf, Config};
@@ -47,24 +48,40 @@ pub(super) fn record_admission<S: HttpRules, R>(
     }
     match charge {
         None => headers.map_or(OnResponse::Nothing, OnResponse::AddHeaders),
-        Some(charge) => settle_later(config, charge, headers),
+        Some(charge) => settle_later(config, charge, headers, head),
     }
 }
 
 #[inline(never)]
 fn settle_later<S: HttpRules, R>(
     config: &Config<S, R>,
-    charge: S::Charge,
+    mut charge: S::Charge,
     headers: AdmittedHeaders,
+    head: &mut Parts,
 ) -> OnResponse<S> {
+    #[cfg(feature = "tokio")]
+    let queue = config.terms.wait.as_ref().map(|wait| wait.queue.clone());
+    let slots = S::take_slots(&mut charge).map(|held| {
+        Arc::new(HeldSlots::<S> {
+            #[cfg(feature = "tokio")]
+            rules: Arc::clone(&config.rules),
+            #[cfg(feature = "tokio")]
+            queue: queue.clone(),
+            held: Some(held),
+        })
+    });
+    if let Some(slots) = &slots {
+        InFlightSlot::insert(slots, &mut head.extensions);
+    }
     OnResponse::Settle(Box::new(Settlement {
         reserved: Reserved {
             rules: Arc::clone(&config.rules),
             #[cfg(feature = "tokio")]
-            queue: config.terms.wait.as_ref().map(|wait| wait.queue.clone()),
+            queue,
             cost: config.body_cost.clone(),
             charge: Some(charge),
             bytes: 0,
+            slots,
         },
         charge_if: config.charge_if.clone(),
         headers,

@@ -3,13 +3,14 @@ use core::fmt;
 
 use ::http::request::Parts;
 
+use super::in_flight_slot::HeldSlots;
 use crate::http::rules::HttpRules;
 use crate::rules::Cost;
 
-/// A charge that is refunded, or settled by the bytes of a body, and the slots in flight that are released.
+/// A charge that is refunded, or settled by the bytes of a body, and the slots in flight of the request.
 ///
 /// Dropping it settles the rules that have the cost, by the bytes that were counted so far. Without a cost, the permits stay charged.
-/// Slots are released in both cases.
+/// Then the slots are released, unless a [`SlotGuard`](super::SlotGuard) holds them.
 #[expect(unnameable_types, reason = "an argument of a sealed trait")]
 pub struct Reserved<S: HttpRules> {
     pub(super) rules: Arc<S>,
@@ -18,17 +19,17 @@ pub struct Reserved<S: HttpRules> {
     pub(super) cost: Option<Cost<Parts>>,
     pub(super) charge: Option<S::Charge>,
     pub(super) bytes: u64,
+    pub(super) slots: Option<Arc<HeldSlots<S>>>,
 }
 
 impl<S: HttpRules> Reserved<S> {
     /// Refunds the whole charge, and keeps the slots.
     pub(super) fn refund(&mut self) {
-        self.end(|rules, charge| (rules.refund(charge), true));
+        self.end(|rules, charge| rules.refund(charge));
     }
 
-    /// Ends the charge by `end`, which returns the rest of it, and whether a state has more capacity. Then requests that wait for
-    /// the states of the charge check for capacity.
-    fn end(&mut self, end: impl FnOnce(&Arc<S>, S::Charge) -> (Option<S::Charge>, bool)) {
+    /// Ends the charge by `end`. Then requests that wait for the states of the charge check for capacity.
+    fn end(&mut self, end: impl FnOnce(&Arc<S>, S::Charge)) {
         let Some(charge) = self.charge.take() else {
             return;
         };
@@ -37,14 +38,11 @@ impl<S: HttpRules> Reserved<S> {
             .queue
             .as_ref()
             .map(|queue| (queue, self.rules.states_of(&charge)));
-        let (rest, has_freed) = end(&self.rules, charge);
-        self.charge = rest;
+        end(&self.rules, charge);
         #[cfg(feature = "tokio")]
-        if let Some((queue, states)) = waiting.filter(|_| has_freed) {
+        if let Some((queue, states)) = waiting {
             S::recheck(queue, &states);
         }
-        #[cfg(not(feature = "tokio"))]
-        let _ = has_freed;
     }
 }
 
@@ -59,13 +57,10 @@ impl<S: HttpRules> fmt::Debug for Reserved<S> {
 
 impl<S: HttpRules> Drop for Reserved<S> {
     fn drop(&mut self) {
-        let (cost, bytes) = (self.cost.take(), self.bytes);
-        self.end(|rules, charge| match cost {
-            Some(cost) => {
-                rules.settle(charge, &cost, bytes);
-                (None, true)
-            }
-            None => (None, S::release(charge)),
-        });
+        if let Some(cost) = self.cost.take() {
+            let bytes = self.bytes;
+            self.end(|rules, charge| rules.settle(charge, &cost, bytes));
+        }
+        drop(self.slots.take());
     }
 }

@@ -109,11 +109,13 @@ impl<'a, R: ?Sized> Denied<'a, R> {
     ///
     /// # Concurrency
     ///
-    /// The decision determines which quotas these are. Each view reads its state when one of its methods is called.
+    /// The decision determines which quotas these are. Each view reads its state when one of its methods is called. If permits were
+    /// freed since the decision, [`remaining`](RulePeek::remaining) is one less than the cost of the request.
     pub fn violations(&self) -> impl Iterator<Item = RulePeek<'a>> + '_ {
         self.violations.iter().filter_map(|violation| {
             let Violation { state, quota } = *violation;
-            self.states.peek_quota(self.request, state, quota, self.at)
+            let view = self.states.peek_quota(self.request, state, quota, self.at)?;
+            Some(view.of_violation())
         })
     }
 
@@ -158,7 +160,9 @@ impl<R: ?Sized> fmt::Display for Denied<'_, R> {
                 write!(f, "{name} ({remaining} of {limit} {window} left)")?;
             }
         }
-        let awaits_slot = |violation: RulePeek<'_>| violation.quota().is_in_flight() && violation.limit() > 0;
+        let awaits_slot = |violation: RulePeek<'_>| {
+            violation.quota().is_in_flight() && violation.limit() > 0 && !violation.is_always_denied()
+        };
         match self.retry_after() {
             Some(after) => write!(f, "; try again in {after:?}"),
             None if self.violations().any(awaits_slot) => f.write_str("; try again when a request has ended"),

@@ -42,6 +42,8 @@ pub struct RulePeek<'a> {
     index: usize,
     extracted: Extracted,
     requires_key: bool,
+    /// The most permits that it shows as remaining: one less than the cost in the view of a denial.
+    most: u64,
     peek: StatePeek<'a>,
 }
 
@@ -53,7 +55,11 @@ pub(crate) struct EnforcedQuota<'a> {
     pub(crate) limit: u64,
     pub(crate) permits: u64,
     pub(crate) remaining: u64,
+    /// `None` also if it was not asked for.
+    pub(crate) retry_after: Option<Duration>,
     pub(crate) reset_after: Option<Duration>,
+    /// Whether a list denies the key, or the request lacks it.
+    pub(crate) always_denied: bool,
     pub(crate) lacks_key: bool,
     pub(crate) lacks_required_key: bool,
     pub(crate) is_block: bool,
@@ -88,12 +94,13 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Passes the current values of each enforced quota of [`peek`](Self::peek) to `add`. Keys whose hashes are known are not
-    /// extracted again, and the words of a state are looked up once for all its quotas.
+    /// extracted again, and the words of a state are looked up once for all its quotas. With `denied`, each has its retry time.
     #[cfg(feature = "tower")]
     pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
         now: Nanos,
+        denied: bool,
         hashes: &mut KeyHashes,
         mut add: impl FnMut(EnforcedQuota<'a>),
     ) {
@@ -117,13 +124,20 @@ impl<R: ?Sized> RuleStates<R> {
                     } else {
                         peek.remaining_and_reset_in(index)
                     };
+                    let retry_after = if denied && !extracted.is_denied() {
+                        peek.retry_after_in(index, extracted.permits)
+                    } else {
+                        None
+                    };
                     add(EnforcedQuota {
                         rule: &self.rules[usize::from(quota.rule)].name,
                         quota: in_period(quota.quota, period),
                         limit: state.limit(index, &extracted),
                         permits: extracted.permits,
                         remaining,
+                        retry_after,
                         reset_after,
+                        always_denied: extracted.is_denied(),
                         lacks_key,
                         lacks_required_key: lacks_key && state.extractor.requires_key(),
                         is_block,
@@ -156,6 +170,7 @@ impl<R: ?Sized> RuleStates<R> {
             index,
             extracted,
             requires_key: state.extractor.requires_key(),
+            most: u64::MAX,
             peek: state.peek(&extracted, now),
         }
     }
@@ -168,6 +183,17 @@ fn in_period(quota: Quota, period: Option<Duration>) -> Quota {
 }
 
 impl<'a> RulePeek<'a> {
+    /// This view, of a quota that denied the request. It never shows as many permits as the request costs.
+    pub(super) const fn of_violation(mut self) -> Self {
+        self.most = self.extracted.permits.saturating_sub(1);
+        self
+    }
+
+    /// Returns whether the key is on a list that denies it, or the request lacks it.
+    pub(crate) const fn is_always_denied(&self) -> bool {
+        self.extracted.is_denied()
+    }
+
     /// Returns the name of the rule.
     #[must_use]
     pub const fn rule(&self) -> &'a str {
@@ -248,7 +274,7 @@ impl<'a> RulePeek<'a> {
         if self.extracted.is_denied() {
             return 0;
         }
-        self.peek.get().remaining_in(self.index)
+        self.peek.get().remaining_in(self.index).min(self.most)
     }
 
     /// The most permits that one request would be granted now, and the time until it would be granted more. `None` if it never
@@ -257,7 +283,12 @@ impl<'a> RulePeek<'a> {
         if self.extracted.is_denied() {
             return (0, None);
         }
-        self.peek.get().remaining_and_reset_in(self.index)
+        let (remaining, reset_after) = self.peek.get().remaining_and_reset_in(self.index);
+        if remaining > self.most {
+            // Permits were freed since the denial.
+            return (self.most, Some(Duration::ZERO));
+        }
+        (remaining, reset_after)
     }
 
     /// Returns the permits that still count, for this quota and all quotas that share its state.

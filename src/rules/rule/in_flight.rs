@@ -10,7 +10,8 @@ impl<R: ?Sized> Rule<R> {
     ///
     /// [`RuleSet::reserve`](crate::RuleSet::reserve) returns a [`Reservation`](crate::rules::Reservation), which holds the slot until it
     /// is dropped, refunded or settled. A [`check`](crate::RuleSet::check) holds nothing: it is denied if no slot is free. In the
-    /// [HTTP layer](crate::http), a request holds its slot until the response, or until the end of the response body.
+    /// [HTTP layer](crate::http), a request holds its slot until the response, or until the end of the response body. A handler that upgrades the
+    /// connection can hold it longer: see `http::InFlightSlot`.
     ///
     /// The rule can have a [key](Self::by), a condition, tiers, a limit by request and lists, and it can be in the shadow. It has
     /// no algorithm, cells, burst or further quota, and no [cost](Self::cost): each request holds one slot. If the table of keys

@@ -243,16 +243,17 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     }
 
     /// Passes the values of each enforced quota of [`peek`](Self::peek) to `add`, at a time that was read from the rule set's
-    /// clock. Keys whose hashes are known are not extracted again.
+    /// clock. Keys whose hashes are known are not extracted again. With `denied`, each has its retry time.
     #[cfg(feature = "tower")]
     pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
         now: Nanos,
+        denied: bool,
         hashes: &mut KeyHashes,
         add: impl FnMut(EnforcedQuota<'a>),
     ) {
-        self.states.enforced_quotas(request, now, hashes, add);
+        self.states.enforced_quotas(request, now, denied, hashes, add);
     }
 
     /// Returns the name and the counts of each rule, in the order in which the rules were added.

@@ -12,10 +12,16 @@ mod charges;
 mod client;
 #[path = "http/client_ip.rs"]
 mod client_ip;
+#[path = "http/denials.rs"]
+mod denials;
+#[path = "http/drain.rs"]
+mod drain;
 #[path = "http/grpc.rs"]
 mod grpc;
 #[path = "http/in_flight.rs"]
 mod in_flight;
+#[path = "http/in_flight_answers.rs"]
+mod in_flight_answers;
 #[path = "http/keys.rs"]
 mod keys;
 #[path = "http/many_clients.rs"]
@@ -34,6 +40,8 @@ mod server_limit;
 mod service;
 #[path = "../../common/skipped.rs"]
 mod skipped;
+#[path = "http/upgrades.rs"]
+mod upgrades;
 #[path = "http/wait.rs"]
 mod wait;
 

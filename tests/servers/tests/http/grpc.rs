@@ -89,11 +89,46 @@ fn the_default_rejects_grpc_requests_with_grpc_statuses() {
     for (kind, expected) in [
         ("application/grpc+proto", 200),
         ("application/grpc;charset=x", 200),
-        ("application/grpc-web", 429),
+        ("application/grpcx", 429),
+        ("application/grpc-webs", 429),
+        ("text/grpc", 429),
         ("application/json", 429),
     ] {
         let request = with("content-type", kind, Request::new(()));
         assert_eq!(send(&mut service, request).status(), expected, "{kind}");
+    }
+}
+
+/// A browser's client reads the status from the headers of an empty response that has the content type of its request.
+#[test]
+fn requests_of_grpc_web_get_a_response_of_grpc_web() {
+    let mut service = layer([rule("all", "1/min")]).layer(Hello);
+    let mut only_grpc = layer([rule("all", "1/min")]).grpc().layer(Hello);
+    send(&mut service, grpc());
+    send(&mut only_grpc, grpc());
+    for (sent, expected) in [
+        ("application/grpc-web", "application/grpc-web"),
+        ("application/grpc-web+proto", "application/grpc-web+proto"),
+        ("application/grpc-web-text", "application/grpc-web-text"),
+        (
+            "application/grpc-web-text+proto",
+            "application/grpc-web-text+proto",
+        ),
+        ("application/grpc-web+json", "application/grpc-web+json"),
+        (
+            "Application/gRPC-Web+Proto; charset=utf-8",
+            "application/grpc-web+proto",
+        ),
+        ("Application/GRPC", "application/grpc"),
+    ] {
+        let request = || with("content-type", sent, Request::new(()));
+        for rejected in [send(&mut service, request()), send(&mut only_grpc, request())] {
+            assert_eq!(rejected.status(), 200, "{sent}");
+            assert_eq!(header(&rejected, "content-type"), Some(expected));
+            assert_eq!(header(&rejected, "retry-after"), Some("61"));
+            assert!(rejected.body().is_end_stream());
+            assert_eq!(status(&rejected).code(), Code::ResourceExhausted);
+        }
     }
 }
 

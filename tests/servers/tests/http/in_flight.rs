@@ -251,7 +251,7 @@ fn a_refund_and_a_settlement_keep_the_slot_until_the_body_has_ended() {
     assert_eq!(spent(), [0, 1, 4]);
 }
 
-/// The draft's fields state windows. A limit in flight is in none of the headers, but the body names it.
+/// The unit of the draft takes the place of the window, and no time is stated at which a slot is free.
 #[test]
 fn a_rejection_names_the_rule_and_has_no_retry_time() {
     let (live, _) = live([Rule::in_flight("slots", 1), rule("requests", "10/min")]);
@@ -269,9 +269,20 @@ fn a_rejection_names_the_rule_and_has_no_retry_time() {
         };
         assert_eq!(
             header("ratelimit-policy").as_deref(),
-            Some("\"requests\";q=10;w=60")
+            Some("\"slots\";q=1;qu=\"concurrent-requests\", \"requests\";q=10;w=60")
         );
-        assert_eq!(header("x-ratelimit-limit").as_deref(), Some("10"));
+        assert_eq!(
+            header("ratelimit").as_deref(),
+            Some("\"slots\";r=0, \"requests\";r=9;t=61")
+        );
+        let is_rejected = response.status() == 429;
+        let (limit, reset) = if is_rejected {
+            ("1", None)
+        } else {
+            ("10", Some("61"))
+        };
+        assert_eq!(header("x-ratelimit-limit").as_deref(), Some(limit));
+        assert_eq!(header("x-ratelimit-reset").as_deref(), reset);
         assert_eq!(header("retry-after"), None);
     }
     let rejected = send(&mut service, get());
@@ -283,19 +294,11 @@ fn a_rejection_names_the_rule_and_has_no_retry_time() {
     };
     let text = String::from_utf8(frame.into_data().expect("data").to_vec()).expect("text");
     assert!(text.contains("\"violated-policies\":[\"slots\"]"), "{text}");
-    // With no other rule there are no quota headers.
-    let alone = layer_of_slots().layer(Hello).call(get());
-    let response = now(alone).expect("a response");
+    assert!(text.contains("too many requests are in flight"), "{text}");
     assert!(
-        response
-            .headers()
-            .keys()
-            .all(|name| !name.as_str().contains("ratelimit"))
+        text.contains("when one of the requests in flight has ended"),
+        "{text}"
     );
-}
-
-fn layer_of_slots() -> RateLimitLayer<Live> {
-    layer([Rule::in_flight("slots", 1)])
 }
 
 /// A reload while a request is in flight adds, changes and removes the rule.
@@ -351,6 +354,7 @@ async fn a_request_waits_for_the_end_of_a_body() {
     let _held = service.clone().oneshot(get()).await.expect("a response");
     let late = service.clone().oneshot(get()).await.expect("a response");
     assert_eq!((late.status().as_u16(), start.elapsed().as_secs()), (429, 60));
+    assert_eq!(header(&late, "retry-after"), None);
 }
 
 /// A request that is dropped while it waits holds no slot, and the next one is served.

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use ringgate::http::{
-    Decision, HttpKey, HttpRules, Metered, MeteredBody, Problem, QuotaHeaders, RateLimitService, Unmetered,
+    Decision, DenialResponse, HttpKey, HttpRules, Metered, MeteredBody, Problem, QuotaHeaders,
+    RateLimitService, Unmetered,
 };
 use ringgate::rules::{Block, Cost, Denial, OnError};
 use ringgate::shared::{
@@ -370,6 +371,14 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
     assert_eq!(header(&rejected, "retry-after"), None);
     let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
     assert_eq!(body["title"], "Rate limit cannot be decided");
+    // So is the response of a handler.
+    let (head, ()) = Request::new(()).into_parts();
+    let denied = rules(OnError::Deny).rules().check(&head).await;
+    let response = DenialResponse::new(&denied.expect_err("no store")).response::<Body>();
+    assert_eq!(
+        (response.status().as_u16(), header(&response, "retry-after")),
+        (503, None)
+    );
     let layer = rules(OnError::Deny).unavailable_status(StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
     let rejected = answer(rules(OnError::Deny).grpc().layer(Hello), Request::new(())).await;
@@ -391,6 +400,43 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
         (admitted.status().as_u16(), header(&admitted, "ratelimit")),
         (200, None)
     );
+}
+
+/// Two nodes use up a limit of 50 permits, by requests that cost 3, in each mode.
+#[tokio::test(start_paused = true)]
+async fn a_violated_policy_shows_no_room_in_any_mode() {
+    let modes = [
+        Mode::Strict,
+        Mode::Lease { permits: 10 },
+        Mode::Lease { permits: 40 },
+        Mode::Sync {
+            period: Duration::from_millis(20),
+            pending: 10,
+        },
+        Mode::Local,
+    ];
+    for mode in modes {
+        let store = memory().await;
+        let three = Cost::new("three", |_: &Parts| 3);
+        let nodes = [(); 2].map(|()| {
+            let limited = rule("all", "50/h").cost(&three).mode(mode);
+            let rules = shared(&store, [limited, rule("roomy", "9000/min").mode(mode)]);
+            RateLimitLayer::new(Arc::new(rules)).headers(QuotaHeaders::Both)
+        });
+        let mut rejected = 0;
+        for turn in 0..60 {
+            let response = answer(nodes[turn % 2].layer(Hello), Request::new(())).await;
+            if response.status() == 429 {
+                rejected += 1;
+                let told = |name| header(&response, name).and_then(|value| value.parse::<u64>().ok());
+                assert_eq!(told("x-ratelimit-limit"), Some(50), "{mode:?}");
+                assert!(told("x-ratelimit-remaining") < Some(3), "{mode:?}");
+                assert!(told("x-ratelimit-reset") >= told("retry-after"), "{mode:?}");
+            }
+            sleep(Duration::from_millis(7)).await;
+        }
+        assert!(rejected > 0, "{mode:?}");
+    }
 }
 
 type Inner = tower::util::BoxCloneService<Request<()>, Response<Body>, Infallible>;

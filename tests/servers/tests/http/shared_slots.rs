@@ -67,7 +67,7 @@ async fn a_slot_is_held_until_the_response() {
     let response = running.await.expect("no panic").expect("a response");
     assert_eq!(
         header(&response, "ratelimit-policy"),
-        Some("\"rate\";q=10;w=3600")
+        Some("\"slots\";q=1;qu=\"concurrent-requests\", \"rate\";q=10;w=3600")
     );
     assert_eq!(free(&two).await, (1, 9));
     // A service that panics, and a future that is dropped.

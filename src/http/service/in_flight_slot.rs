@@ -1,0 +1,119 @@
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+
+use ::http::Extensions;
+
+use crate::http::rules::HttpRules;
+
+/// The slot [in flight](crate::Rule::in_flight) of a request, which a handler can hold longer than the request.
+///
+/// The layer inserts it into the extensions of a request that holds a slot. By itself it holds nothing: the slot is released with
+/// the response, or with the end of its body ([`until_body_end`](crate::http::RateLimitLayer::until_body_end)). Both are too
+/// early for a connection that is upgraded, such as a WebSocket: its response 101 has no body. The handler then calls
+/// [`hold`](Self::hold), and keeps the guard as long as the connection.
+///
+/// If several layers limit requests in flight, it stands for the slots of all of them.
+///
+/// # Examples
+///
+/// A handler that upgrades the connection. A handler of axum can take the slot as an argument, `Option<Extension<InFlightSlot>>`.
+///
+/// ```
+/// use ringgate::http::InFlightSlot;
+///
+/// # fn upgrade(_: impl Future<Output = ()> + Send + 'static) -> http::Response<()> { http::Response::new(()) }
+/// # async fn serve_socket() {}
+/// fn handler(request: &http::Request<()>) -> http::Response<()> {
+///     let slot = request.extensions().get::<InFlightSlot>();
+///     let guard = slot.and_then(InFlightSlot::hold);
+///     upgrade(async move {
+///         serve_socket().await;
+///         // The slot is free when the socket has ended, or this future is dropped.
+///         drop(guard);
+///     })
+/// }
+/// # let _ = handler;
+/// ```
+#[derive(Clone, Default)]
+pub struct InFlightSlot {
+    slots: Vec<Weak<dyn Any + Send + Sync>>,
+}
+
+/// Holds the slot of a request until it is dropped. From [`InFlightSlot::hold`].
+#[must_use = "dropping the guard releases the slot"]
+pub struct SlotGuard {
+    slots: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
+impl InFlightSlot {
+    /// Holds the slot until the guard, and all other guards of the request, are dropped. The slot is never released earlier than
+    /// without a guard.
+    ///
+    /// Returns `None` if the slot was released already, because the response body has ended.
+    #[must_use]
+    pub fn hold(&self) -> Option<SlotGuard> {
+        let slots: Vec<_> = self.slots.iter().filter_map(Weak::upgrade).collect();
+        (!slots.is_empty()).then_some(SlotGuard { slots })
+    }
+
+    /// Adds these slots to those that the request holds.
+    pub(super) fn insert<S: HttpRules>(slots: &Arc<HeldSlots<S>>, extensions: &mut Extensions) {
+        let slots: Weak<dyn Any + Send + Sync> = {
+            let slots: Arc<dyn Any + Send + Sync> = Arc::<HeldSlots<S>>::clone(slots);
+            Arc::downgrade(&slots)
+        };
+        match extensions.get_mut::<Self>() {
+            Some(slot) => slot.slots.push(slots),
+            None => {
+                extensions.insert(Self {
+                    slots: Vec::from([slots]),
+                });
+            }
+        }
+    }
+}
+
+impl fmt::Debug for InFlightSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_held = self.slots.iter().any(|slots| slots.strong_count() > 0);
+        f.debug_struct("InFlightSlot").field("is_held", &is_held).finish()
+    }
+}
+
+impl fmt::Debug for SlotGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotGuard")
+            .field("slots", &self.slots.len())
+            .finish()
+    }
+}
+
+/// The slots in flight of a request. Dropping the last reference releases them, and wakes the requests that wait for them.
+pub(super) struct HeldSlots<S: HttpRules> {
+    #[cfg(feature = "tokio")]
+    pub(super) rules: Arc<S>,
+    #[cfg(feature = "tokio")]
+    pub(super) queue: Option<S::Queue>,
+    pub(super) held: Option<S::Charge>,
+}
+
+impl<S: HttpRules> Drop for HeldSlots<S> {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        #[cfg(feature = "tokio")]
+        let waiting = self
+            .queue
+            .as_ref()
+            .map(|queue| (queue, self.rules.states_of(&held)));
+        // This releases them.
+        drop(held);
+        #[cfg(feature = "tokio")]
+        if let Some((queue, states)) = waiting {
+            S::recheck(queue, &states);
+        }
+    }
+}

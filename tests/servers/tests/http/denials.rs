@@ -1,0 +1,539 @@
+//! The values that a rejected client is told: they agree with each other and with the decision.
+
+use core::hash::Hash;
+use std::sync::Mutex;
+
+use http::StatusCode;
+use proptest::prelude::*;
+use ringgate::RuleSet;
+use ringgate::http::{DenialResponse, Grpc, HttpKey, Problem, QuotaHeaders, Rejection};
+use ringgate::rules::{Block, Cost, OnMissingKey, RuleAlgorithm};
+use ringgate::shared::{MemoryStore, SharedRules};
+use ringgate::wait::TokioClock;
+use tower::ServiceExt;
+
+use super::*;
+
+/// The cost that the header `name` of a request states, and 1 without it.
+fn cost(name: &'static str) -> Cost<Parts> {
+    Cost::new(name, move |request: &Parts| {
+        let cost = request.headers.get(name);
+        cost.and_then(|cost| cost.to_str().ok()?.parse().ok())
+            .unwrap_or(1)
+    })
+}
+
+/// Values of `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `Retry-After`.
+fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
+    [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+        "retry-after",
+    ]
+    .map(|name| {
+        let value = header(response, name)?;
+        Some(value.parse().expect("a number"))
+    })
+}
+
+/// Each case: the rules, the requests as costs of `a` and `b` after this many seconds, and what the last response tells.
+#[test]
+fn legacy_headers_are_of_the_policy_that_binds() {
+    struct Case {
+        name: &'static str,
+        rules: Vec<Rule<Parts>>,
+        requests: Vec<(u64, u64, u64)>,
+        told: [Option<u64>; 4],
+    }
+    let (a, b) = (cost("a"), cost("b"));
+    let of_a = |text| rule("a", text).cost(&a);
+    let of_b = |text| rule("b", text).cost(&b);
+    let case = |name, rules: Vec<Rule<Parts>>, requests: &[(u64, u64, u64)], told| Case {
+        name,
+        rules,
+        requests: requests.to_vec(),
+        told,
+    };
+    let told =
+        |limit, remaining, reset, retry_after| [Some(limit), Some(remaining), Some(reset), retry_after];
+    let six = [
+        (0, 1, 0),
+        (0, 1, 0),
+        (0, 1, 0),
+        (0, 1, 0),
+        (0, 1, 600),
+        (0, 1, 600),
+    ];
+    let cases = [
+        case(
+            "a policy with room and a violated one",
+            vec![of_a("60/min"), of_b("1000/h")],
+            &six,
+            told(1000, 400, 3660, Some(3660)),
+        ),
+        case(
+            "the longer of two spent ones",
+            vec![of_a("2/10s").cells(1), of_b("3/h").cells(1)],
+            &[(0, 2, 3), (0, 2, 3)],
+            told(3, 0, 7200, Some(7200)),
+        ),
+        case(
+            "the longer of two spent ones, in the other order",
+            vec![of_b("3/h").cells(1), of_a("2/10s").cells(1)],
+            &[(0, 2, 3), (0, 2, 3)],
+            told(3, 0, 7200, Some(7200)),
+        ),
+        case(
+            "two quotas of one rule",
+            vec![rule("a", "2/10s").also(quota("3/h")).cells(1)],
+            &[(0, 1, 1), (0, 1, 1), (30, 1, 1), (0, 1, 1)],
+            told(3, 0, 7170, Some(7170)),
+        ),
+        case(
+            "more remain before enough remain",
+            vec![of_a("9/min").cells(1), rule("b", "99/h")],
+            &[(0, 4, 1), (60, 4, 1), (0, 9, 1)],
+            told(9, 1, 120, Some(120)),
+        ),
+        case(
+            "fewer permits, but room for more requests",
+            vec![of_a("60/min").cells(1), of_b("1000/h").cells(1)],
+            &[(0, 1, 100)],
+            told(1000, 900, 7200, None),
+        ),
+        case(
+            "the fewest requests",
+            vec![of_a("60/min").cells(1), of_b("100000/h").cells(1)],
+            &[(0, 10, 1)],
+            told(60, 50, 120, None),
+        ),
+        case(
+            "a policy that costs nothing does not bind",
+            vec![of_a("3/min").cells(1), of_b("90/h").cells(1)],
+            &[(0, 1, 1), (0, 1, 1), (0, 0, 1)],
+            told(90, 87, 7200, None),
+        ),
+        case(
+            "as many requests, the longest reset",
+            vec![of_a("5/min").cells(1), of_b("5/h").cells(1)],
+            &[(0, 1, 1)],
+            told(5, 4, 7200, None),
+        ),
+        case(
+            "more than the limit is never admitted",
+            vec![of_a("5/min").cells(1), of_b("9/h").cells(1)],
+            &[(0, 1, 1), (0, 6, 1)],
+            told(5, 4, 120, None),
+        ),
+    ];
+    for case in cases {
+        let (live, clock) = live(case.rules);
+        let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Both).layer(Hello);
+        let mut last = None;
+        for (wait, a, b) in case.requests {
+            clock.advance(Duration::from_secs(wait));
+            let request = with("a", &a.to_string(), with("b", &b.to_string(), Request::new(())));
+            last = Some(tell(&send(&mut service, request)));
+        }
+        assert_eq!(last, Some(case.told), "{}", case.name);
+    }
+}
+
+fn tell<B>(response: &Response<B>) -> [Option<u64>; 4] {
+    told(response)
+}
+
+/// No time ends a denial by a list, so none is stated. A spent quota beside it has a time, but no retry is admitted after it.
+#[test]
+fn legacy_headers_of_a_listed_key_state_no_reset() {
+    let path = HttpKey::path().key();
+    let mut service = layer([
+        rule("spent", "1/h"),
+        rule("listed", "7/min").by(&path).deny("/no"),
+    ])
+    .headers(QuotaHeaders::Legacy)
+    .layer(Hello);
+    assert_eq!(send(&mut service, Request::new(())).status(), 200);
+    let rejected = send(&mut service, Request::get("/no").body(()).expect("a request"));
+    assert_eq!(told(&rejected), [Some(7), Some(0), None, None]);
+}
+
+/// The response of the service or of the rejection may state values of its own.
+#[test]
+fn legacy_headers_agree_with_the_headers_that_the_response_has() {
+    let later = |rejection: &Rejection<'_>| {
+        let mut response = Response::new(Body::default());
+        *response.status_mut() = rejection.status();
+        response.headers_mut().insert("retry-after", 7200.into());
+        response
+    };
+    let mut service = layer([rule("all", "1/min")])
+        .headers(QuotaHeaders::Legacy)
+        .respond_with(later)
+        .layer(Hello);
+    send(&mut service, Request::new(()));
+    let rejected = send(&mut service, Request::new(()));
+    assert_eq!(told(&rejected), [Some(1), Some(0), Some(7200), Some(7200)]);
+    // Headers of two policies are never mixed.
+    for own in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+        let inner = tower::service_fn(move |_: Request<()>| {
+            let mut response = Response::new(Body::default());
+            response.headers_mut().insert(own, 3.into());
+            core::future::ready(Ok::<_, Infallible>(response))
+        });
+        let layer = layer([rule("all", "9/min")]).headers(QuotaHeaders::Legacy);
+        let response = send(&mut layer.layer(inner), Request::new(()));
+        let stated = told(&response).into_iter().flatten().collect::<Vec<_>>();
+        assert_eq!((header(&response, own), stated), (Some("3"), vec![3]));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Of any rules and requests: a rejection names a violated policy, and its reset is not before `Retry-After`.
+    #[test]
+    fn a_rejection_agrees_with_itself(
+        rules in proptest::collection::vec((1..20_u64, 1..100_u64, 1..5_u64), 1..4),
+        steps in proptest::collection::vec((0..30_u64, 0..12_u64, 0..12_u64), 1..40),
+    ) {
+        let costs = [cost("a"), cost("b")];
+        let built = rules.iter().enumerate().map(|(index, &(limit, seconds, cells))| {
+            // Limits tell the policies apart.
+            let text = format!("{}/{seconds}s", 4 * limit + index as u64);
+            rule(["a", "b", "c", "d"][index], &text).cells(cells).cost(&costs[index % 2])
+        });
+        let (live, clock) = live(built);
+        let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Both).layer(Hello);
+        for (wait, a, b) in steps {
+            clock.advance(Duration::from_secs(wait));
+            let request = with("a", &a.to_string(), with("b", &b.to_string(), Request::new(())));
+            let response = send(&mut service, request);
+            let [limit, remaining, reset, retry_after] = told(&response);
+            let index = limit.expect("a limit") % 4;
+            let cost = if index % 2 == 0 { a } else { b };
+            let rejected = response.status() == 429;
+            prop_assert!(!rejected || remaining.expect("permits") < cost);
+            prop_assert!(!rejected || reset >= retry_after);
+            prop_assert!(rejected || retry_after.is_none() && reset.is_some());
+        }
+    }
+}
+
+/// The extractions of a key until a function is called.
+#[derive(Clone, Default)]
+struct Hook(Arc<Mutex<Option<Armed>>>);
+
+type Armed = (u32, Box<dyn FnOnce() + Send>);
+
+impl Hook {
+    /// Calls a function when the key is extracted once more after this many times.
+    fn arm(&self, after: u32, function: impl FnOnce() + Send + 'static) {
+        *self.0.lock().expect("no panic") = Some((after, Box::new(function)));
+    }
+
+    fn has_fired(&self) -> bool {
+        self.0.lock().expect("no panic").is_none()
+    }
+
+    /// A key of all requests.
+    fn key(&self) -> Key<Parts> {
+        let hook = self.clone();
+        Key::new("all", move |_: &Parts, _: &mut ringgate::keyed::KeyHasher| {
+            let mut armed = hook.0.lock().expect("no panic");
+            let now = armed.take_if(|(after, _)| match after.checked_sub(1) {
+                Some(less) => {
+                    *after = less;
+                    false
+                }
+                None => true,
+            });
+            drop(armed);
+            if let Some((_, function)) = now {
+                function();
+            }
+        })
+    }
+}
+
+/// Permits are refunded at any extraction of the key: before the decision, or between it and the response, which tells what the
+/// decision saw.
+#[test]
+fn a_violated_policy_shows_no_room_after_a_concurrent_refund() {
+    type Case = (&'static str, fn(Rule<Parts>) -> Rule<Parts>, &'static str, u64);
+    let five = Cost::new("five", |_: &Parts| 5);
+    let cases: [Case; 8] = [
+        ("fixed", |rule| rule.algorithm(RuleAlgorithm::Fixed), "1/h", 1),
+        ("strict", |rule| rule, "1/h", 1),
+        ("classic", |rule| rule.algorithm(RuleAlgorithm::Classic), "1/h", 1),
+        ("one cell", |rule| rule.cells(1), "1/h", 1),
+        ("bucket", |rule| rule.algorithm(RuleAlgorithm::Gcra), "1/h", 1),
+        ("a higher cost", |rule| rule, "7/h", 5),
+        (
+            "two quotas",
+            |rule| rule.also("9/d".parse().expect("a quota")),
+            "1/h",
+            1,
+        ),
+        (
+            "a lower limit",
+            |rule| rule.limit_by(|_: &Parts| Some(1)),
+            "8/h",
+            1,
+        ),
+    ];
+    for (name, change, text, permits) in cases {
+        let mut rejections = 0;
+        for (after, reserves) in (0..5).flat_map(|after| [(after, false), (after, true)]) {
+            let hook = Hook::default();
+            let limited = change(rule("all", text).by(&hook.key()));
+            let limited = if permits == 5 {
+                limited.cost(&five)
+            } else {
+                limited
+            };
+            let (live, _) = live([limited, rule("roomy", "99/min").cells(7)]);
+            let (request, ()) = Request::new(()).into_parts();
+            let other = live.load().reserve(&request).expect("room");
+            let rules = Arc::clone(&live);
+            hook.arm(after, move || {
+                rules.load().refund(other);
+            });
+            let mut layer = RateLimitLayer::new(live).headers(QuotaHeaders::Both);
+            if reserves {
+                layer = layer.charge_if(|_| true);
+            }
+            let rejected = send(&mut layer.layer(Hello), Request::new(()));
+            if rejected.status() == 200 {
+                continue;
+            }
+            rejections += u32::from(hook.has_fired());
+            let [_, remaining, reset, retry_after] = told(&rejected);
+            assert!(remaining.expect("permits") < permits, "{name}: {remaining:?}");
+            assert!(
+                reset >= retry_after && retry_after >= Some(1),
+                "{name}: {reset:?}, {retry_after:?}"
+            );
+            let states = header(&rejected, "ratelimit").expect("a header");
+            assert!(
+                !states.contains(&format!("\"all\";r={permits}")),
+                "{name}: {states}"
+            );
+            let body = super::text(rejected);
+            assert!(body.contains("\"violated-policies\":[\"all"), "{name}: {body}");
+        }
+        assert!(rejections > 0, "{name}");
+    }
+}
+
+/// A block that ends between the decision and the response is still the policy that rejected.
+#[test]
+fn a_block_that_has_ended_since_is_named() {
+    let mut rejections = 0;
+    for after in 0..6 {
+        let hook = Hook::default();
+        let block = Block::new(quota("1/min"), Duration::from_secs(600));
+        let (live, clock) = live([rule("client", "1/s").by(&hook.key()).block(block)]);
+        let (request, ()) = Request::new(()).into_parts();
+        assert!(live.load().check(&request).is_ok());
+        assert!(live.load().check(&request).is_err());
+        clock.advance(Duration::from_secs(100));
+        let rules = Arc::clone(&live);
+        hook.arm(after, move || {
+            assert_eq!(rules.load().unblock(&request), 1);
+        });
+        let layer = RateLimitLayer::new(live).headers(QuotaHeaders::Both);
+        let rejected = send(&mut layer.layer(Hello), Request::new(()));
+        if rejected.status() == 200 {
+            continue;
+        }
+        rejections += u32::from(hook.has_fired());
+        let [_, remaining, reset, retry_after] = told(&rejected);
+        assert_eq!(remaining, Some(0), "{after}");
+        assert!(
+            reset >= retry_after && retry_after >= Some(1),
+            "{after}: {reset:?}, {retry_after:?}"
+        );
+        let body = super::text(rejected);
+        assert!(
+            body.contains("\"violated-policies\":[\"client"),
+            "{after}: {body}"
+        );
+    }
+    assert!(rejections > 0);
+}
+
+/// Two threads, whose requests are all refunded.
+#[test]
+fn no_rejection_beside_refunds_shows_room() {
+    let (live, _) = live([rule("all", "1/h").algorithm(RuleAlgorithm::Fixed)]);
+    let layer = RateLimitLayer::new(live)
+        .headers(QuotaHeaders::Both)
+        .charge_if(|_| false);
+    let rejected = std::thread::scope(|scope| {
+        let threads = [(); 2].map(|()| {
+            scope.spawn(|| {
+                let mut service = layer.layer(Hello);
+                let mut rejected = 0;
+                for _ in 0..20_000 {
+                    let response = send(&mut service, Request::new(()));
+                    if response.status() == 429 {
+                        rejected += 1;
+                        assert_eq!(told(&response)[1], Some(0));
+                        let states = header(&response, "ratelimit").expect("a header");
+                        assert!(states.starts_with("\"all\";r=0"), "{states}");
+                    }
+                }
+                rejected
+            })
+        });
+        threads
+            .map(|thread| thread.join().expect("no panic"))
+            .iter()
+            .sum::<u32>()
+    });
+    println!("{rejected} of 40000 requests were rejected");
+}
+
+/// A permit is free, but a request that came before waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_rejection_by_the_queue_shows_no_room() {
+    let rules = set([rule("all", "2/1s").cost(&cost("a")), rule("roomy", "99/min")])
+        .build_with(TokioClock::new(), [1; 4])
+        .expect("rules");
+    let layer = RateLimitLayer::from(rules)
+        .wait(Duration::from_secs(3))
+        .max_waiting(1)
+        .headers(QuotaHeaders::Both);
+    let service = layer.layer(Hello);
+    let costs = |cost: &str| with("a", cost, Request::new(()));
+    let first = service.clone().oneshot(costs("1")).await.expect("a response");
+    assert_eq!(first.status(), 200);
+    let waiting = tokio::spawn(service.clone().oneshot(costs("2")));
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let rejected = service.clone().oneshot(costs("1")).await.expect("a response");
+    assert_eq!(rejected.status(), 429);
+    let [limit, remaining, reset, retry_after] = told(&rejected);
+    assert_eq!((limit, remaining), (Some(2), Some(0)));
+    assert!(reset >= retry_after && retry_after >= Some(1));
+    assert!(super::text(rejected).contains("[\"all\"]"));
+    assert_eq!(
+        waiting.await.expect("no panic").expect("a response").status(),
+        200
+    );
+}
+
+struct Login {
+    user: &'static str,
+}
+
+fn logins(text: &str) -> RuleSet<Login, ManualClock> {
+    let user = Key::new("user", |login: &Login, key| login.user.hash(key));
+    RuleSetBuilder::new()
+        .rule(Rule::new("logins", quota(text)).by(&user))
+        .build_with(ManualClock::new(), [1, 2, 3, 4])
+        .expect("rules")
+}
+
+/// The head and the text of a response.
+fn whole(response: Response<Body>) -> (StatusCode, Vec<(String, String)>, String) {
+    let headers = response.headers().iter();
+    let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()));
+    let mut headers: Vec<_> = headers.collect();
+    headers.sort();
+    (response.status(), headers, super::text(response))
+}
+
+/// A limit that a handler checks has the response of a layer with the same rule.
+#[test]
+fn a_denial_in_a_handler_has_the_response_of_the_layer() {
+    for headers in [
+        QuotaHeaders::Off,
+        QuotaHeaders::Standard,
+        QuotaHeaders::Legacy,
+        QuotaHeaders::Both,
+    ] {
+        for text in ["1/min", "1/h", "1/1ms"] {
+            let mut service = layer([rule("logins", text)]).headers(headers).layer(Hello);
+            send(&mut service, Request::new(()));
+            let expected = send(&mut service, Request::new(()));
+            let rules = logins(text);
+            let login = Login { user: "alice" };
+            assert!(rules.check(&login).is_ok());
+            let denied = rules.check(&login).expect_err("no room");
+            let response = DenialResponse::new(&denied).headers(headers);
+            let decision = expected.extensions().get::<ringgate::http::Decision>().is_some();
+            assert!(decision && response.response::<String>().extensions().len() == 1);
+            assert_eq!(whole(response.response()), whole(expected), "{headers:?} {text}");
+            assert!(rules.check(&Login { user: "bob" }).is_ok());
+        }
+    }
+}
+
+/// As an error of a handler of axum, and as a status of gRPC.
+#[test]
+fn a_denial_in_a_handler_is_a_response_of_axum_and_grpc() {
+    use axum::response::IntoResponse;
+    let rules = logins("1/min");
+    let handler = |login: Login| -> Result<&'static str, DenialResponse> {
+        rules
+            .check(&login)
+            .map_err(|denied| DenialResponse::new(&denied))?;
+        Ok("hello")
+    };
+    assert_eq!(handler(Login { user: "alice" }).into_response().status(), 200);
+    let denied = handler(Login { user: "alice" }).into_response();
+    assert_eq!(denied.status(), 429);
+    assert_eq!(header(&denied, "retry-after"), Some("61"));
+    assert_eq!(header(&denied, "content-type"), Some("application/problem+json"));
+    let denied = rules.check(&Login { user: "alice" }).expect_err("no room");
+    let (request, ()) = Request::new(()).into_parts();
+    let response: Response<Body> = DenialResponse::new(&denied).response_to(&request, &Grpc::default());
+    assert_eq!(
+        (response.status().as_u16(), header(&response, "grpc-status")),
+        (200, Some("8"))
+    );
+    let (request, ()) = with("content-type", "application/grpc-web", Request::new(())).into_parts();
+    let response: Response<Body> = DenialResponse::new(&denied).response_to(&request, &Problem::default());
+    assert_eq!(header(&response, "content-type"), Some("application/grpc-web"));
+}
+
+/// The reasons other than a spent quota.
+#[tokio::test]
+async fn a_denial_in_a_handler_has_the_status_of_its_reason() {
+    for (on_missing, status) in [(OnMissingKey::Deny, 400), (OnMissingKey::Fail, 500)] {
+        let (live, _) = live([rule("client", "9/min").by(&HttpKey::peer().on_missing(on_missing).key())]);
+        let (request, ()) = Request::new(()).into_parts();
+        let rules = live.load();
+        let denied = rules.check(&request).expect_err("no key");
+        let response = DenialResponse::new(&denied).response::<Body>();
+        assert_eq!(
+            (response.status().as_u16(), header(&response, "retry-after")),
+            (status, None)
+        );
+    }
+    let (live, _) = live([Rule::in_flight("slots", 1)]);
+    let (request, ()) = Request::new(()).into_parts();
+    let rules = live.load();
+    let _held = rules.reserve(&request).expect("a slot");
+    let denied = rules.reserve(&request).expect_err("no slot");
+    let response = DenialResponse::new(&denied).response::<Body>();
+    assert_eq!(header(&response, "ratelimit"), Some("\"slots\";r=0"));
+    assert!(super::text(response).contains("too many requests are in flight"));
+    let shared = SharedRules::builder()
+        .rule(rule("all", "1/h"))
+        .build(Arc::new(MemoryStore::new()))
+        .expect("rules");
+    assert!(shared.check(&request).await.is_ok());
+    let denied = shared.check(&request).await.expect_err("no room");
+    let response = DenialResponse::new(&denied)
+        .headers(QuotaHeaders::Both)
+        .response::<Body>();
+    let [limit, remaining, reset, retry_after] = told(&response);
+    assert_eq!(
+        (response.status().as_u16(), limit, remaining),
+        (429, Some(1), Some(0))
+    );
+    assert!(reset >= retry_after && retry_after >= Some(1));
+}

@@ -1,0 +1,282 @@
+//! Request bodies that are read before a response that was made without them.
+
+use core::pin::Pin;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::routing::post;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use ringgate::http::{DrainBody, DrainLayer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A body of frames with 10 bytes, which counts those that were read. It can end in an error, or never.
+#[derive(Debug)]
+struct Frames {
+    left: u64,
+    end: End,
+    read: Arc<AtomicU64>,
+    size: SizeHint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Normal,
+    Error,
+    Never,
+}
+
+impl http_body::Body for Frames {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        match (self.left.checked_sub(1), self.end) {
+            (Some(left), _) => {
+                self.left = left;
+                self.read.fetch_add(10, Ordering::Relaxed);
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"0123456789")))))
+            }
+            (None, End::Normal) => Poll::Ready(None),
+            (None, End::Error) => Poll::Ready(Some(Err("broken"))),
+            (None, End::Never) => Poll::Pending,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.size
+    }
+}
+
+/// Each case: the frames, their end, the header `expect`, the most bytes, and the bytes that are read and the time that it takes.
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_body_is_read_within_bounds() {
+    type Case = (&'static str, u64, End, Option<u64>, bool, u64, u64, Duration);
+    let cases: [Case; 9] = [
+        (
+            "a whole body",
+            10,
+            End::Normal,
+            None,
+            false,
+            1000,
+            100,
+            Duration::ZERO,
+        ),
+        (
+            "exactly the bound",
+            10,
+            End::Normal,
+            None,
+            false,
+            100,
+            100,
+            Duration::ZERO,
+        ),
+        (
+            "a frame beyond the bound",
+            10,
+            End::Normal,
+            None,
+            false,
+            95,
+            100,
+            Duration::ZERO,
+        ),
+        (
+            "more than the bound",
+            100,
+            End::Normal,
+            None,
+            false,
+            100,
+            110,
+            Duration::ZERO,
+        ),
+        (
+            "known to be more",
+            100,
+            End::Normal,
+            Some(1000),
+            false,
+            999,
+            0,
+            Duration::ZERO,
+        ),
+        (
+            "known to be as much",
+            100,
+            End::Normal,
+            Some(1000),
+            false,
+            1000,
+            1000,
+            Duration::ZERO,
+        ),
+        ("an error", 3, End::Error, None, false, 1000, 30, Duration::ZERO),
+        (
+            "a client that stops",
+            3,
+            End::Never,
+            None,
+            false,
+            1000,
+            30,
+            SECOND,
+        ),
+        (
+            "a client that waits for permission",
+            10,
+            End::Normal,
+            None,
+            true,
+            1000,
+            0,
+            Duration::ZERO,
+        ),
+    ];
+    for (name, left, end, size, expects, max_bytes, bytes, time) in cases {
+        let read = Arc::new(AtomicU64::new(0));
+        let rejecting = tower::service_fn(|request: Request<DrainBody<Frames>>| async move {
+            drop(request);
+            Ok::<_, Infallible>(Response::builder().status(429).body(()).expect("a response"))
+        });
+        let mut request = Request::new(Frames {
+            left,
+            end,
+            read: Arc::clone(&read),
+            size: size.map_or_else(SizeHint::new, SizeHint::with_exact),
+        });
+        if expects {
+            let value = "100-continue".parse().expect("a value");
+            request.headers_mut().insert("expect", value);
+        }
+        let start = Instant::now();
+        let response = DrainLayer::new(max_bytes, SECOND)
+            .layer(rejecting)
+            .oneshot(request)
+            .await;
+        let Ok(response) = response;
+        let seen = (
+            response.status().as_u16(),
+            read.load(Ordering::Relaxed),
+            start.elapsed(),
+        );
+        assert_eq!(seen, (429, bytes, time), "{name}");
+    }
+}
+
+/// A service that reads the body, or keeps it, is not disturbed.
+#[tokio::test]
+async fn a_body_of_the_service_is_left_to_it() {
+    let frames = |read: &Arc<AtomicU64>| {
+        Request::new(Frames {
+            left: 5,
+            end: End::Normal,
+            read: Arc::clone(read),
+            size: SizeHint::new(),
+        })
+    };
+    let layer = DrainLayer::new(1000, SECOND);
+    let read = Arc::new(AtomicU64::new(0));
+    let echo = tower::service_fn(|request: Request<DrainBody<Frames>>| async move {
+        let body = request.into_body().collect().await?.to_bytes();
+        Ok::<_, &'static str>(Response::new(body))
+    });
+    let response = layer
+        .layer(echo)
+        .oneshot(frames(&read))
+        .await
+        .expect("a response");
+    assert_eq!(
+        (response.into_body().len(), read.load(Ordering::Relaxed)),
+        (50, 50)
+    );
+    let read = Arc::new(AtomicU64::new(0));
+    let streams = tower::service_fn(|request: Request<DrainBody<Frames>>| {
+        core::future::ready(Ok::<_, Infallible>(Response::new(request.into_body())))
+    });
+    let response = layer
+        .layer(streams)
+        .oneshot(frames(&read))
+        .await
+        .expect("a response");
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+    assert!(!response.body().is_end_stream());
+    assert_eq!(
+        response
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes()
+            .len(),
+        50
+    );
+    // Part of the body was read.
+    let read = Arc::new(AtomicU64::new(0));
+    let partly = tower::service_fn(|mut request: Request<DrainBody<Frames>>| async move {
+        let frame = request.body_mut().frame().await;
+        assert!(matches!(frame, Some(Ok(_))));
+        Ok::<_, Infallible>(Response::new(()))
+    });
+    layer
+        .layer(partly)
+        .oneshot(frames(&read))
+        .await
+        .expect("a response");
+    assert_eq!(read.load(Ordering::Relaxed), 50);
+    // A service that fails has no response to deliver.
+    let read = Arc::new(AtomicU64::new(0));
+    let broken = tower::service_fn(|_: Request<DrainBody<Frames>>| {
+        core::future::ready(Err::<Response<()>, _>("broken"))
+    });
+    assert!(layer.layer(broken).oneshot(frames(&read)).await.is_err());
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+}
+
+/// Clients that send ten megabytes before they read, over one connection each.
+#[tokio::test]
+async fn a_client_that_sends_first_reads_its_rejection() {
+    let layer = layer([rule("all", "1/h")]);
+    let app: Router = Router::new()
+        .route("/", post(|| async { "hello" }))
+        .layer(layer)
+        .layer(DrainLayer::new(16 << 20, Duration::from_secs(60)));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let body = vec![b'x'; 10_000_000];
+    let mut socket = tokio::net::TcpStream::connect(address)
+        .await
+        .expect("a connection");
+    for turn in 0..5 {
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        socket.write_all(head.as_bytes()).await.expect("a connection");
+        socket.write_all(&body).await.expect("a connection");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(socket.read_u8().await.expect("a response"));
+        }
+        let head = String::from_utf8(head).expect("text").to_lowercase();
+        let status = if turn == 0 { "200" } else { "429" };
+        assert!(head.starts_with(&format!("http/1.1 {status} ")), "{turn}: {head}");
+        let length = head.split("content-length: ").nth(1).expect("a length");
+        let length = length.lines().next().expect("a line").parse().expect("a number");
+        socket.read_exact(&mut vec![0; length]).await.expect("a body");
+    }
+}
