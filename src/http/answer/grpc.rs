@@ -76,7 +76,7 @@ fn message(rejection: &Rejection<'_>) -> String {
     let names: Vec<&str> = rejection.violated().map(QuotaPolicy::name).collect();
     let reason = rejection.reason();
     let message = format!("{}: {}", reason.text(), names.join(", "));
-    match reason.help() {
+    match rejection.detail() {
         Some(help) => format!("{message} ({help})"),
         None => message,
     }

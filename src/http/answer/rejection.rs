@@ -6,7 +6,7 @@ use ::http::request::Parts;
 use ::http::{Response, StatusCode};
 
 use super::policy::{QuotaPolicy, whole_seconds};
-use crate::rules::{Denial, QuotaStatus};
+use crate::rules::{Denial, MissingCause, QuotaStatus};
 use crate::time::Nanos;
 
 /// A rejected request, from which a [`RejectionResponse`] makes the response.
@@ -21,6 +21,8 @@ pub struct Rejection<'a> {
     pub(in crate::http) status: StatusCode,
     pub(in crate::http) at: Nanos,
     unavailable: bool,
+    /// Why the request lacks a key, if the key knows it.
+    pub(in crate::http) cause: Option<MissingCause>,
 }
 
 /// The reason of a rejection. Of several reasons, the first one in this order counts.
@@ -47,8 +49,11 @@ impl RejectionReason {
     }
 
     /// The advice to the operator, if the server is the cause.
-    pub(in crate::http) fn help(self) -> Option<&'static str> {
-        (self == Self::NoKeyFromServer).then_some(HELP)
+    const fn help(self) -> Option<&'static str> {
+        match self {
+            Self::NoKeyFromServer => Some(HELP),
+            Self::NoKey | Self::StoreUnavailable | Self::QuotaExceeded => None,
+        }
     }
 }
 
@@ -67,6 +72,7 @@ impl<'a> Rejection<'a> {
             status: StatusCode::TOO_MANY_REQUESTS,
             at,
             unavailable: false,
+            cause: None,
         }
     }
 
@@ -127,6 +133,16 @@ impl<'a> Rejection<'a> {
     #[must_use]
     pub fn lacks_required_key(&self) -> bool {
         self.violated().any(QuotaPolicy::lacks_required_key)
+    }
+
+    /// Returns what the request lacks and what is accepted, if it was rejected because it lacks a key and the cause is known: the server
+    /// provides no address, or a header states no address.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        match &self.cause {
+            Some(cause) => Some(&cause.text),
+            None => self.reason().help(),
+        }
     }
 
     pub(in crate::http) fn reason(&self) -> RejectionReason {

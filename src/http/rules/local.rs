@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::clock::Clock;
 use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
-use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, Reservation, RuleSet};
+use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, MissingCause, Reservation, RuleSet};
 use crate::time::Nanos;
 #[cfg(feature = "tokio")]
 use crate::wait::{Fair, RulesGranted, WaitError};
@@ -197,6 +197,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         _: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T> {
         match decided {}
+    }
+
+    fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
+        self.load().missing_cause(head)
     }
 
     fn refund(self: &Arc<Self>, mut charge: Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {

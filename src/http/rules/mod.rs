@@ -13,7 +13,7 @@ use core::time::Duration;
 use ::http::request::Parts;
 
 use super::answer::{AdmittedHeaders, QuotaHeaders, Rejection};
-use crate::rules::Cost;
+use crate::rules::{Cost, MissingCause};
 use crate::time::Nanos;
 
 /// Rules that a [`RateLimitLayer`](super::RateLimitLayer) decides by: [`LiveRules`](crate::LiveRules), or `SharedRules`
@@ -66,6 +66,9 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T>;
+
+    /// Returns why a request lacks a key of a rule that rejects it, if the key knows it.
+    fn missing_cause(&self, head: &Parts) -> Option<MissingCause>;
 
     /// Refunds a charge. Returns the slots in flight that it holds, which are released when they are dropped.
     fn refund(self: &Arc<Self>, charge: Self::Charge) -> Option<Self::Charge>;
