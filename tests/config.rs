@@ -17,6 +17,8 @@ mod errors;
 mod fields;
 #[path = "config/files.rs"]
 mod files;
+#[path = "config/lists.rs"]
+mod lists;
 #[path = "config/set_errors.rs"]
 mod set_errors;
 #[path = "config/syntax.rs"]
@@ -24,8 +26,6 @@ mod syntax;
 #[cfg(feature = "watch")]
 #[path = "config/watch.rs"]
 mod watch;
-
-use core::hash::Hash;
 
 use ringgate::Key;
 use ringgate::rules::{Condition, Cost, Extractors, FileFormat, RuleSetBuilder, TierOf};
@@ -44,16 +44,8 @@ struct Request {
 fn extractors() -> Extractors<Request> {
     let make = || {
         Extractors::new()
-            .key(Key::new("user", |request: &Request, key| request.user.hash(key)))?
-            .key(
-                Key::new("number", |request: &Request, key| request.number.hash(key)).parse_list_entry(
-                    |text, key| {
-                        let number: u64 = text.parse().map_err(|error| format!("{error}"))?;
-                        number.hash(key);
-                        Ok(())
-                    },
-                ),
-            )?
+            .key(Key::text("user", |request: &Request| Some(request.user)))?
+            .key(Key::value("number", |request: &Request| Some(request.number)))?
             .cost(Cost::new("bytes", |request: &Request| request.bytes))?
             .condition(Condition::new("upload", |request: &Request| request.upload))?
             .tier_of(TierOf::new("plan", |request: &Request| request.plan))

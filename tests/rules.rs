@@ -28,6 +28,8 @@ mod in_flight;
 mod kinds;
 #[path = "rules/limit_by.rs"]
 mod limit_by;
+#[path = "rules/lists.rs"]
+mod lists;
 #[path = "rules/missing.rs"]
 mod missing;
 #[path = "rules/reference.rs"]
@@ -73,11 +75,11 @@ fn user(user: u64) -> Request {
 }
 
 fn by_user() -> Key<Request> {
-    Key::new("user", |request: &Request, key| request.user.hash(key))
+    Key::value("user", |request: &Request| Some(request.user))
 }
 
 fn by_address() -> Key<Request> {
-    Key::new("address", |request: &Request, key| request.address.hash(key))
+    Key::value("address", |request: &Request| Some(request.address))
 }
 
 fn by_cost() -> Cost<Request> {

@@ -19,6 +19,10 @@ mod with_limit;
 pub use crate::table::TableCounts;
 pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
+#[cfg(feature = "rules")]
+pub(crate) use client::Prefixes;
+#[cfg(feature = "rules")]
+pub(crate) use client::networks::{Network, Networks};
 pub use key_hasher::KeyHasher;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use limiter::KeyedRateLimiter;

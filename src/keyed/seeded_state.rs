@@ -63,11 +63,3 @@ impl fmt::Debug for SeededState {
         f.debug_struct("SeededState").finish_non_exhaustive()
     }
 }
-
-#[cfg(feature = "config")]
-impl KeyHasher {
-    /// Returns a hasher that only checks whether a value can be hashed.
-    pub(crate) fn unseeded() -> Self {
-        SeededState::with_seeds([1, 2, 3, 4]).build_hasher()
-    }
-}

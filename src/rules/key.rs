@@ -1,14 +1,34 @@
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::fmt;
-use core::hash::{BuildHasher, Hasher};
+use core::hash::{BuildHasher, Hash, Hasher};
+use core::net::IpAddr;
+use core::str::FromStr;
 
-use crate::keyed::{KeyHasher, SeededState};
+use super::key_address::{self, AddressSource};
+use super::key_list::{KeyList, ListEntries, ListKind};
+use super::key_missing::{Missing, MissingFn, OnMissingKey};
+use crate::error::ConfigError;
+use crate::keyed::{KeyHasher, Prefixes, SeededState};
 
 /// The part of a request that a rule counts by, such as the client's address, the user, the route, or a tuple of them.
 ///
 /// Rules with clones of one `Key` have the same key, and share a state if their algorithms allow it. A reload compares keys by their
 /// names: if the names of a rule and of its key do not change, the rule keeps its counts.
+///
+/// | the rule counts by | |
+/// |---|---|
+/// | a text | [`text`](Self::text) |
+/// | a number, or another type that is parsed from a text | [`value`](Self::value) |
+/// | the address of a client | [`address`](Self::address) |
+/// | any other part | [`new`](Self::new), [`optional`](Self::optional) |
+/// | the parts of two keys | [`and`](Self::and) |
+///
+/// # Lists of keys
+///
+/// The entries of a rule's `allow` and `deny` lists are texts, which the key reads when the rule set is built. A text that is no value
+/// of the key is an error. A key of `new` or `optional` does not know its values, so its lists are errors too, until
+/// [`parse_list_entry`](Self::parse_list_entry) is called.
 ///
 /// # Examples
 ///
@@ -22,7 +42,7 @@ use crate::keyed::{KeyHasher, SeededState};
 /// }
 ///
 /// // The part is borrowed and hashed, never stored or cloned.
-/// let user = Key::new("user", |request: &Request, key| request.user.hash(key));
+/// let user = Key::text("user", |request: &Request| Some(&request.user));
 /// let both = Key::new("user and route", |request: &Request, key| {
 ///     (&request.user, request.route).hash(key);
 /// });
@@ -31,67 +51,20 @@ use crate::keyed::{KeyHasher, SeededState};
 pub struct Key<R: ?Sized> {
     name: Arc<str>,
     hash: Arc<HashFn<R>>,
-    on_missing: OnMissingKey,
-    parse_list_entry: Arc<HashTextFn>,
+    /// `None`: the default of the key.
+    on_missing: Option<OnMissingKey>,
+    /// The treatment of a request that lacks the key, if it depends on the request.
+    missing: Option<Arc<MissingFn<R>>>,
+    entries: ListEntries<R>,
+    /// The prefixes of an address, and the function that makes the key with others.
+    prefixes: Option<(Prefixes, Arc<WithPrefixes<R>>)>,
     #[cfg(feature = "shared")]
     shared: Option<Arc<super::key_parts::PartsOf<R>>>,
 }
 
-/// The treatment of a request that lacks the rule's key: see [`Key::optional`].
-///
-/// # Examples
-///
-/// ```
-/// use core::hash::Hash;
-/// use ringgate::rules::{OnMissingKey, RuleSetBuilder};
-/// use ringgate::{Key, ManualClock, Rule};
-///
-/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let user = Key::optional("user", OnMissingKey::Deny, |user: &Option<&str>, key| {
-///     user.hash(key);
-///     user.is_some()
-/// });
-/// let rules = RuleSetBuilder::new()
-///     .rule(Rule::new("user", "10/s".parse()?).by(&user))
-///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
-/// assert!(rules.check(&Some("alice")).is_ok());
-/// let denied = rules.check(&None).unwrap_err();
-/// assert!(denied.violations().any(|peek| peek.lacks_key()));
-/// // A later retry would also be denied.
-/// assert_eq!(denied.retry_after(), None);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OnMissingKey {
-    /// All such requests count together, as if they had the same key. This is the default, so that a client cannot evade a limit by
-    /// omitting a header.
-    #[default]
-    Share,
-    /// The request is denied, as if its key were on the rule's `deny` list.
-    Deny,
-    /// The rule does not apply to the request.
-    Skip,
-    /// The request is denied as with [`Deny`](Self::Deny). The cause is the server, which should provide the key of every request.
-    ///
-    /// The HTTP layer rejects such requests with status 500. This is the layer's default for client addresses, which a server may
-    /// not have been configured to provide.
-    Fail,
-}
-
-impl OnMissingKey {
-    /// Whether a request without the key is denied.
-    pub(crate) const fn denies(self) -> bool {
-        match self {
-            Self::Deny | Self::Fail => true,
-            Self::Share | Self::Skip => false,
-        }
-    }
-}
-
+/// Makes a key with this name, treatment of requests without it, and prefixes.
+type WithPrefixes<R> = dyn Fn(Arc<str>, Option<OnMissingKey>, Prefixes) -> Key<R> + Send + Sync;
 type HashFn<R> = dyn Fn(&R, &SeededState) -> Option<u64> + Send + Sync;
-pub(crate) type HashTextFn = dyn Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync;
 
 impl<R: ?Sized> Key<R> {
     /// Creates a key from a function that feeds the hasher.
@@ -133,27 +106,324 @@ impl<R: ?Sized> Key<R> {
         on_missing: OnMissingKey,
         hash: impl Fn(&R, &mut KeyHasher) -> bool + Send + Sync + 'static,
     ) -> Self {
+        // The hasher is created inside of the closure, so that its state stays in registers.
+        let hash = move |request: &R, seeds: &SeededState| {
+            let mut hasher = seeds.build_hasher();
+            hash(request, &mut hasher).then(|| hasher.finish())
+        };
+        Self {
+            on_missing: Some(on_missing),
+            ..Self::of_hash(name, Arc::new(hash))
+        }
+    }
+
+    fn of_hash(name: impl Into<Arc<str>>, hash: Arc<HashFn<R>>) -> Self {
         Self {
             name: name.into(),
-            // The hasher is created inside of the closure, so that its state stays in registers.
-            hash: Arc::new(move |request, seeds| {
-                let mut hasher = seeds.build_hasher();
-                hash(request, &mut hasher).then(|| hasher.finish())
-            }),
-            on_missing,
-            parse_list_entry: Arc::new(|text, key| {
-                core::hash::Hash::hash(text, key);
-                Ok(())
-            }),
+            hash,
+            on_missing: None,
+            missing: None,
+            entries: ListEntries::Unknown,
+            prefixes: None,
             #[cfg(feature = "shared")]
             shared: None,
         }
     }
 
-    /// Sets the function that reads a key from its text in a list of a rules file (`allow`, `deny`).
+    /// Creates a key from a function that returns a text of the request, or `None` if the request has none.
     ///
-    /// The function must feed the hasher as the key does, or return an error about the text. The default hashes the text as a `str`.
-    /// A key that feeds the hasher in another way needs this call. Otherwise no entry of a list matches. For addresses:
+    /// The entries of lists are compared with the text. Shared rules count by its bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{Key, ManualClock, Rule};
+    ///
+    /// struct Upload {
+    ///     user: String,
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let user = Key::text("user", |upload: &Upload| Some(&upload.user));
+    /// let rules = RuleSetBuilder::new()
+    ///     .rule(Rule::new("uploads", "10/s".parse()?).by(&user).deny("mallory"))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// assert!(rules.check(&Upload { user: "mallory".into() }).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn text(
+        name: impl Into<Arc<str>>,
+        text: impl for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync + 'static,
+    ) -> Self {
+        let text = Arc::new(text);
+        let hashed = Arc::clone(&text);
+        let key = Self::optional(name, OnMissingKey::default(), move |request, key| {
+            hashed(request).inspect(|text| text.hash(key)).is_some()
+        });
+        let key = key.parse_list_entry(|text, key| {
+            text.hash(key);
+            Ok(())
+        });
+        #[cfg(feature = "shared")]
+        let key = key.shared_as(move |request, parts| {
+            if let Some(text) = text(request) {
+                parts.part(text);
+            }
+        });
+        key
+    }
+
+    /// Creates a key from a function that returns a value of the request, or `None` if the request has none.
+    ///
+    /// The entries of lists are parsed as a `T`. Shared rules need [`shared_as`](Self#method.shared_as) as well.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{Key, ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let user = Key::value("user", |user: &u64| Some(*user));
+    /// let rule = Rule::new("user", "10/s".parse()?).by(&user);
+    /// let rules = RuleSetBuilder::new()
+    ///     .rule(rule.clone().deny(7))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// assert!(rules.check(&7).is_err());
+    ///
+    /// // An entry that no request can match is an error.
+    /// let rules = RuleSetBuilder::new().rule(rule.deny("mallory"));
+    /// let error = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap_err();
+    /// assert_eq!(error.error.field, "deny");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn value<T>(
+        name: impl Into<Arc<str>>,
+        value: impl Fn(&R) -> Option<T> + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: Hash + FromStr<Err: fmt::Display> + 'static,
+    {
+        let key = Self::optional(name, OnMissingKey::default(), move |request, key| {
+            value(request).inspect(|value| value.hash(key)).is_some()
+        });
+        key.parse_list_entry(|text, key| {
+            let value: T = text.parse().map_err(|error: T::Err| error.to_string())?;
+            value.hash(key);
+            Ok(())
+        })
+    }
+
+    /// Creates a key from a function that returns the address of the client, or `None` if the request has none.
+    ///
+    /// Clients are told apart as by [`ClientAddress`](crate::keyed::ClientAddress). A request without an address is denied
+    /// ([`OnMissingKey::Fail`]), unless [`on_missing`](Self::on_missing) is called.
+    ///
+    /// An entry of a list is an address or a network, such as `10.0.0.0/8` or `2001:db8::/64`:
+    ///
+    /// - A network has exactly its addresses.
+    /// - An address in `allow` is only this address, and not the rest of its /64.
+    /// - An address in `deny` is its client, with all addresses that the key counts as one. For the address alone, write
+    ///   `2001:db8::1/128`.
+    ///
+    /// # Cost
+    ///
+    /// A lookup in a list of n networks compares at most 2·(log₂ n + 1) of them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::net::IpAddr;
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{Key, ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let client = Key::address("client", |address: &IpAddr| Some(*address));
+    /// let rules = RuleSetBuilder::new()
+    ///     .rule(Rule::new("client", "1/min".parse()?).by(&client).allow("10.0.0.0/8"))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// let (own, other): (IpAddr, IpAddr) = ("10.1.2.3".parse()?, "192.0.2.1".parse()?);
+    /// assert!(rules.check(&own).is_ok() && rules.check(&own).is_ok());
+    /// assert!(rules.check(&other).is_ok() && rules.check(&other).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn address(
+        name: impl Into<Arc<str>>,
+        address: impl Fn(&R) -> Option<IpAddr> + Send + Sync + 'static,
+    ) -> Self {
+        let source = Arc::new(key_address::FindAddress(address));
+        Self::of_addresses(name.into(), Some(OnMissingKey::Fail), source, Prefixes::DEFAULT)
+    }
+
+    /// Creates a key from a source of addresses.
+    pub(crate) fn of_addresses<S: AddressSource<R>>(
+        name: Arc<str>,
+        on_missing: Option<OnMissingKey>,
+        source: Arc<S>,
+        prefixes: Prefixes,
+    ) -> Self {
+        let (hashed, found) = (Arc::clone(&source), Arc::clone(&source));
+        let key = Self::optional(name, OnMissingKey::Fail, move |request, key| {
+            key_address::hash(&*hashed, request, prefixes, key)
+        });
+        #[cfg(feature = "shared")]
+        let key = {
+            let shared = Arc::clone(&source);
+            key.shared_as(move |request, parts| key_address::add_part(&*shared, request, prefixes, parts))
+        };
+        Self {
+            on_missing: Some(on_missing.unwrap_or(OnMissingKey::Fail)),
+            missing: Some(key_address::missing(&source)),
+            entries: ListEntries::Addresses(Arc::new(move |request| found.find(request)), prefixes),
+            prefixes: Some((
+                prefixes,
+                Arc::new(move |name, on_missing, prefixes| {
+                    Self::of_addresses(name, on_missing, Arc::clone(&source), prefixes)
+                }),
+            )),
+            ..key
+        }
+    }
+
+    /// Returns this key of addresses with other prefixes: the numbers of leading bits of IPv4 and IPv6 addresses that identify a
+    /// client. The name gets the prefixes as a suffix, such as `client/24/56`, because a reload compares keys by their names.
+    ///
+    /// # Errors
+    ///
+    /// `ipv4_prefix`: `ipv4` is not 1 to 32. `prefix`: `ipv6` is not 1 to 128, or the key is not made by [`address`](Self::address) or
+    /// `HttpKey::client`, or has other parts for shared rules.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::net::IpAddr;
+    /// use ringgate::Key;
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let client = Key::address("client", |address: &IpAddr| Some(*address));
+    /// assert_eq!(client.with_prefixes(24, 56)?.name(), "client/24/56");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_prefixes(&self, ipv4: u8, ipv6: u8) -> Result<Self, ConfigError> {
+        let prefixes = Prefixes::DEFAULT.with_ipv4(ipv4)?.with_ipv6(ipv6)?;
+        let Some((own, make)) = &self.prefixes else {
+            let given = alloc::format!("given for the key {:?}", self.name);
+            return Err(ConfigError::new("prefix", given, "a key of addresses"));
+        };
+        if *own == prefixes {
+            return Ok(self.clone());
+        }
+        let name = alloc::format!("{}/{ipv4}/{ipv6}", self.name);
+        Ok(make(name.into(), self.on_missing, prefixes))
+    }
+
+    /// The prefixes of a key of addresses.
+    #[cfg(feature = "config")]
+    pub(crate) fn prefixes(&self) -> Option<Prefixes> {
+        self.prefixes.as_ref().map(|(prefixes, _)| *prefixes)
+    }
+
+    /// Returns a key that counts by both keys together, such as the client and the route. Its name is `a and b`.
+    ///
+    /// A request that lacks one of them is treated as this key says, unless [`on_missing`](Self::on_missing) of the new key is called:
+    /// it shares one budget with the requests that lack the same part and have an equal other part, or it is denied, or the rule does
+    /// not apply. If it lacks both, a denial comes first.
+    ///
+    /// Shared rules count by the parts of both, if both have parts for shared rules. Lists are errors, until
+    /// [`parse_list_entry`](Self::parse_list_entry) is called.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{Key, ManualClock, Rule};
+    ///
+    /// type Request = (&'static str, u64);
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let route = Key::text("route", |request: &Request| Some(request.0));
+    /// let user = Key::value("user", |request: &Request| Some(request.1));
+    /// let rules = RuleSetBuilder::new()
+    ///     .rule(Rule::new("each", "1/s".parse()?).by(&route.and(&user)))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// assert!(rules.check(&("/a", 7)).is_ok());
+    /// assert!(rules.check(&("/b", 7)).is_ok());
+    /// assert!(rules.check(&("/a", 7)).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self
+    where
+        R: 'static,
+    {
+        let pair = [self.clone(), other.clone()];
+        let hashed = pair.clone();
+        let hash = move |request: &R, seeds: &SeededState| {
+            let mut hasher = seeds.build_hasher();
+            for key in &hashed {
+                hasher.write_u64(key.hash_or_shared(request, seeds)?);
+            }
+            Some(hasher.finish())
+        };
+        let name = alloc::format!("{} and {}", self.name, other.name);
+        let key = Self::of_hash(name, Arc::new(hash));
+        #[cfg(feature = "shared")]
+        let key = match (self.shared.clone(), other.shared.clone()) {
+            (Some(one), Some(other)) => key.shared_as(move |request, parts| {
+                one(request, parts.begin());
+                other(request, parts.begin());
+            }),
+            (None, _) | (_, None) => key,
+        };
+        Self {
+            missing: Some(Arc::new(move |request, on_missing| {
+                let of_parts = pair.iter().filter_map(|key| key.missing_part(request));
+                Missing::first_denial(of_parts, on_missing)
+            })),
+            ..key
+        }
+    }
+
+    /// Hashes the key of the request, or the share of the requests without it, if they share one.
+    fn hash_or_shared(&self, request: &R, seeds: &SeededState) -> Option<u64> {
+        self.hash(request, seeds).or_else(|| {
+            let shares = self.missing(request).on_missing == OnMissingKey::Share;
+            shares.then(|| Self::hash_of_none(seeds))
+        })
+    }
+
+    /// The treatment of a request that lacks this key, as a part of another one. `None` if it has the key, or shares a budget.
+    fn missing_part(&self, request: &R) -> Option<Missing> {
+        let seeds = SeededState::with_seeds([1, 2, 3, 4]);
+        match self.hash(request, &seeds) {
+            Some(_) => None,
+            None => Some(self.missing(request)).filter(|missing| missing.on_missing != OnMissingKey::Share),
+        }
+    }
+
+    #[cfg(feature = "tower")]
+    pub(crate) fn renamed(self, name: Arc<str>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Sets the treatment of requests without the key.
+    #[must_use]
+    pub fn on_missing(self, on_missing: OnMissingKey) -> Self {
+        Self {
+            on_missing: Some(on_missing),
+            ..self
+        }
+    }
+
+    /// Sets the function that reads a key from its text in a list (`allow`, `deny`).
+    ///
+    /// The function must feed the hasher as the key does, or return an error about the text. For a key that hashes an address:
     /// `.parse_list_entry(|text, key| text.parse::<IpAddr>().map(|ip| ip.hash(key)).map_err(|error| error.to_string()))`.
     #[must_use]
     pub fn parse_list_entry(
@@ -161,7 +431,7 @@ impl<R: ?Sized> Key<R> {
         parse: impl Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            parse_list_entry: Arc::new(parse),
+            entries: ListEntries::Values(Arc::new(parse)),
             ..self
         }
     }
@@ -179,6 +449,8 @@ impl<R: ?Sized> Key<R> {
     ) -> Self {
         Self {
             shared: Some(Arc::new(parts)),
+            // The parts of another prefix are not known.
+            prefixes: None,
             ..self
         }
     }
@@ -200,8 +472,13 @@ impl<R: ?Sized> Key<R> {
         (self.hash)(request, seeds)
     }
 
-    pub(crate) const fn on_missing(&self) -> OnMissingKey {
-        self.on_missing
+    /// The treatment of a request that lacks the key.
+    #[cold]
+    pub(crate) fn missing(&self, request: &R) -> Missing {
+        match &self.missing {
+            Some(missing) => missing(request, self.on_missing),
+            None => Missing::plain(self.on_missing.unwrap_or_default()),
+        }
     }
 
     /// The hash that all requests without a key share: that of no bytes.
@@ -210,10 +487,21 @@ impl<R: ?Sized> Key<R> {
         seeds.build_hasher().finish()
     }
 
-    /// The function that feeds a list entry to a hasher.
+    /// Checks that an entry of a list is a value of this key.
     #[cfg(feature = "config")]
-    pub(crate) fn hash_text(&self) -> Arc<HashTextFn> {
-        Arc::clone(&self.parse_list_entry)
+    pub(crate) fn check_entry(&self, entry: &str, kind: ListKind) -> Result<(), ConfigError> {
+        let seeds = SeededState::with_seeds([1, 2, 3, 4]);
+        self.list(kind, &[String::from(entry)], &seeds).map(|_| ())
+    }
+
+    /// Reads the entries of a list. `None` if there are none.
+    pub(crate) fn list(
+        &self,
+        kind: ListKind,
+        entries: &[String],
+        seeds: &SeededState,
+    ) -> Result<Option<KeyList<R>>, ConfigError> {
+        self.entries.list(&self.name, kind, entries, seeds)
     }
 
     /// A number that only clones of this key have, as long as one of them exists.
@@ -234,7 +522,9 @@ impl<R: ?Sized> Clone for Key<R> {
             name: Arc::clone(&self.name),
             hash: Arc::clone(&self.hash),
             on_missing: self.on_missing,
-            parse_list_entry: Arc::clone(&self.parse_list_entry),
+            missing: self.missing.clone(),
+            entries: self.entries.clone(),
+            prefixes: self.prefixes.clone(),
             #[cfg(feature = "shared")]
             shared: self.shared.clone(),
         }

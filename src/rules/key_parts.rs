@@ -26,6 +26,13 @@ impl KeyParts {
         self
     }
 
+    /// Begins the parts of one of several keys that are counted together.
+    pub(crate) fn begin(&mut self) -> &mut Self {
+        // No part is that long, so no list of parts of one key continues as that of the next one.
+        self.0.write(&u64::MAX.to_le_bytes());
+        self
+    }
+
     /// The hash of all parts.
     pub(crate) fn finish(self) -> u128 {
         self.0.finish128().as_u128()

@@ -24,6 +24,9 @@ mod config;
 mod denial;
 pub(crate) mod evaluate;
 pub(crate) mod key;
+pub(crate) mod key_address;
+pub(crate) mod key_list;
+pub(crate) mod key_missing;
 #[cfg(feature = "shared")]
 mod key_parts;
 mod live;
@@ -51,7 +54,8 @@ pub use denial::Denial;
 pub use evaluate::decision::{Admitted, Denied};
 pub use evaluate::peek::RulePeek;
 pub use evaluate::reservation::Reservation;
-pub use key::{Key, OnMissingKey};
+pub use key::Key;
+pub use key_missing::OnMissingKey;
 #[cfg(feature = "shared")]
 pub use key_parts::KeyParts;
 pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
@@ -79,6 +83,10 @@ pub(crate) use evaluate::needed_state::NeededState;
 pub(crate) use evaluate::peek::EnforcedQuota;
 #[cfg(feature = "observe")]
 pub(crate) use set::live_counts::RuleUsage;
+#[cfg(feature = "tower")]
+pub(crate) use key_address::AddressSource;
+#[cfg(feature = "tower")]
+pub(crate) use key_missing::MissingCause;
 #[cfg(any(feature = "observe", feature = "shared"))]
 pub(crate) use set::sharded_counts::ShardId;
 #[cfg(feature = "observe")]

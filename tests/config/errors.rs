@@ -65,7 +65,7 @@ fn an_invalid_field_is_reported_at_its_value() {
             toml: "«qouta = '2/s'",
             json: r#"«"qouta": "2/s""#,
             yaml: "«qouta: 2/s",
-            message: "invalid field: \"qouta\" (expected name, renamed_from, quota, quotas, calendar, time_zone, in_flight, algorithm, cells, burst, key, cost, when, \
+            message: "invalid field: \"qouta\" (expected name, renamed_from, quota, quotas, calendar, time_zone, in_flight, algorithm, cells, burst, key, prefix, cost, when, \
                     tiers, block, capacity, on_full, on_error, mode, shadow, enforce, allow or deny)",
         },
         Case {

@@ -57,15 +57,11 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
 }
 
 fn user() -> Key<Request> {
-    Key::new("user", |request: &Request, key| {
-        core::hash::Hash::hash(request.user, key)
-    })
+    Key::text("user", |request: &Request| Some(request.user))
 }
 
 fn number() -> Key<Request> {
-    Key::new("number", |request: &Request, key| {
-        core::hash::Hash::hash(&request.number, key);
-    })
+    Key::value("number", |request: &Request| Some(request.number))
 }
 
 fn quota(text: &str) -> Quota {

@@ -150,7 +150,7 @@ fn a_repeated_field_is_reported_at_its_second_use() {
 
 #[test]
 fn of_two_errors_the_first_in_the_file_is_reported() {
-    let message = "rule \"user\": invalid field: \"zzz\" (expected name, renamed_from, quota, quotas, calendar, time_zone, in_flight, algorithm, cells, burst, key, cost, \
+    let message = "rule \"user\": invalid field: \"zzz\" (expected name, renamed_from, quota, quotas, calendar, time_zone, in_flight, algorithm, cells, burst, key, prefix, cost, \
                  when, tiers, block, capacity, on_full, on_error, mode, shadow, enforce, allow or deny)";
     check(
         FileFormat::Toml,

@@ -106,7 +106,7 @@ async fn turns_shrink_to_an_admissible_request() {
     let none = Rule::new("none", "100/s".parse().unwrap())
         .cost(&bytes)
         .deny(13_u32);
-    let user = Key::new("user", |transfer: &Transfer, key| transfer.user.hash(key));
+    let user = Key::value("user", |transfer: &Transfer| Some(transfer.user));
     let rules = RuleSet::builder().rule(few).rule(none.by(&user));
     let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
     let rules = Arc::new(Fair::new(rules));

@@ -88,8 +88,8 @@ fn message(rejection: &Rejection<'_>) -> String {
     let names: Vec<&str> = rejection.violated().map(QuotaPolicy::name).collect();
     let reason = rejection.reason();
     let message = format!("{}: {}", reason.text(), names.join(", "));
-    match reason.detail() {
-        Some(detail) => format!("{message} ({detail})"),
+    match rejection.detail() {
+        Some(help) => format!("{message} ({help})"),
         None => message,
     }
 }

@@ -20,7 +20,8 @@ use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 /// requests as a quota.
 ///
 /// A rejection for another reason has another title. The reasons are that the request lacks a key, that the server did not
-/// provide a key (with a `detail` that says what to do), and that the store of shared rules does not answer.
+/// provide a key, and that the store of shared rules does not answer. If an address is missing or cannot be read, a `detail` says what to
+/// do.
 ///
 /// A request whose content type is gRPC or gRPC-Web gets the response of [`Grpc`](super::Grpc).
 ///
@@ -58,7 +59,7 @@ impl<B: From<String>> RejectionResponse<B> for Problem {
         push_json_string(&mut body, kind);
         body.push_str(",\"title\":");
         push_json_string(&mut body, title);
-        if let Some(detail) = reason.detail() {
+        if let Some(detail) = rejection.detail() {
             body.push_str(",\"detail\":");
             push_json_string(&mut body, detail);
         }

@@ -6,7 +6,7 @@ use ::http::request::Parts;
 use ::http::{Response, StatusCode};
 
 use super::policy::{QuotaPolicy, whole_seconds};
-use crate::rules::{Denial, QuotaStatus};
+use crate::rules::{Denial, MissingCause, QuotaStatus};
 use crate::time::Nanos;
 
 /// A rejected request, from which a [`RejectionResponse`] makes the response.
@@ -23,6 +23,8 @@ pub struct Rejection<'a> {
     pub(in crate::http) status: StatusCode,
     pub(in crate::http) at: Nanos,
     unavailable: bool,
+    /// Why the request lacks a key, if the key knows it.
+    pub(in crate::http) cause: Option<MissingCause>,
 }
 
 /// The reason of a rejection. Of several reasons, the first one in this order counts.
@@ -52,8 +54,11 @@ impl RejectionReason {
     }
 
     /// The advice to the operator, if the server is the cause.
-    pub(in crate::http) fn help(self) -> Option<&'static str> {
-        (self == Self::NoKeyFromServer).then_some(HELP)
+    const fn help(self) -> Option<&'static str> {
+        match self {
+            Self::NoKeyFromServer => Some(HELP),
+            Self::NoKey | Self::StoreUnavailable | Self::QuotaExceeded | Self::NoSlot => None,
+        }
     }
 
     /// The explanation of the reason: the advice to the operator, or to a client that is told no time.
@@ -81,6 +86,7 @@ impl<'a> Rejection<'a> {
             status: StatusCode::TOO_MANY_REQUESTS,
             at,
             unavailable: false,
+            cause: None,
         }
     }
 
@@ -164,6 +170,17 @@ impl<'a> Rejection<'a> {
     #[must_use]
     pub fn lacks_required_key(&self) -> bool {
         self.violated().any(QuotaPolicy::lacks_required_key)
+    }
+
+    /// Returns an explanation beside the reason. If the request lacks a key and the cause is known, it says what the request lacks and
+    /// what is accepted: the server provides no address, or a header states no address. If the request only needs a slot in
+    /// flight, it says when to try again.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        match &self.cause {
+            Some(cause) => Some(&cause.text),
+            None => self.reason().detail(),
+        }
     }
 
     pub(in crate::http) fn reason(&self) -> RejectionReason {

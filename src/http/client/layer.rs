@@ -18,6 +18,8 @@ use crate::wait::{Fair, Runtime, TokioRuntime};
 /// | response | pause |
 /// |---|---|
 /// | 429 or 503 with `Retry-After` | for that time |
+/// | 429 or 503 with `"…";t=…` in `RateLimit` | for the time `t` |
+/// | 429 or 503 with a time in another form | [60 s](super::ServerLimit::UNKNOWN_WAIT) |
 /// | any other with `"…";r=0;t=…` in `RateLimit` | for the time `t` |
 ///
 /// [`ServerLimit`](super::ServerLimit) documents which headers are read, and how malformed headers are treated. The response is

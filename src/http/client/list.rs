@@ -2,7 +2,8 @@ use smallvec::SmallVec;
 
 /// An item of `RateLimit` or `RateLimit-Policy`: a string, and the parameters that the two fields define.
 ///
-/// A parameter that is missing, or is no integer of 0 or more, is `None`.
+/// A parameter that is missing, or is no number, is `None`. Permits are rounded down, and times up. A negative number of remaining permits
+/// is 0, and other negative numbers are `None`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item<'a> {
     /// The text between the quotes. Two strings are equal exactly if these texts are, because no character has two spellings.
@@ -46,8 +47,52 @@ struct Reader<'a> {
 
 enum Value<'a> {
     String(&'a [u8]),
-    Number(u64),
+    Number(Number),
     Other,
+}
+
+/// An integer or a decimal (RFC 9651, section 3.3).
+#[derive(Clone, Copy)]
+struct Number {
+    is_negative: bool,
+    /// The digits before the point.
+    whole: u64,
+    /// Whether a digit after the point is not 0.
+    has_fraction: bool,
+}
+
+impl Number {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let (is_negative, digits) = match text {
+            [b'-', digits @ ..] => (true, digits),
+            digits => (false, digits),
+        };
+        let point = digits.iter().position(|&byte| byte == b'.');
+        let (whole, fraction) = match point {
+            Some(point) => (digits.get(..point)?, digits.get(point + 1..)?),
+            None => (digits, &b"0"[..]),
+        };
+        number(fraction)?;
+        let whole = number(whole)?;
+        let has_fraction = fraction.iter().any(|&digit| digit != b'0');
+        Some(Self {
+            // -0 is 0.
+            is_negative: is_negative && (whole > 0 || has_fraction),
+            whole,
+            has_fraction,
+        })
+    }
+
+    /// A number of permits. `None` if it is negative.
+    fn down(self) -> Option<u64> {
+        (!self.is_negative).then_some(self.whole)
+    }
+
+    /// A time. `None` if it is negative.
+    fn up(self) -> Option<u64> {
+        let up = self.whole.saturating_add(self.has_fraction.into());
+        (!self.is_negative).then_some(up)
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -88,10 +133,10 @@ impl<'a> Reader<'a> {
             };
             // The last parameter of several with one key counts.
             match key {
-                b"q" => item.limit = number,
-                b"w" => item.window = number,
-                b"r" => item.remaining = number,
-                b"t" => item.reset = number,
+                b"q" => item.limit = number.and_then(Number::down),
+                b"w" => item.window = number.and_then(Number::up),
+                b"r" => item.remaining = number.map(|number| number.down().unwrap_or(0)),
+                b"t" => item.reset = number.and_then(Number::up),
                 _ => {}
             }
         }
@@ -107,12 +152,7 @@ impl<'a> Reader<'a> {
         if text == b"%" && self.take(b'"') {
             return self.string(false).map(|_| Value::Other);
         }
-        // -0 is an integer of 0.
-        let digits = match text {
-            [b'-', zeros @ ..] if zeros.iter().all(|&byte| byte == b'0') => zeros,
-            _ => text,
-        };
-        match number(digits) {
+        match Number::parse(text) {
             Some(number) => Some(Value::Number(number)),
             None => (!text.is_empty()).then_some(Value::Other),
         }

@@ -5,6 +5,7 @@ mod future;
 #[cfg(feature = "tokio")]
 mod layer;
 mod list;
+mod retry_after;
 mod server_limit;
 #[cfg(feature = "tokio")]
 mod service;

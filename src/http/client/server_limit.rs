@@ -5,7 +5,8 @@ use std::time::SystemTime;
 use ::http::StatusCode;
 use ::http::header::{DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
-use super::list::{Items, add_items, number};
+use super::list::{Items, add_items};
+use super::retry_after;
 use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 
 /// The rate limit that a server states in the headers of a response.
@@ -15,7 +16,7 @@ use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 ///
 /// | header | read as |
 /// |---|---|
-/// | `Retry-After` | seconds, or a date: the time from `Date` of the same response, or from the wall clock without it |
+/// | `Retry-After` | seconds, or a date: the time from `Date` of the same response, or from the wall clock without it; of several, the longest |
 /// | `RateLimit` | a list of draft-ietf-httpapi-ratelimit-headers, such as `"burst";r=0;t=30` |
 /// | `RateLimit-Policy` | a list such as `"burst";q=100;w=60` |
 ///
@@ -25,20 +26,25 @@ use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 ///
 /// # Malformed headers
 ///
-/// No header leads to a panic.
+/// No header leads to a panic. A time is rounded up to whole seconds.
 ///
-/// - A `Retry-After` that is neither a number of digits nor a date is ignored. The longest of several counts. A date in the past is
-///   a time of zero.
+/// - `Retry-After` may have decimals, a unit, quotation marks or several values: `1.5`, `3s`, `1m30s`, `500 ms`, `3, 7`. The longest of
+///   several values counts. A date in the past is a time of zero. Any other text is a time of [`UNKNOWN_WAIT`](Self::UNKNOWN_WAIT), if no
+///   line states a time. An empty line is ignored.
 /// - A line of `RateLimit` or `RateLimit-Policy` that is no structured list (RFC 9651) is ignored. Other lines still count.
-/// - An item that is not named by a string is ignored, and so is an item of `RateLimit` without `r`.
-/// - A parameter that is no integer of 0 or more is ignored. An integer may have any number of digits.
+/// - An item that is not named by a string is ignored. An item of `RateLimit` without `r` counts only if no item has one, and then only
+///   after a rejection.
+/// - A parameter that is no number is ignored. Permits are rounded down, and times up. A negative `r` is 0, and other negative numbers
+///   are ignored. A number may have any number of digits.
 /// - `Retry-After` and `t` are at most [`MAX_WAIT`](Self::MAX_WAIT). Other numbers, also the window, are at most 2^64 − 1.
 ///
-/// `X-RateLimit-Reset` and the fields of earlier drafts are not read, because servers do not agree on their units.
+/// `X-RateLimit-Reset`, `X-Rate-Limit-Reset`, `RateLimit-Reset` and `Retry-After-Ms` are not read, because servers do not agree on their
+/// units. If a rejection has one of them, or a `RateLimit` without an item that is read, and states no time otherwise, its time is
+/// [`UNKNOWN_WAIT`](Self::UNKNOWN_WAIT).
 ///
 /// # Cost
 ///
-/// Up to four lookups in the header map. Reading takes time in proportion to the length of the headers. More than four items in
+/// Up to eight lookups in the header map. Reading takes time in proportion to the length of the headers. More than four items in
 /// one header allocate.
 ///
 /// # Examples
@@ -76,13 +82,26 @@ pub struct ServerLimit {
     pub remaining: Option<u64>,
     /// The time until more permits remain: `t`, 0 to [`MAX_WAIT`](Self::MAX_WAIT), in whole seconds.
     pub reset_after: Option<Duration>,
+    /// Whether the headers state a time in an unknown form.
+    states_unknown: bool,
 }
+
+/// The headers that state a time in a unit that servers do not agree on.
+const OF_UNKNOWN_UNIT: [HeaderName; 4] = [
+    HeaderName::from_static("x-ratelimit-reset"),
+    HeaderName::from_static("x-rate-limit-reset"),
+    HeaderName::from_static("ratelimit-reset"),
+    HeaderName::from_static("retry-after-ms"),
+];
 
 impl ServerLimit {
     /// The longest wait that is read from a response: 24 hours. A longer one is shortened to it.
     ///
     /// A client that obeys a wrong or hostile header asks again after a day at the latest.
     pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+    /// The wait after a rejection whose headers state a time in an unknown form: 60 seconds.
+    pub const UNKNOWN_WAIT: Duration = Duration::from_secs(60);
 
     /// Reads the headers of a response.
     ///
@@ -93,8 +112,8 @@ impl ServerLimit {
         let policies = items(headers, RATE_LIMIT_POLICY);
         let state = states
             .iter()
-            .filter(|state| state.remaining.is_some())
-            .min_by_key(|state| (state.remaining, Reverse(state.reset)));
+            .filter(|state| state.remaining.is_some() || state.reset.is_some())
+            .min_by_key(|state| (state.remaining.is_none(), state.remaining, Reverse(state.reset)));
         let policy = match state {
             Some(state) => policies.iter().find(|policy| policy.name == state.name),
             None => policies.first(),
@@ -105,13 +124,17 @@ impl ServerLimit {
             window: policy.and_then(|policy| policy.window).map(Duration::from_secs),
             remaining: state.and_then(|state| state.remaining),
             reset_after: state.and_then(|state| state.reset).map(wait_of_seconds),
+            states_unknown: state.is_none() && headers.contains_key(RATE_LIMIT)
+                || OF_UNKNOWN_UNIT.iter().any(|name| headers.contains_key(name)),
         }
     }
 
     /// Returns how long the server asks the client to send no request, after a response with this status.
     ///
-    /// With status 429 or 503 this is [`retry_after`](Self::retry_after). Without that, and with any other status, it is
-    /// [`reset_after`](Self::reset_after) if no permits remain. Otherwise it is `None`.
+    /// - With status 429 or 503 it is [`retry_after`](Self::retry_after), or [`reset_after`](Self::reset_after) without that. Without both
+    ///   it is [`UNKNOWN_WAIT`](Self::UNKNOWN_WAIT) if the headers state a time in an unknown form.
+    /// - With any other status it is `reset_after` if no permits remain.
+    /// - Otherwise it is `None`.
     ///
     /// `Retry-After` of other statuses is not about rates: with a redirection, it is the time until the other address is available.
     #[must_use]
@@ -120,9 +143,12 @@ impl ServerLimit {
             status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         );
-        self.retry_after
-            .filter(|_| is_rejection)
-            .or_else(|| self.reset_after.filter(|_| self.remaining == Some(0)))
+        if is_rejection {
+            let unknown = self.states_unknown.then_some(Self::UNKNOWN_WAIT);
+            self.retry_after.or(self.reset_after).or(unknown)
+        } else {
+            self.reset_after.filter(|_| self.remaining == Some(0))
+        }
     }
 }
 
@@ -135,19 +161,20 @@ fn items(headers: &HeaderMap, name: HeaderName) -> Items<'_> {
 }
 
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let wait = |value: &HeaderValue| match number(value.as_bytes().trim_ascii()) {
-        Some(seconds) => Some(wait_of_seconds(seconds)),
-        None => {
-            let sent = headers.get(DATE).and_then(date).unwrap_or(now);
-            let wait = date(value)?.duration_since(sent).unwrap_or_default();
-            Some(wait.min(ServerLimit::MAX_WAIT))
-        }
-    };
-    headers.get_all(RETRY_AFTER).iter().filter_map(wait).max()
+    let lines = headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
+    let mut lines = lines.filter(|line| !line.trim_ascii().is_empty()).peekable();
+    lines.peek()?;
+    let sent = headers.get(DATE).and_then(date).unwrap_or(now);
+    let longest = lines.filter_map(|line| retry_after::read(line, sent)).max();
+    Some(
+        longest
+            .unwrap_or(ServerLimit::UNKNOWN_WAIT)
+            .min(ServerLimit::MAX_WAIT),
+    )
 }
 
 fn date(value: &HeaderValue) -> Option<SystemTime> {
-    httpdate::parse_http_date(value.to_str().ok()?).ok()
+    retry_after::date(value.to_str().ok()?)
 }
 
 fn wait_of_seconds(seconds: u64) -> Duration {

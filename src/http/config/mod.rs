@@ -13,7 +13,7 @@ use ::http::request::Parts;
 use ::http::{Response, response};
 
 pub(super) use self::skip::Skip;
-use super::answer::{Rejection, RejectionResponse, Statuses, respond};
+use super::answer::{Rejection, RejectionReason, RejectionResponse, Statuses, respond};
 use super::rules::{HttpRules, Terms};
 use crate::rules::Cost;
 use crate::time::jitter;
@@ -34,9 +34,9 @@ pub(super) struct Config<S: HttpRules, R> {
     /// The cost that is settled by the bytes of the body.
     pub(super) body_cost: Option<Cost<Parts>>,
     pub(super) on_rejected: Option<Arc<OnRejected>>,
-    /// Whether it was logged that the server does not provide a key.
+    /// Whether it was logged that the server does not provide a key, and that a request states a key that cannot be read.
     #[cfg(feature = "observe")]
-    pub(super) reported: Arc<AtomicBool>,
+    pub(super) reported: Arc<[AtomicBool; 2]>,
 }
 
 pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
@@ -57,17 +57,38 @@ impl<S: HttpRules, R> Config<S, R> {
         rejection.jitter = jitter(self.max_jitter);
         rejection.slot_retry_after = self.slot_retry_after;
         rejection.status = self.statuses.of(reason);
-        #[cfg(feature = "observe")]
-        if let Some(help) = reason.help()
-            // Relaxed: the flag publishes no other memory.
-            && !self.reported.swap(true, Ordering::Relaxed)
-        {
-            tracing::error!(target: "ringgate", "{}: {help}", reason.text());
+        if matches!(reason, RejectionReason::NoKeyFromServer | RejectionReason::NoKey) {
+            rejection.cause = self.rules.missing_cause(rejection.request());
         }
+        #[cfg(feature = "observe")]
+        self.report(&rejection, reason);
         if let Some(on_rejected) = &self.on_rejected {
             on_rejected(&rejection);
         }
         Box::new(respond(&rejection, self.terms.headers, &self.rejection_response))
+    }
+
+    /// Logs the first rejection of each kind that the operator has to know of.
+    #[cfg(feature = "observe")]
+    fn report(&self, rejection: &Rejection<'_>, reason: RejectionReason) {
+        let Some(detail) = rejection.detail() else { return };
+        let [server, request] = &*self.reported;
+        let reported = match reason {
+            RejectionReason::NoKeyFromServer => server,
+            RejectionReason::NoKey => request,
+            // The client is told, and the operator need not know.
+            RejectionReason::StoreUnavailable | RejectionReason::QuotaExceeded | RejectionReason::NoSlot => return,
+        };
+        // Relaxed: the flag publishes no other memory.
+        if reported.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        match rejection.cause.as_ref().and_then(|cause| cause.given.as_deref()) {
+            Some(given) => {
+                tracing::error!(target: "ringgate", "{}: {detail}; given: {given:?}", reason.text())
+            }
+            None => tracing::error!(target: "ringgate", "{}: {detail}", reason.text()),
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use ::http::Method;
 use ::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use ::http::request::Parts;
 
+use crate::http::request::outer_path;
+
 /// Requests that the layer passes to the inner service without evaluating rules.
 #[derive(Clone)]
 pub(in crate::http) struct Skip {
@@ -44,7 +46,7 @@ impl Skip {
     #[inline]
     pub(in crate::http) fn contains(&self, request: &Parts) -> bool {
         self.preflight && is_preflight(request)
-            || self.paths.iter().any(|path| **path == *request.uri.path())
+            || !self.paths.is_empty() && self.paths.iter().any(|path| **path == *outer_path(request))
             || self.predicates.iter().any(|predicate| predicate(request))
     }
 }

@@ -166,7 +166,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|config| config.skip.add_preflight())
     }
 
-    /// Exempts requests for exactly this path, such as a health check.
+    /// Exempts requests for exactly this path, such as a health check. Under nested routers of axum it is the whole path
+    /// (feature `axum`).
     pub fn skip_path(self, path: impl Into<String>) -> Self {
         self.with(|config| config.skip.add_path(path.into()))
     }
@@ -203,13 +204,12 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// ```
     /// use http::StatusCode;
     /// use ringgate::http::{HttpKey, RateLimitLayer};
-    /// use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
+    /// use ringgate::rules::RuleSetBuilder;
     /// use ringgate::{ManualClock, Rule};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let failures = Rule::new("failures", "5/min".parse()?)
-    ///     .algorithm(RuleAlgorithm::Fixed)
-    ///     .by(&HttpKey::peer().key());
+    /// // At most five failures in any minute.
+    /// let failures = Rule::new("failures", "5/min".parse()?).by(&HttpKey::peer().key());
     /// let rules = RuleSetBuilder::new().rule(failures);
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// # #[cfg(any())]

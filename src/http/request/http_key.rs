@@ -1,14 +1,16 @@
-use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::hash::Hash;
 
-use ::http::header::{COOKIE, HeaderMap, HeaderName};
+use ::http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use ::http::request::Parts;
-use smallvec::SmallVec;
+use ::http::uri::PathAndQuery;
 
 use super::client_ip::ClientIp;
+use super::outer_path::outer_path;
+use super::spelling;
 use crate::keyed::KeyHasher;
 use crate::rules::{Key, OnMissingKey};
 #[cfg(feature = "shared")]
@@ -18,6 +20,10 @@ use crate::shared::KeyParts;
 ///
 /// By default all requests without that part share one budget ([`OnMissingKey::Share`]). If the key is an address, they are
 /// rejected with status 500 ([`OnMissingKey::Fail`]).
+///
+/// The entries of `allow` and `deny` lists are read as the key's values: addresses and networks, hosts, paths, or texts. An entry that
+/// no request can have is an error when the rule set is built. A key of [`new`](Self::new), [`extension`](Self::extension) or
+/// [`and`](Self::and) has no lists, unless [`Key::parse_list_entry`] is called.
 ///
 /// # Cost
 ///
@@ -47,18 +53,7 @@ use crate::shared::KeyParts;
 ///
 /// Rules of a configuration file refer to keys by name. `Extractors::key` registers a key for them.
 #[must_use = "call `key` to make a key"]
-pub struct HttpKey {
-    name: Arc<str>,
-    on_missing: OnMissingKey,
-    build: Box<Build>,
-    #[cfg(feature = "shared")]
-    parts: Option<Box<PartsOf>>,
-}
-
-#[cfg(feature = "shared")]
-type PartsOf = dyn Fn(&Parts, &mut KeyParts) + Send + Sync;
-
-type Build = dyn FnOnce(Arc<str>, OnMissingKey) -> Key<Parts> + Send + Sync;
+pub struct HttpKey(Key<Parts>);
 
 impl HttpKey {
     /// Creates a key from a function that hashes a part of the request.
@@ -79,7 +74,7 @@ impl HttpKey {
         name: impl Into<Arc<str>>,
         hash: impl Fn(&Parts, &mut KeyHasher) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self::from_build(name, move |name, missing| Key::optional(name, missing, hash))
+        Self(Key::optional(name, OnMissingKey::default(), hash))
     }
 
     /// Creates a key from a function that returns a text of the request, or `None` if the request has none.
@@ -87,34 +82,30 @@ impl HttpKey {
     /// ```
     /// use ringgate::http::HttpKey;
     ///
-    /// let host = HttpKey::text("host", |request| request.uri.host());
-    /// # let _ = host;
+    /// let query = HttpKey::text("query", |request| request.uri.query());
+    /// # let _ = query;
     /// ```
     pub fn text(
         name: impl Into<Arc<str>>,
         text: impl for<'a> Fn(&'a Parts) -> Option<&'a str> + Send + Sync + 'static,
     ) -> Self {
-        let text = Arc::new(text);
-        let hashed = Arc::clone(&text);
-        let key = Self::new(name, move |request, hasher| {
-            hashed(request).inspect(|text| text.hash(hasher)).is_some()
-        });
-        key.with_part(move |request| text(request).map(|text| text.as_bytes().into()))
+        Self(Key::text(name, text))
     }
 
     /// Creates a key named `client` from the client address. IPv6 clients are identified by a prefix of the address.
     ///
     /// Requests without an address are rejected with status 500 and a detail that says what to do, unless
-    /// [`on_missing`](Self::on_missing) is called.
+    /// [`on_missing`](Self::on_missing) is called. An address that cannot be read is rejected with status 400.
+    ///
+    /// The entries of lists are addresses and networks: see [`Key::address`].
     pub fn client(client: ClientIp) -> Self {
-        let shared = client.clone();
-        let key = Self::from_build("client", move |name, missing| {
-            let of_list = client.clone();
-            Key::optional(name, missing, move |request, hasher| client.hash(request, hasher))
-                .parse_list_entry(move |text, hasher| of_list.hash_text(text, hasher))
-        });
-        key.with_part(move |request| shared.octets(request))
-            .on_missing(OnMissingKey::Fail)
+        let prefixes = client.prefixes();
+        Self(Key::of_addresses(
+            "client".into(),
+            None,
+            Arc::new(client),
+            prefixes,
+        ))
     }
 
     /// Creates a key named `peer` from the address of the peer: see [`ClientIp::peer`].
@@ -125,7 +116,60 @@ impl HttpKey {
         Self::client(ClientIp::peer()).named("peer")
     }
 
+    /// Creates a key named `host` from the host that the request is for: the authority of the URI, or the `Host` header without one.
+    ///
+    /// All spellings of a host are one key: letters are lower case, the ports 80 and 443, a final dot and a user name are removed. A
+    /// request without a host, or with different hosts in several lines, has no key.
+    ///
+    /// A client can choose any host, unless the server or its proxy refuses unknown ones.
+    pub fn host() -> Self {
+        let key = Self::new("host", |request, hasher| {
+            let host = spelling::host(request);
+            host.inspect(|host| host.as_str().hash(hasher)).is_some()
+        });
+        let key = key.listed(|text, hasher| {
+            spelling::host_entry(text)?.as_str().hash(hasher);
+            Ok(())
+        });
+        key.with_part(|request, add| {
+            if let Some(host) = spelling::host(request) {
+                add(host.as_str().as_bytes());
+            }
+        })
+    }
+
+    /// Creates a key named `bearer` from the token of the `Authorization` header with the scheme `Bearer`. The first of several lines is
+    /// used. A request with another scheme, or with spaces or a comma in the token, has no key.
+    ///
+    /// All spellings of a credential are one key: the scheme may have letters of any case, and spaces may be around the token.
+    ///
+    /// The application must also use the first line, and must verify the token. A client that can choose any token gets a budget for
+    /// each token. The entries of lists are tokens without the scheme.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::Rule;
+    /// use ringgate::http::HttpKey;
+    /// use ringgate::rules::OnMissingKey;
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let token = HttpKey::bearer().on_missing(OnMissingKey::Deny).key();
+    /// let rule = Rule::new("token", "10/s".parse()?).by(&token);
+    /// # let _ = rule;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bearer() -> Self {
+        Self::text("bearer", spelling::bearer).listed(|text, hasher| {
+            spelling::bearer_entry(text)?.hash(hasher);
+            Ok(())
+        })
+    }
+
     /// Creates a key from a header, named after it. The first of several lines is used. An empty value is no key.
+    ///
+    /// The value is used as it is, so a credential with several spellings is several keys: see [`bearer`](Self::bearer).
     ///
     /// The application must also use the first line, and must verify the value. A client that can choose any value gets a budget
     /// for each value.
@@ -133,19 +177,29 @@ impl HttpKey {
         let name = String::from(header.as_str());
         let shared = header.clone();
         let key = Self::new(name, move |request, hasher| {
-            let value = request.headers.get(&header).filter(|value| !value.is_empty());
+            let value = header_value(&request.headers, &header);
             value
-                .inspect(|value| match value.to_str() {
+                .inspect(|value| match core::str::from_utf8(value) {
                     // The value is hashed as the texts of `allow` and `deny` lists are.
                     Ok(text) => text.hash(hasher),
-                    Err(_) => value.as_bytes().hash(hasher),
+                    Err(_) => value.hash(hasher),
                 })
                 .is_some()
         });
-        key.with_part(move |request| {
-            let value = request.headers.get(&shared);
-            let value = value.filter(|value| !value.is_empty());
-            value.map(|value| value.as_bytes().into())
+        let key = key.listed(|text, hasher| {
+            let is_value = !text.is_empty() && text.trim() == text;
+            if !is_value || HeaderValue::from_bytes(text.as_bytes()).is_err() {
+                return Err(format!(
+                    "invalid value of a header {text:?} (expected a value without spaces around it)"
+                ));
+            }
+            text.hash(hasher);
+            Ok(())
+        });
+        key.with_part(move |request, add| {
+            if let Some(value) = header_value(&request.headers, &shared) {
+                add(value);
+            }
         })
     }
 
@@ -157,16 +211,41 @@ impl HttpKey {
     /// verified.
     pub fn cookie(cookie: impl Into<Arc<str>>) -> Self {
         let cookie: Arc<str> = cookie.into();
-        Self::text(Arc::clone(&cookie), move |request| {
-            find_cookie(&request.headers, &cookie)
+        let found = Arc::clone(&cookie);
+        let key = Self::text(Arc::clone(&cookie), move |request| {
+            find_cookie(&request.headers, &found)
+        });
+        key.listed(move |text, hasher| {
+            let mut headers = HeaderMap::new();
+            if let Ok(line) = HeaderValue::from_bytes(format!("{cookie}={text}").as_bytes()) {
+                headers.insert(COOKIE, line);
+            }
+            if find_cookie(&headers, &cookie) != Some(text) {
+                return Err(format!(
+                    "invalid value of a cookie {text:?} (expected a value without quotation marks, semicolons and spaces around it)"
+                ));
+            }
+            text.hash(hasher);
+            Ok(())
         })
     }
 
     /// Creates a key named `path` from the path as it was sent: without the query, not decoded, not normalized.
     ///
+    /// Within a nested router of axum it is the whole path, with the part that the outer routers have removed (feature `axum`).
+    ///
     /// A client can choose any number of paths. Prefer a [`route`](Self::route).
     pub fn path() -> Self {
-        Self::text("path", |request| Some(request.uri.path()))
+        Self::text("path", |request| Some(outer_path(request))).listed(|text, hasher| {
+            let parsed = text.parse::<PathAndQuery>();
+            if !parsed.is_ok_and(|parsed| parsed.path() == text) {
+                return Err(format!(
+                    "invalid path {text:?} (expected a path without a query, such as /items)"
+                ));
+            }
+            text.hash(hasher);
+            Ok(())
+        })
     }
 
     /// Creates a key named `route` from the matched route, which the router stores in an extension of type `T`.
@@ -202,9 +281,31 @@ impl HttpKey {
         })
     }
 
+    /// Counts by both keys together, such as the client and the route. The name is `a and b`.
+    ///
+    /// A request that lacks one of them is treated as this key says, and shared rules count by the parts of both: see [`Key::and`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::Rule;
+    /// use ringgate::http::HttpKey;
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let each = HttpKey::peer().and(HttpKey::path()).key();
+    /// assert_eq!(each.name(), "peer and path");
+    /// let rule = Rule::new("each", "10/min".parse()?).by(&each);
+    /// # let _ = rule;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0.and(&other.0))
+    }
+
     /// Sets the parts of the key by which shared rules count: see [`Key::shared_as`].
     ///
-    /// Keys from addresses, headers, cookies, paths, routes and texts have parts. A key of [`new`](Self::new) or
+    /// Keys from addresses, hosts, credentials, headers, cookies, paths, routes and texts have parts. A key of [`new`](Self::new) or
     /// [`extension`](Self::extension) needs this call if shared rules use it.
     ///
     /// ```
@@ -222,47 +323,36 @@ impl HttpKey {
     /// ```
     #[cfg(feature = "shared")]
     pub fn shared_as(self, parts: impl Fn(&Parts, &mut KeyParts) + Send + Sync + 'static) -> Self {
-        Self {
-            parts: Some(Box::new(parts)),
-            ..self
-        }
+        Self(self.0.shared_as(parts))
     }
 
-    /// Sets the only part of the key by which shared rules count.
+    /// Sets the only part of the key by which shared rules count. The function passes it on, if the request has it.
     #[cfg_attr(
         not(feature = "shared"),
         expect(unused_variables, reason = "only shared rules need it")
     )]
-    fn with_part(self, part: impl Fn(&Parts) -> Option<SmallVec<[u8; 64]>> + Send + Sync + 'static) -> Self {
+    fn with_part(self, part: impl Fn(&Parts, &mut dyn FnMut(&[u8])) + Send + Sync + 'static) -> Self {
         #[cfg(feature = "shared")]
         return self.shared_as(move |request, parts| {
-            if let Some(part) = part(request) {
+            part(request, &mut |part| {
                 parts.part(part);
-            }
+            });
         });
         #[cfg(not(feature = "shared"))]
         self
     }
 
-    fn from_build(
-        name: impl Into<Arc<str>>,
-        build: impl FnOnce(Arc<str>, OnMissingKey) -> Key<Parts> + Send + Sync + 'static,
+    /// Sets the function that reads the entries of lists.
+    fn listed(
+        self,
+        parse: impl Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            name: name.into(),
-            on_missing: OnMissingKey::default(),
-            build: Box::new(build),
-            #[cfg(feature = "shared")]
-            parts: None,
-        }
+        Self(self.0.parse_list_entry(parse))
     }
 
     /// Renames the key. A rule keeps its counts over a reload if its name and the name of its key do not change.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            name: name.into(),
-            ..self
-        }
+        Self(self.0.renamed(name.into()))
     }
 
     /// Sets the treatment of requests without the key. The default is [`OnMissingKey::Fail`] for addresses, and
@@ -271,18 +361,13 @@ impl HttpKey {
     /// With [`OnMissingKey::Deny`] they are rejected with status 400, or with
     /// [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), and charged to no rule.
     pub fn on_missing(self, on_missing: OnMissingKey) -> Self {
-        Self { on_missing, ..self }
+        Self(self.0.on_missing(on_missing))
     }
 
     /// Makes the key. Rules with the same key, or with clones of it, are evaluated in one step where possible.
     #[must_use]
     pub fn key(self) -> Key<Parts> {
-        let key = (self.build)(self.name, self.on_missing);
-        #[cfg(feature = "shared")]
-        if let Some(parts) = self.parts {
-            return key.shared_as(parts);
-        }
-        key
+        self.0
     }
 }
 
@@ -294,11 +379,14 @@ impl From<HttpKey> for Key<Parts> {
 
 impl fmt::Debug for HttpKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpKey")
-            .field("name", &self.name)
-            .field("on_missing", &self.on_missing)
-            .finish_non_exhaustive()
+        f.debug_tuple("HttpKey").field(&self.0.name()).finish()
     }
+}
+
+/// Returns the value of the first line of a header, unless it is empty.
+fn header_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let value = headers.get(name)?.as_bytes();
+    (!value.is_empty()).then_some(value)
 }
 
 /// Returns the value of the first cookie of this name, unless it is empty (RFC 6265, section 4.2.1).

@@ -2,6 +2,9 @@
 
 mod client_ip;
 mod http_key;
+mod outer_path;
+mod spelling;
 
 pub use client_ip::{ClientIp, PeerAddress};
 pub use http_key::HttpKey;
+pub(super) use outer_path::outer_path;

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::clock::Clock;
 use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
-use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, Reservation, RuleSet};
+use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, MissingCause, Reservation, RuleSet};
 use crate::time::Nanos;
 #[cfg(feature = "tokio")]
 use crate::wait::{Fair, RulesGranted, WaitError};
@@ -204,6 +204,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
 
     fn take_slots(charge: &mut Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
         charge.holds_slots().then(|| Box::new(charge.take_slots()))
+    }
+
+    fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
+        self.load().missing_cause(head)
     }
 
     fn refund(self: &Arc<Self>, charge: Box<Reservation<Parts>>) {

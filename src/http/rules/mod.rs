@@ -13,7 +13,7 @@ use core::time::Duration;
 use ::http::request::Parts;
 
 use super::answer::{AdmittedHeaders, QuotaHeaders, Rejection};
-use crate::rules::Cost;
+use crate::rules::{Cost, MissingCause};
 use crate::time::Nanos;
 
 /// Rules that a [`RateLimitLayer`](super::RateLimitLayer) decides by: [`LiveRules`](crate::LiveRules), or `SharedRules`
@@ -69,6 +69,9 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
 
     /// Takes the slots in flight of a charge, which are released when they are dropped. `None` if it holds none.
     fn take_slots(charge: &mut Self::Charge) -> Option<Self::Charge>;
+
+    /// Returns why a request lacks a key of a rule that rejects it, if the key knows it.
+    fn missing_cause(&self, head: &Parts) -> Option<MissingCause>;
 
     /// Refunds a charge that holds no slots.
     fn refund(self: &Arc<Self>, charge: Self::Charge);

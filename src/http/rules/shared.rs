@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
-use crate::rules::{CheckPlan, Cost, Denial};
+use crate::rules::{CheckPlan, Cost, Denial, MissingCause};
 use crate::shared::{Admitted, Denied, Reason, SharedRules};
 #[cfg(feature = "tokio")]
 use crate::wait::DEFAULT_MAX_WAITING;
@@ -131,6 +131,10 @@ impl Decide for SharedRules<Parts> {
             Ok(admitted) => Ok(grant(self, terms, head, admitted)),
             Err(denied) => Err(reject_denied(self, &denied, head, reject)),
         }
+    }
+
+    fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
+        Self::missing_cause(self, head)
     }
 
     fn take_slots(charge: &mut Box<SharedCharge>) -> Option<Box<SharedCharge>> {

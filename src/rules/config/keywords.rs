@@ -22,6 +22,7 @@ pub(super) const RULE: &[&str] = &[
     "cells",
     "burst",
     "key",
+    "prefix",
     "cost",
     "when",
     "tiers",
@@ -41,6 +42,9 @@ pub(super) const LEASE: &[&str] = &["permits"];
 
 /// The fields of the mode `sync`.
 pub(super) const SYNC: &[&str] = &["period", "pending"];
+
+/// The fields of a rule's prefix.
+pub(super) const PREFIX: &[&str] = &["ipv4", "ipv6"];
 
 /// The fields of a rule's block.
 pub(super) const BLOCK: &[&str] = &["after", "for", "factor", "ceiling", "forgive_after", "extend"];

@@ -17,6 +17,7 @@ pub(crate) mod file_format;
 mod keywords;
 mod mode_field;
 mod parse;
+mod prefix_field;
 mod reader;
 pub(crate) mod reload;
 pub(crate) mod resolver;
@@ -42,6 +43,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// cells = 60                       # of a counter, classic or even rule
     /// # burst = 20                     # of a gcra rule
     /// key = "user"                     # a Key; by default all requests count together
+    /// # prefix = { ipv4 = 24, ipv6 = 56 }  # of a key of addresses: the leading bits that identify a client
     /// cost = "bytes"                   # a Cost; by default one permit
     /// when = "is upload"               # a Condition; by default every request
     /// capacity = 100000                # keys that the table can hold; by default 65536
@@ -50,7 +52,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// mode = "strict"                  # of a shared rule; or "local", { lease = { permits = 100 } },
     ///                                  # { sync = { period = "100ms", pending = 50 } }
     /// # enforce = "10%"                # of the keys; or of none: shadow = true
-    /// allow = ["backup"]               # keys that this rule never limits
+    /// allow = ["backup"]               # keys that this rule never limits; of addresses also networks: "10.0.0.0/8"
     /// deny = ["mallory"]               # keys that this rule always denies, where it is enforced
     ///
     /// [rules.tiers]
@@ -70,6 +72,12 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// counter, classic and even rules, `burst` for gcra rules. `capacity`, `enforce`, `allow`, `deny` and
     /// `block` need a `key`. A
     /// file with `rules = []` is valid and limits nothing.
+    ///
+    /// The entries of `allow` and `deny` are read by the key: see [`Key`](crate::Key#lists-of-keys). An entry that is no value of the key is
+    /// an error. A list for a key that does not know its values is an error, too.
+    ///
+    /// `prefix` is for keys of addresses, such as those of [`Key::address`](crate::Key::address). `ipv4` is 1 to 32 bits, `ipv6` is 1 to
+    /// 128. The one that is not given stays. Two rules with different prefixes of one key count separately.
     ///
     /// `in_flight = 20` instead of a quota limits the [requests in flight](crate::Rule::in_flight), 1 to 1,048,575. Such a rule
     /// has no `algorithm`, `cells`, `burst` or `cost`, and its `on_full` is `"deny"`, the default, or `"admit"`.
@@ -95,7 +103,6 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// # Examples
     ///
     /// ```
-    /// use core::hash::Hash;
     /// use ringgate::Key;
     /// use ringgate::rules::{Extractors, RuleSetBuilder};
     ///
@@ -106,8 +113,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let extractors = Extractors::new()
-    ///     .key(Key::new("user", |request: &Request, key| request.user.hash(key)))?
-    ///     .key(Key::new("endpoint", |request: &Request, key| request.endpoint.hash(key)))?;
+    ///     .key(Key::text("user", |request: &Request| Some(request.user)))?
+    ///     .key(Key::text("endpoint", |request: &Request| Some(request.endpoint)))?;
     /// let rules = RuleSetBuilder::from_file("examples/rules.toml", &extractors)?;
     /// assert_eq!(rules.rules().len(), 2);
     /// # Ok(())

@@ -1,5 +1,4 @@
 use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::block_field;
@@ -12,10 +11,12 @@ use super::keywords::{
 };
 use super::mode_field;
 use super::parse::node::{Node, Value};
+use super::prefix_field::PrefixedKeys;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
+use crate::rules::key_list::ListKind;
 use crate::rules::migration;
 use crate::rules::rule::Rule;
 use crate::rules::rule::error::RuleError;
@@ -38,10 +39,13 @@ pub(super) fn read<R: ?Sized>(
         return Err(list.unexpected("rules", "a list of rules"));
     };
     let mut builder = RuleSetBuilder::new();
+    let mut prefixed = PrefixedKeys::new();
     for node in nodes {
-        let rule = rule(node, extractors).map_err(|error| match node.field("name").map(|name| &name.value) {
-            Some(Value::Text(name)) if !name.is_empty() => error.in_rule(name),
-            _ => error,
+        let rule = rule(node, extractors, &mut prefixed).map_err(|error| {
+            match node.field("name").map(|name| &name.value) {
+                Some(Value::Text(name)) if !name.is_empty() => error.in_rule(name),
+                _ => error,
+            }
         });
         builder = builder.rule(rule?);
     }
@@ -58,7 +62,11 @@ pub(super) fn read<R: ?Sized>(
     }
 }
 
-fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, FileError> {
+fn rule<R: ?Sized>(
+    node: &Node,
+    extractors: &Extractors<R>,
+    prefixed: &mut PrefixedKeys<R>,
+) -> Result<Rule<R>, FileError> {
     only_fields(node, RULE, "rules", "a map for each rule")?;
     let field = |name: &str| node.field(name);
     let name = field("name").ok_or_else(|| missing(node, "name", "a name for each rule"))?;
@@ -90,6 +98,10 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
     if let Some(key) = field("key") {
         rule = rule.by(&extractors.find_key(key)?);
     }
+    if let Some(prefix) = field("prefix") {
+        let key = prefixed.key(prefix, rule.key.as_ref())?;
+        rule = rule.by(&key);
+    }
     if let Some(cost) = field("cost") {
         rule = rule.cost(&extractors.find_cost(cost)?);
     }
@@ -115,9 +127,9 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
         rule = rule.mode(mode_field::mode(mode)?);
     }
     rule = enforcement(node, rule)?;
-    for (name, allowed) in [("allow", true), ("deny", false)] {
-        if let Some(keys) = field(name) {
-            rule = list(name, allowed, keys, rule)?;
+    for kind in [ListKind::Allow, ListKind::Deny] {
+        if let Some(keys) = field(kind.field()) {
+            rule = list(kind, keys, rule)?;
         }
     }
     Ok(rule)
@@ -211,26 +223,26 @@ fn enforcement<R: ?Sized>(node: &Node, rule: Rule<R>) -> Result<Rule<R>, FileErr
 }
 
 /// Reads the list `allow` or `deny`.
-fn list<R: ?Sized>(
-    field: &'static str,
-    allowed: bool,
-    list: &Node,
-    mut rule: Rule<R>,
-) -> Result<Rule<R>, FileError> {
+fn list<R: ?Sized>(kind: ListKind, list: &Node, mut rule: Rule<R>) -> Result<Rule<R>, FileError> {
     const KEYS: &str = "a list of keys, each as text";
+    let field = kind.field();
     let Value::List(nodes) = &list.value else {
         return Err(list.unexpected(field, KEYS));
     };
-    let Some(key) = rule.key.as_ref().map(|key| key.name().to_string()) else {
+    let Some(key) = rule.key.clone() else {
         // The rule set reports only a list that is not empty, so an empty list is checked here.
         let error = ConfigError::new(field, "given for a rule without a key", "a rule with a key");
         return Err(FileError::value(list.at, error));
     };
     for node in nodes {
         let entry = text(node, field, KEYS)?;
-        rule = rule.list_text(entry, allowed).map_err(|error: String| {
-            node.unexpected(field, format!("a value of the key {key:?}: {error}"))
-        })?;
+        // The entry is checked here, so that its error gets a position.
+        key.check_entry(entry, kind)
+            .map_err(|error| FileError::value(node.at, error))?;
+        rule = match kind {
+            ListKind::Allow => rule.allow(entry),
+            ListKind::Deny => rule.deny(entry),
+        };
     }
     Ok(rule)
 }

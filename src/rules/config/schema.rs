@@ -10,7 +10,7 @@ use std::fs;
 
 use serde_json::Value as Json;
 
-use super::keywords::{ALGORITHMS, BLOCK, FILE, LEASE, MODES, ON_ERROR, ON_FULL, RULE, SYNC, TIERS};
+use super::keywords::{ALGORITHMS, BLOCK, FILE, LEASE, MODES, ON_ERROR, ON_FULL, PREFIX, RULE, SYNC, TIERS};
 
 #[test]
 fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
@@ -27,6 +27,7 @@ fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
         ("/$defs/Rule", RULE),
         ("/$defs/Tiers", TIERS),
         ("/$defs/Block", BLOCK),
+        ("/$defs/Prefix", PREFIX),
         ("/$defs/Lease", LEASE),
         ("/$defs/Sync", SYNC),
     ] {

@@ -1,17 +1,19 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::hash::{BuildHasher, Hasher};
-use std::collections::HashSet;
 
 use super::block::filter::BlockFilter;
 use super::key_hashes::{KeyHashes, Seeds};
 use super::request_limit::RequestLimit;
 use crate::error::ConfigError;
-use crate::keyed::{SeededState, Store};
+use crate::keyed::Store;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
-use crate::rules::key::{Key, OnMissingKey};
+use crate::rules::key::Key;
+use crate::rules::key_list::{KeyList, ListKind};
+#[cfg(feature = "tower")]
+use crate::rules::key_missing::MissingCause;
+use crate::rules::key_missing::OnMissingKey;
+use crate::rules::rule::Rule;
 use crate::rules::rule::enforcement::{Enforcement, KeyFraction};
-use crate::rules::rule::{ListEntry, Rule};
 use crate::time::Nanos;
 
 /// The part of a request that one state needs before its words are read.
@@ -26,6 +28,8 @@ pub(crate) struct Extracted {
     pub(crate) handling: Handling,
     /// Whether the rule has a key and the request does not.
     pub(crate) lacks_key: bool,
+    /// Whether the server should have provided the key that the request lacks.
+    pub(crate) requires_key: bool,
 }
 
 /// How a state handles a request.
@@ -54,6 +58,7 @@ impl Extracted {
             enforced: true,
             handling: Handling::Charge,
             lacks_key: false,
+            requires_key: false,
         }
     }
 
@@ -80,8 +85,8 @@ pub(crate) struct Extractor<R: ?Sized> {
     /// The limit of the rule's first quota.
     limit: u64,
     enforced: KeyFraction,
-    allow: HashSet<u64, SeededState>,
-    deny: HashSet<u64, SeededState>,
+    allow: Option<KeyList<R>>,
+    deny: Option<KeyList<R>>,
     /// The filter of the block whose requests are read. Only requests of keys that may be blocked are read.
     pub(crate) blocked: Option<Arc<BlockFilter>>,
 }
@@ -107,6 +112,10 @@ impl<R: ?Sized> Extractor<R> {
                 ));
             }
         }
+        let list = |kind, entries| match &rule.key {
+            Some(key) => key.list(kind, entries, &seeds.tables),
+            None => Ok(None),
+        };
         Ok(Self {
             is_plain: rule.when.is_none()
                 && rule.cost.is_none()
@@ -124,8 +133,8 @@ impl<R: ?Sized> Extractor<R> {
             is_in_flight: rule.is_in_flight(),
             limit: rule.quotas[0].limit(),
             enforced,
-            allow: hashes(&rule.allow, seeds),
-            deny: hashes(&rule.deny, seeds),
+            allow: list(ListKind::Allow, &rule.allow)?,
+            deny: list(ListKind::Deny, &rule.deny)?,
             blocked: None,
         })
     }
@@ -231,22 +240,30 @@ impl<R: ?Sized> Extractor<R> {
         extracted.enforced = self.enforced != KeyFraction::NONE;
         if let Some(key) = &self.key {
             let hash = match hash(key) {
-                Some(hash) => hash,
-                None if key.on_missing() == OnMissingKey::Skip => return None,
+                Some(hash) => {
+                    let has = |list: &KeyList<R>| list.contains(request, hash);
+                    if self.allow.as_ref().is_some_and(has) {
+                        return None;
+                    }
+                    if self.deny.as_ref().is_some_and(has) {
+                        extracted.handling = Handling::Deny;
+                    }
+                    hash
+                }
                 None => {
+                    let on_missing = key.missing(request).on_missing;
+                    if on_missing == OnMissingKey::Skip {
+                        return None;
+                    }
                     extracted.lacks_key = true;
+                    extracted.requires_key = on_missing == OnMissingKey::Fail;
+                    if on_missing.denies() {
+                        extracted.handling = Handling::Deny;
+                    }
                     Key::<R>::hash_of_none(&seeds.tables)
                 }
             };
             extracted.key = Store::fingerprint(hash);
-            if !self.allow.is_empty() && self.allow.contains(&hash) {
-                return None;
-            }
-            if !self.deny.is_empty() && self.deny.contains(&hash)
-                || extracted.lacks_key && key.on_missing().denies()
-            {
-                extracted.handling = Handling::Deny;
-            }
             if self.enforced != KeyFraction::ALL && extracted.enforced {
                 let hash = key.hash(request, &seeds.percent);
                 let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.percent));
@@ -282,11 +299,15 @@ impl<R: ?Sized> Extractor<R> {
         }
     }
 
-    /// Whether the server must provide the key, so that requests without it are denied.
-    pub(crate) fn requires_key(&self) -> bool {
-        self.key
-            .as_ref()
-            .is_some_and(|key| key.on_missing() == OnMissingKey::Fail)
+    /// Returns why the request lacks the key. `None` if it has the key, or if the key does not know the cause.
+    #[cfg(feature = "tower")]
+    #[cold]
+    pub(crate) fn missing_cause(&self, request: &R, seeds: &Seeds) -> Option<MissingCause> {
+        let key = self.key.as_ref()?;
+        match key.hash(request, &seeds.tables) {
+            Some(_) => None,
+            None => key.missing(request).cause,
+        }
     }
 
     /// The limit of the tier. `None` for 0, which is the rule without a tier.
@@ -339,17 +360,6 @@ impl<R: ?Sized> Clone for Extractor<R> {
             blocked: self.blocked.clone(),
         }
     }
-}
-
-fn hashes(list: &[ListEntry], seeds: &Seeds) -> HashSet<u64, SeededState> {
-    let hash = |entry: &ListEntry| {
-        let mut hasher = seeds.tables.build_hasher();
-        entry(&mut hasher);
-        hasher.finish()
-    };
-    let mut hashes = HashSet::with_hasher(seeds.tables.clone());
-    hashes.extend(list.iter().map(hash));
-    hashes
 }
 
 /// The tiers of a rule, sorted by name. A lookup compares at most log₂ n + 1 of n names.

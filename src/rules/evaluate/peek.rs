@@ -41,7 +41,6 @@ pub struct RulePeek<'a> {
     /// The index of the quota in its state.
     index: usize,
     extracted: Extracted,
-    requires_key: bool,
     /// The most permits that it shows as remaining: one less than the cost in the view of a denial.
     most: u64,
     peek: StatePeek<'a>,
@@ -139,12 +138,23 @@ impl<R: ?Sized> RuleStates<R> {
                         reset_after,
                         always_denied: extracted.is_denied(),
                         lacks_key,
-                        lacks_required_key: lacks_key && state.extractor.requires_key(),
+                        lacks_required_key: lacks_key && extracted.requires_key,
                         is_block,
                     });
                 }
             });
         }
+    }
+
+    /// Returns why the request lacks a key of an enforced rule, if the key knows it.
+    #[cfg(feature = "tower")]
+    pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
+        let mut denying = self.states.iter().filter(|state| {
+            let extracted = state.extract(request, &self.seeds);
+            extracted
+                .is_some_and(|extracted| extracted.enforced && extracted.lacks_key && extracted.is_denied())
+        });
+        denying.find_map(|state| state.extractor.missing_cause(request, &self.seeds))
     }
 
     /// A view of one quota of a state. `None` if it does not apply to the request.
@@ -169,7 +179,6 @@ impl<R: ?Sized> RuleStates<R> {
             limit: state.limit(index, &extracted),
             index,
             extracted,
-            requires_key: state.extractor.requires_key(),
             most: u64::MAX,
             peek: state.peek(&extracted, now),
         }
@@ -240,7 +249,7 @@ impl<'a> RulePeek<'a> {
     /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
     #[must_use]
     pub const fn lacks_required_key(&self) -> bool {
-        self.lacks_key() && self.requires_key
+        self.lacks_key() && self.extracted.requires_key
     }
 
     /// Reads the current values of the quota.

@@ -1,14 +1,12 @@
-#[cfg(feature = "config")]
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::hash::Hash;
 
 #[cfg(feature = "calendar")]
 use crate::algorithm::CalendarQuota;
 use crate::algorithm::Gcra;
-use crate::keyed::{KeyHasher, KeyedBuilder, OnFull};
+use crate::keyed::{KeyedBuilder, OnFull};
 use crate::quota::Quota;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::Key;
@@ -80,15 +78,12 @@ pub struct Rule<R: ?Sized> {
     pub(crate) capacity: Option<u64>,
     pub(crate) on_full: OnFull,
     pub(crate) enforced: Enforcement,
-    pub(crate) allow: Vec<ListEntry>,
-    pub(crate) deny: Vec<ListEntry>,
+    pub(crate) allow: Vec<String>,
+    pub(crate) deny: Vec<String>,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
     pub(crate) block: Option<Block>,
 }
-
-/// A key of a list, as a function that feeds it to a hasher.
-pub(crate) type ListEntry = Arc<dyn Fn(&mut KeyHasher) + Send + Sync>;
 
 impl<R: ?Sized> Rule<R> {
     /// Creates a rule that admits up to `quota`.
@@ -232,14 +227,39 @@ impl<R: ?Sized> Rule<R> {
     }
 
     /// Never limits or charges this key.
-    pub fn allow(mut self, key: impl Hash + Send + Sync + 'static) -> Self {
-        self.allow.push(Arc::new(move |hasher| key.hash(hasher)));
+    ///
+    /// The key reads the entry from its text when the rule set is built. If it cannot, that is an error with the field `allow`. For
+    /// addresses, an entry may be a network: see [`Key::address`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::net::IpAddr;
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{Key, ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let client = Key::address("client", |address: &IpAddr| Some(*address));
+    /// let rule = Rule::new("client", "1/min".parse()?).by(&client).allow("10.0.0.0/8");
+    /// assert!(RuleSetBuilder::new().rule(rule.clone()).build_with(ManualClock::new(), [1; 4]).is_ok());
+    ///
+    /// let misspelled = RuleSetBuilder::new().rule(rule.allow("localhost"));
+    /// let error = misspelled.build_with(ManualClock::new(), [1; 4]).unwrap_err();
+    /// assert_eq!(error.error.field, "allow");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn allow(mut self, key: impl fmt::Display) -> Self {
+        self.allow.push(key.to_string());
         self
     }
 
     /// Always denies this key, if the rule applies to the request and is enforced.
-    pub fn deny(mut self, key: impl Hash + Send + Sync + 'static) -> Self {
-        self.deny.push(Arc::new(move |hasher| key.hash(hasher)));
+    ///
+    /// The key reads the entry from its text when the rule set is built. If it cannot, that is an error with the field `deny`. For
+    /// addresses, an entry may be a network, and an address stands for its client: see [`Key::address`].
+    pub fn deny(mut self, key: impl fmt::Display) -> Self {
+        self.deny.push(key.to_string());
         self
     }
 
@@ -259,31 +279,6 @@ impl<R: ?Sized> Rule<R> {
     #[cfg(feature = "shared")]
     pub(crate) const fn mode_of(&self) -> Mode {
         self.mode
-    }
-
-    /// Adds a key that is written as text to the `allow` list, or to the `deny` list.
-    ///
-    /// # Errors
-    ///
-    /// A phrase with the reason, if the rule's key cannot be read from the text.
-    #[cfg(feature = "config")]
-    pub(crate) fn list_text(mut self, text: &str, allowed: bool) -> Result<Self, String> {
-        let Some(key) = &self.key else {
-            return Err(String::from("the rule has no key"));
-        };
-        let hash = key.hash_text();
-        hash(text, &mut KeyHasher::unseeded())?;
-        let text = String::from(text);
-        let entry: ListEntry = Arc::new(move |hasher| {
-            // This succeeded above, and the result does not depend on the hasher.
-            let _ = hash(&text, hasher);
-        });
-        if allowed {
-            self.allow.push(entry);
-        } else {
-            self.deny.push(entry);
-        }
-        Ok(self)
     }
 
     /// Whether quotas of both rules can share a state.

@@ -256,6 +256,12 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.enforced_quotas(request, now, denied, hashes, add);
     }
 
+    /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
+    #[cfg(feature = "tower")]
+    pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
+        self.states.missing_cause(request)
+    }
+
     /// Returns the name and the counts of each rule, in the order in which the rules were added.
     ///
     /// It reads 8 KiB for each rule, so it is for a page of metrics and not for each request.

@@ -216,13 +216,19 @@ impl<R: ?Sized> SharedPlanner<R> {
                     lacks_key: target.extracted.is_denied() && target.extracted.lacks_key,
                     lacks_required_key: target.extracted.is_denied()
                         && target.extracted.lacks_key
-                        && self.state(target).extractor.requires_key(),
+                        && target.extracted.requires_key,
                     on_error: rule.on_error,
                     mode: rule.mode,
                     block: block.as_ref(),
                 }
             })
         })
+    }
+
+    /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
+    #[cfg(feature = "tower")]
+    pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
+        self.local.missing_cause(request)
     }
 
     /// The permits that each rule may admit beyond its limit in a window, on this number of nodes together.

@@ -4,6 +4,8 @@ extern crate alloc;
 
 #[path = "http/allocations.rs"]
 mod allocations;
+#[path = "http/cases.rs"]
+mod cases;
 #[path = "http/calendar.rs"]
 mod calendar;
 #[path = "http/charges.rs"]
@@ -30,6 +32,8 @@ mod many_clients;
 mod rejections;
 #[path = "http/server.rs"]
 mod server;
+#[path = "http/spellings.rs"]
+mod spellings;
 #[path = "http/shared.rs"]
 mod shared;
 #[path = "http/shared_slots.rs"]

@@ -1,41 +1,48 @@
 //! Parsers of `X-Forwarded-For` and `Forwarded` (RFC 7239) that do not allocate.
+//!
+//! They read what software writes beside the grammar, if it has one meaning: values without quotation marks, spaces around `=`,
+//! addresses with a zone, and IPv6 addresses with a port but without brackets.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 
-/// Passes the addresses of an `X-Forwarded-For` line to `hop`, from left to right. Passes `None` for an element that is not an
-/// address, and skips empty elements (RFC 9110, section 5.6.1.2).
-pub(super) fn parse_x_forwarded_for(line: &str, mut hop: impl FnMut(Option<IpAddr>)) {
+/// Passes the elements of an `X-Forwarded-For` line to `hop`, from left to right, each with its address. The address is `None` if the
+/// element is not an address. Empty elements are skipped (RFC 9110, section 5.6.1.2).
+pub(super) fn parse_x_forwarded_for(line: &str, mut hop: impl FnMut(&str, Option<IpAddr>)) {
     for text in line.split(',') {
         let text = text.trim_matches(is_space);
-        if text.is_empty() {
-            continue;
+        if !text.is_empty() {
+            let unquoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+            hop(text, node_address(unquoted.unwrap_or(text)));
         }
-        // Unlike `Forwarded`, this header has IPv6 addresses without brackets.
-        hop(node_address(text).or_else(|| text.parse().ok().map(IpAddr::V6)));
     }
 }
 
-/// Passes the addresses of a `Forwarded` line to `hop`, from left to right. Passes `None` for an element without an address, and
-/// skips empty elements.
+/// Passes the elements of a `Forwarded` line to `hop`, from left to right, each with its address. The address is `None` if the element
+/// has none. Empty elements are skipped.
 ///
 /// # Errors
 ///
-/// Returns an error if the line violates the grammar. The caller must then ignore the whole line: a quotation mark sent
-/// by the client could turn quoted text of a proxy into elements.
-pub(super) fn parse_forwarded(line: &str, mut hop: impl FnMut(Option<IpAddr>)) -> Result<(), Malformed> {
+/// Returns an error if a quotation mark is not closed, or is neither at the beginning nor at the end of a value. The caller must then
+/// ignore the whole line: a quotation mark sent by the client could turn quoted text of a proxy into elements.
+pub(super) fn parse_forwarded(
+    line: &str,
+    mut hop: impl FnMut(&str, Option<IpAddr>),
+) -> Result<(), Malformed> {
     let mut cursor = Cursor(line);
     loop {
+        let start = cursor.0;
         if let Some(address) = forwarded_element(&mut cursor)? {
-            hop(address);
+            let element = &start[..start.len() - cursor.0.len()];
+            hop(element.trim_matches(is_space), address);
         }
-        if cursor.0.is_empty() {
-            return Ok(());
+        match cursor.0.strip_prefix(',') {
+            Some(rest) => cursor.0 = rest,
+            None => return Ok(()),
         }
-        cursor.expect(',')?;
     }
 }
 
-/// The error of a line that violates the grammar of `Forwarded`.
+/// The error of a line whose elements cannot be told apart.
 #[derive(Debug)]
 pub(super) struct Malformed;
 
@@ -44,26 +51,19 @@ fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<Option<IpAddr>>, 
     let mut address = None;
     let (mut has_for, mut is_empty) = (false, true);
     loop {
-        cursor.skip_spaces();
-        let name = cursor.token();
-        if !name.is_empty() {
-            is_empty = false;
-            cursor.expect('=')?;
-            let value = match cursor.0.strip_prefix('"') {
-                Some(quoted) => cursor.quoted(quoted)?,
-                None => match cursor.token() {
-                    "" => return Err(Malformed),
-                    token => token,
-                },
-            };
-            if name.eq_ignore_ascii_case("for") {
-                // A parameter occurs at most once in an element.
-                if core::mem::replace(&mut has_for, true) {
-                    return Err(Malformed);
-                }
-                address = node_address(value);
+        let name = cursor.until(&['=', ';', ','])?;
+        let value = match cursor.0.strip_prefix('=') {
+            Some(rest) => {
+                cursor.0 = rest.trim_start_matches(is_space);
+                cursor.value()?
             }
-            cursor.skip_spaces();
+            None => "",
+        };
+        is_empty &= name.is_empty() && value.is_empty();
+        if name.eq_ignore_ascii_case("for") {
+            // Of two addresses in one element, neither is certain.
+            address = node_address(value).filter(|_| !has_for);
+            has_for = true;
         }
         match cursor.0.strip_prefix(';') {
             Some(rest) => cursor.0 = rest,
@@ -76,32 +76,32 @@ fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<Option<IpAddr>>, 
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
-    fn skip_spaces(&mut self) {
-        self.0 = self.0.trim_start_matches(is_space);
-    }
-
-    fn expect(&mut self, expected: char) -> Result<(), Malformed> {
-        self.0 = self.0.strip_prefix(expected).ok_or(Malformed)?;
-        Ok(())
-    }
-
-    fn token(&mut self) -> &'a str {
-        let end = self.0.find(|c: char| !is_token(c)).unwrap_or(self.0.len());
-        let (token, rest) = self.0.split_at(end);
+    /// Reads up to one of these characters or the end, without the spaces around it. A quotation mark is an error.
+    fn until(&mut self, ends: &[char]) -> Result<&'a str, Malformed> {
+        let end = self.0.find(ends).unwrap_or(self.0.len());
+        let (text, rest) = self.0.split_at(end);
         self.0 = rest;
-        token
+        match text.contains('"') {
+            true => Err(Malformed),
+            false => Ok(text.trim_matches(is_space)),
+        }
     }
 
-    /// Reads a quoted string, whose opening mark was consumed. Escapes are kept, so an address with one is invalid.
-    fn quoted(&mut self, text: &'a str) -> Result<&'a str, Malformed> {
+    /// Reads the value of a pair, up to a semicolon, a comma or the end. Escapes of a quoted value are kept, so an address with one is
+    /// invalid.
+    fn value(&mut self) -> Result<&'a str, Malformed> {
+        let Some(text) = self.0.strip_prefix('"') else {
+            return self.until(&[';', ',']);
+        };
         let mut escaped = false;
         for (index, c) in text.char_indices() {
             match c {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
                 '"' => {
-                    self.0 = &text[index + 1..];
-                    return Ok(&text[..index]);
+                    self.0 = text[index + 1..].trim_start_matches(is_space);
+                    let is_end = self.0.is_empty() || self.0.starts_with([';', ',']);
+                    return is_end.then_some(&text[..index]).ok_or(Malformed);
                 }
                 _ => {}
             }
@@ -114,40 +114,44 @@ const fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t')
 }
 
-/// Returns whether a character may occur in a token (RFC 9110, section 5.6.2).
-const fn is_token(c: char) -> bool {
-    matches!(c, '!' | '#'..='\'' | '*' | '+' | '-' | '.' | '^'..='`' | '|' | '~') || c.is_ascii_alphanumeric()
+/// Parses an address as a proxy writes it, with or without a port: `192.0.2.1`, `[2001:db8::1]`, `2001:db8::1`, `fe80::1%eth0`.
+///
+/// Without brackets, the end of an IPv6 address could be a port. The whole text is tried first, so only a text that is no address is
+/// read as an address with a port.
+///
+/// Returns `None` if the text is something else, such as `unknown` or an obfuscated name (RFC 7239, section 6).
+fn node_address(node: &str) -> Option<IpAddr> {
+    let node = node.trim_matches(is_space);
+    if let Some(rest) = node.strip_prefix('[') {
+        let (node, rest) = rest.split_once(']')?;
+        let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+        return address(node).filter(|_| is_whole);
+    }
+    address(node).or_else(|| {
+        let (node, port) = node.rsplit_once(':')?;
+        address(node).filter(|_| is_port(port))
+    })
 }
 
-/// Parses the address of a node (RFC 7239, section 6): `192.0.2.1` or `[2001:db8::1]`, with or without a port.
-///
-/// Returns `None` if the node is unknown, obfuscated or invalid.
-fn node_address(node: &str) -> Option<IpAddr> {
-    let (address, port) = match node.strip_prefix('[') {
-        Some(rest) => {
-            let (address, rest) = rest.split_once(']')?;
-            let port = match rest {
-                "" => None,
-                rest => Some(rest.strip_prefix(':')?),
-            };
-            (address.parse::<Ipv6Addr>().ok()?.into(), port)
+/// Parses an address. The zone of an IPv6 address (RFC 4007, section 11) is dropped, because it is a name of the proxy.
+fn address(text: &str) -> Option<IpAddr> {
+    match text.split_once('%') {
+        None => text.parse().ok(),
+        Some((address, zone)) => {
+            let is_zone = !zone.is_empty() && zone.bytes().all(is_name);
+            let address: Ipv6Addr = address.parse().ok()?;
+            is_zone.then_some(address.into())
         }
-        None => match node.split_once(':') {
-            Some((address, port)) => (address.parse::<Ipv4Addr>().ok()?.into(), Some(port)),
-            None => (node.parse::<Ipv4Addr>().ok()?.into(), None),
-        },
-    };
-    port.is_none_or(is_port).then_some(address)
+    }
 }
 
 fn is_port(port: &str) -> bool {
     match port.strip_prefix('_') {
-        Some(name) => {
-            !name.is_empty()
-                && name
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
-        }
+        Some(name) => !name.is_empty() && name.bytes().all(is_name),
         None => (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit()),
     }
+}
+
+const fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }

@@ -2,19 +2,17 @@ mod forwarded;
 mod proxies;
 
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
-use core::hash::Hash;
 use core::net::IpAddr;
 
 use ::http::HeaderName;
 use ::http::request::Parts;
-use smallvec::SmallVec;
 
-use self::proxies::{ForwardingHeader, ProxyHeader, TrustedProxies};
+use self::proxies::{ForwardingHeader, ProxyHeader, Stated, TrustedProxies};
 use crate::error::ConfigError;
-use crate::keyed::{ClientAddress, KeyHasher};
+use crate::keyed::Prefixes;
+use crate::rules::{AddressSource, MissingCause};
 
 /// The address of the peer of a connection, as a request extension.
 ///
@@ -52,24 +50,38 @@ pub struct PeerAddress(pub IpAddr);
 /// - The client is the rightmost address of the header that is not a trusted proxy. Addresses to its left were sent by
 ///   the client, and are ignored. If all addresses are trusted, the client is the leftmost.
 /// - Several lines of the header are one list. Empty elements are skipped.
-/// - An element that is not an address (`unknown`, `_hidden`) ends the search. The client is then the proxy that
-///   reported it, and elements to its left are ignored.
-/// - A `Forwarded` line that violates the grammar of RFC 7239 is treated as one such element.
+/// - An element that is not an address (`unknown`, `_hidden`) ends the search, and elements to its left are ignored. The request has no
+///   client then, and is refused: see below.
+/// - A `Forwarded` line whose quotation marks do not pair is treated as one such element.
 ///
 /// The other sources read their header from any peer. A client that reaches the server without the proxy chooses its address, unless
 /// [`only_from`](Self::only_from) names the proxy's networks.
 ///
-/// A request without an address has no key. By default it is rejected with status 500
-/// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), so that a missing address is noticed. Otherwise all clients would
-/// share one budget.
+/// # Requests without a client
+///
+/// - A request without an address has no key. By default it is rejected with status 500
+///   ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), so that a missing address is noticed. Otherwise all clients would
+///   share one budget.
+/// - A request whose header states something else than an address is rejected with status 400, or with
+///   [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), whatever
+///   [`on_missing`](crate::http::HttpKey::on_missing) says. The `detail` of the response names the header.
+///
+/// The first request of each kind is logged as an error of `tracing` (feature `observe`), with what was given. So is, as a warning, the
+/// first request of a trusted proxy without the header.
+///
+/// # Spellings
+///
+/// An address may have a port, quotation marks and a zone, and IPv6 addresses may have no brackets: `192.0.2.1:4711`, `"192.0.2.1"`,
+/// `[2001:db8::1]:4711`, `2001:db8:0:0:0:0:0:1:4711`, `fe80::1%eth0`. A text that is an IPv6 address has no port, so `2001:db8::1:443`
+/// is one address. In `Forwarded`, values may lack their quotation marks.
 ///
 /// # Caveats
 ///
 /// - Trust only a header that your proxies always write. A header that they pass through was written by the client. So only one
 ///   header is read.
-/// - A client that can make a proxy forward an invalid element shares the proxy's budget. Do not put proxies on the
-///   `allow` list of a rule.
-/// - An IPv6 client is identified by the first 64 bits of its address, unless [`prefix`](Self::prefix) is set.
+/// - If a trusted proxy sends no header, its requests share its budget. Do not put proxies on the `allow` list of a rule.
+/// - Clients are told apart as by [`ClientAddress`](crate::keyed::ClientAddress): an IPv6 client by the first 64 bits of its address,
+///   unless [`prefix`](Self::prefix) is set.
 ///
 /// # Examples
 ///
@@ -95,14 +107,13 @@ pub struct PeerAddress(pub IpAddr);
 pub struct ClientIp {
     /// The function that reads the peer address. `None` stands for [`with_peer`].
     peer: Option<Arc<FindPeer>>,
-    source: AddressSource,
-    /// The number of leading bits of an IPv6 address that identify a client, 1 to 128.
-    prefix: u8,
+    source: ClientSource,
+    prefixes: Prefixes,
 }
 
 /// The part of a request that has the client's address.
 #[derive(Clone, Debug)]
-enum AddressSource {
+enum ClientSource {
     Peer,
     /// A header with a list of hops.
     Proxies(TrustedProxies),
@@ -148,8 +159,8 @@ impl ClientIp {
     pub const fn peer() -> Self {
         Self {
             peer: None,
-            source: AddressSource::Peer,
-            prefix: ClientAddress::DEFAULT_PREFIX,
+            source: ClientSource::Peer,
+            prefixes: Prefixes::DEFAULT,
         }
     }
 
@@ -195,18 +206,18 @@ impl ClientIp {
     pub const fn cloudfront() -> Self {
         Self {
             peer: None,
-            source: AddressSource::Header(ProxyHeader::with_port(HeaderName::from_static(
+            source: ClientSource::Header(ProxyHeader::with_port(HeaderName::from_static(
                 "cloudfront-viewer-address",
             ))),
-            prefix: ClientAddress::DEFAULT_PREFIX,
+            prefixes: Prefixes::DEFAULT,
         }
     }
 
     const fn by_header(name: HeaderName) -> Self {
         Self {
             peer: None,
-            source: AddressSource::Header(ProxyHeader::new(name)),
-            prefix: ClientAddress::DEFAULT_PREFIX,
+            source: ClientSource::Header(ProxyHeader::new(name)),
+            prefixes: Prefixes::DEFAULT,
         }
     }
 
@@ -223,7 +234,7 @@ impl ClientIp {
         networks: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
         let networks = proxies::parse_networks(networks)?;
-        if let AddressSource::Header(header) = &mut self.source {
+        if let ClientSource::Header(header) = &mut self.source {
             header.only_from(networks);
         }
         Ok(self)
@@ -284,7 +295,7 @@ impl ClientIp {
         trusted: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
-            source: AddressSource::Proxies(TrustedProxies::new(header, trusted)?),
+            source: ClientSource::Proxies(TrustedProxies::new(header, trusted)?),
             ..self
         })
     }
@@ -295,20 +306,44 @@ impl ClientIp {
     ///
     /// Returns an error with the field `prefix` if `bits` is not 1 to 128.
     pub fn prefix(self, bits: u8) -> Result<Self, ConfigError> {
-        ClientAddress::with_prefix(IpAddr::from([0, 0, 0, 0]), bits)?;
-        Ok(Self { prefix: bits, ..self })
+        let prefixes = self.prefixes.with_ipv6(bits)?;
+        Ok(Self { prefixes, ..self })
     }
 
-    /// Returns the whole client address, or `None` if the request has none.
+    /// Sets the number of leading bits of an IPv4 address that identify a client, such as 24. The default is 32, the whole address.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error with the field `ipv4_prefix` if `bits` is not 1 to 32.
+    pub fn ipv4_prefix(self, bits: u8) -> Result<Self, ConfigError> {
+        let prefixes = self.prefixes.with_ipv4(bits)?;
+        Ok(Self { prefixes, ..self })
+    }
+
+    pub(super) const fn prefixes(&self) -> Prefixes {
+        self.prefixes
+    }
+
+    /// Returns the whole client address. `None` if the request has none, or states something else than an address.
+    ///
+    /// An IPv4-mapped IPv6 address is the IPv4 address. Other IPv6 addresses that embed one, such as those of NAT64, are returned as
+    /// they are.
     #[must_use]
     #[inline]
     pub fn find(&self, request: &Parts) -> Option<IpAddr> {
+        match self.source {
+            ClientSource::Peer => self.find_peer(request),
+            ClientSource::Proxies(_) | ClientSource::Header(_) => self.stated(request, false)?.address(),
+        }
+    }
+
+    /// Returns what the request states as its client. `None` if the peer is needed and unknown.
+    fn stated(&self, request: &Parts, keeps_given: bool) -> Option<Stated> {
+        let peer = || self.find_peer(request);
         match &self.source {
-            AddressSource::Peer => self.find_peer(request),
-            AddressSource::Proxies(proxies) => {
-                Some(proxies.client(self.find_peer(request)?, &request.headers))
-            }
-            AddressSource::Header(header) => header.client(|| self.find_peer(request), &request.headers),
+            ClientSource::Peer => peer().map(Stated::Address),
+            ClientSource::Proxies(proxies) => Some(proxies.client(peer()?, &request.headers, keeps_given)),
+            ClientSource::Header(header) => header.client(peer, &request.headers, keeps_given),
         }
     }
 
@@ -320,39 +355,51 @@ impl ClientIp {
         };
         peer.map(|peer| peer.to_canonical())
     }
+}
 
-    /// Hashes the client of a request. Returns `false` if the request has no address.
+impl AddressSource<Parts> for ClientIp {
     #[inline]
-    pub(super) fn hash(&self, request: &Parts, hasher: &mut KeyHasher) -> bool {
-        let hash = |client| self.mask(client).hash(hasher);
-        let hashed = match (&self.peer, &self.source) {
+    fn find(&self, request: &Parts) -> Option<IpAddr> {
+        Self::find(self, request)
+    }
+
+    #[inline(always)]
+    fn with<T>(&self, request: &Parts, read: impl FnOnce(IpAddr) -> T) -> Option<T> {
+        match (&self.peer, &self.source) {
             // The masked address is canonical, so the common case needs no call of `find`.
-            (None, AddressSource::Peer) => with_peer(request, hash),
-            _ => self.find(request).map(hash),
+            (None, ClientSource::Peer) => with_peer(request, read),
+            _ => self.find(request).map(read),
+        }
+    }
+
+    #[cold]
+    fn cause(&self, request: &Parts) -> Option<(MissingCause, bool)> {
+        let header = match &self.source {
+            ClientSource::Peer => return None,
+            ClientSource::Proxies(proxies) => proxies.header(),
+            ClientSource::Header(header) => header.header().clone(),
         };
-        hashed.is_some()
-    }
-
-    /// The octets of the client's address, without the bits after the prefix.
-    pub(super) fn octets(&self, request: &Parts) -> Option<SmallVec<[u8; 64]>> {
-        Some(match self.mask(self.find(request)?).address() {
-            IpAddr::V4(address) => SmallVec::from_slice(&address.octets()),
-            IpAddr::V6(address) => SmallVec::from_slice(&address.octets()),
-        })
-    }
-
-    /// Hashes an address of an `allow` or `deny` list.
-    pub(super) fn hash_text(&self, text: &str, hasher: &mut KeyHasher) -> Result<(), String> {
-        let address: IpAddr = text
-            .parse()
-            .map_err(|_| format!("invalid address {text:?} (expected an IPv4 or IPv6 address)"))?;
-        self.mask(address).hash(hasher);
-        Ok(())
-    }
-
-    #[inline]
-    fn mask(&self, address: IpAddr) -> ClientAddress {
-        ClientAddress::masked(address, self.prefix)
+        match self.stated(request, true)? {
+            Stated::Address(_) => None,
+            Stated::Missing => {
+                let text = format!(
+                    "the request has no header `{header}`, from which the server reads the address of the client: the proxy in front of \
+                    the server must write it"
+                );
+                let given = None;
+                let text = text.into();
+                Some((MissingCause { text, given }, false))
+            }
+            Stated::Unreadable { given } => {
+                let text = format!(
+                    "the header `{header}` states no address of the client (expected an address such as 192.0.2.1, 192.0.2.1:4711, \
+                    2001:db8::1 or [2001:db8::1]:4711)"
+                );
+                let given = Some(given.into());
+                let text = text.into();
+                Some((MissingCause { text, given }, true))
+            }
+        }
     }
 }
 
@@ -360,7 +407,7 @@ impl fmt::Debug for ClientIp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientIp")
             .field("source", &self.source)
-            .field("prefix", &self.prefix)
+            .field("prefixes", &self.prefixes)
             .finish_non_exhaustive()
     }
 }

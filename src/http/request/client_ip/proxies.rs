@@ -1,19 +1,59 @@
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+#[cfg(feature = "observe")]
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::net::IpAddr;
+#[cfg(feature = "observe")]
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
-use ipnet::IpNet;
 
 use super::forwarded;
 use crate::error::ConfigError;
+use crate::keyed::{Network, Networks};
+
+/// The address that a header states, or the reason why it states none.
+#[derive(Clone, Debug)]
+pub(super) enum Stated {
+    Address(IpAddr),
+    /// There is no header, or it is empty.
+    Missing,
+    /// The header states something else.
+    Unreadable {
+        /// The element, if the caller asked for it.
+        given: String,
+    },
+}
+
+impl Stated {
+    pub(super) const fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Missing | Self::Unreadable { .. } => None,
+        }
+    }
+
+    /// The address of an element, without the element itself if the caller does not ask for it.
+    fn of(element: &str, address: Option<IpAddr>, keeps_given: bool) -> Self {
+        match address {
+            Some(address) => Self::Address(address.to_canonical()),
+            None if keeps_given => Self::Unreadable {
+                given: element.into(),
+            },
+            None => Self::Unreadable { given: String::new() },
+        }
+    }
+}
 
 /// The proxies whose forwarding header is trusted.
 #[derive(Clone, Debug)]
 pub(super) struct TrustedProxies {
     header: ForwardingHeader,
-    networks: Box<[IpNet]>,
+    networks: Networks,
+    /// Whether it was logged that a proxy sends no header.
+    #[cfg(feature = "observe")]
+    reported: Arc<AtomicBool>,
 }
 
 /// The header in which a proxy reports the client.
@@ -42,26 +82,56 @@ impl TrustedProxies {
         Ok(Self {
             header,
             networks: parse_networks(networks)?,
+            #[cfg(feature = "observe")]
+            reported: Arc::default(),
         })
     }
 
-    /// Returns the client of a request from `peer`: the rightmost address that is not trusted.
-    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    /// Returns the name of the header that is read.
+    pub(super) const fn header(&self) -> HeaderName {
+        self.header.name()
+    }
+
+    /// Returns the client of a request from `peer`: the rightmost address that is not trusted. An element that is not readable is
+    /// returned only if the caller keeps what was given.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap, keeps_given: bool) -> Stated {
         if !self.trusts(peer) {
-            return peer;
+            return Stated::Address(peer);
         }
         let mut scan = HopScan {
             proxies: self,
-            client: None,
+            client: Stated::Missing,
+            keeps_given,
         };
         for line in headers.get_all(self.header.name()) {
             scan.line(line);
         }
-        scan.client.unwrap_or(peer)
+        match scan.client {
+            Stated::Missing => {
+                #[cfg(feature = "observe")]
+                self.report_missing(peer);
+                Stated::Address(peer)
+            }
+            stated @ (Stated::Address(_) | Stated::Unreadable { .. }) => stated,
+        }
+    }
+
+    /// Logs once that a trusted proxy sends no header, because all its clients then share its budget.
+    #[cfg(feature = "observe")]
+    fn report_missing(&self, peer: IpAddr) {
+        // Relaxed: the flag publishes no other memory.
+        if !self.reported.load(Ordering::Relaxed) && !self.reported.swap(true, Ordering::Relaxed) {
+            let header = self.header.name();
+            tracing::warn!(
+                target: "ringgate",
+                "trusted proxy {peer} sent a request without the header `{header}`, which counts as the proxy's own: if the proxy \
+                forwards requests of clients, let it write the header"
+            );
+        }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(&address))
+        self.networks.contains(address)
     }
 }
 
@@ -72,7 +142,7 @@ pub(super) struct ProxyHeader {
     /// Whether the value ends with a port, even after an IPv6 address without brackets.
     has_port: bool,
     /// The proxies that may write it. `None`: any peer.
-    networks: Option<Box<[IpNet]>>,
+    networks: Option<Networks>,
 }
 
 impl ProxyHeader {
@@ -92,104 +162,94 @@ impl ProxyHeader {
         }
     }
 
-    pub(super) fn only_from(&mut self, networks: Box<[IpNet]>) {
+    pub(super) fn only_from(&mut self, networks: Networks) {
         self.networks = Some(networks);
     }
 
-    /// Returns the last address of the header, or the peer if the peer is not trusted to write the header.
+    /// Returns the name of the header that is read.
+    pub(super) const fn header(&self) -> &HeaderName {
+        &self.name
+    }
+
+    /// Returns the last address of the header, or the peer if the peer is not trusted to write the header. `None` if the peer is needed
+    /// and unknown.
     pub(super) fn client(
         &self,
         peer: impl FnOnce() -> Option<IpAddr>,
         headers: &HeaderMap,
-    ) -> Option<IpAddr> {
+        keeps_given: bool,
+    ) -> Option<Stated> {
         if let Some(networks) = &self.networks {
             let peer = peer()?;
-            if !networks.iter().any(|network| network.contains(&peer)) {
-                return Some(peer);
+            if !networks.contains(peer) {
+                return Some(Stated::Address(peer));
             }
         }
-        let mut last = None;
+        let mut last = Stated::Missing;
+        let mut hop = |text: &str, hop| last = Stated::of(text, hop, keeps_given);
         for line in headers.get_all(&self.name) {
             // A lossy conversion: bytes that a client sends must not hide what a proxy appends to them.
             let text = String::from_utf8_lossy(line.as_bytes());
             match text.rsplit_once(':') {
-                Some((address, _)) if self.has_port => {
-                    forwarded::parse_x_forwarded_for(address, |hop| last = Some(hop));
-                }
-                _ => forwarded::parse_x_forwarded_for(&text, |hop| last = Some(hop)),
+                Some((address, _)) if self.has_port => forwarded::parse_x_forwarded_for(address, &mut hop),
+                _ => forwarded::parse_x_forwarded_for(&text, &mut hop),
             }
         }
-        last.flatten().map(|client: IpAddr| client.to_canonical())
+        Some(last)
     }
 }
 
 /// A scan of the hops from left to right, which does not store them.
 ///
-/// An untrusted hop replaces the client found so far. A trusted hop becomes the client only if none was found.
-#[derive(Clone, Copy)]
+/// An untrusted hop replaces the client found so far. A trusted hop becomes the client only if none was found. An element that is not
+/// readable was reported by the hop to its right, so it hides all hops to its left.
 struct HopScan<'a> {
     proxies: &'a TrustedProxies,
-    /// The client by the hops that were read so far. `None` stands for the next hop to the right, or for the peer.
-    client: Option<IpAddr>,
+    /// The client by the hops that were read so far.
+    client: Stated,
+    keeps_given: bool,
 }
 
 impl HopScan<'_> {
     fn line(&mut self, line: &HeaderValue) {
-        let before = *self;
         // A lossy conversion: bytes that a client sends must not hide what a proxy appends to them.
         let text = String::from_utf8_lossy(line.as_bytes());
-        let parsed = match self.proxies.header {
-            ForwardingHeader::Forwarded => forwarded::parse_forwarded(&text, |hop| self.hop(hop)),
+        match self.proxies.header {
             ForwardingHeader::XForwardedFor => {
-                forwarded::parse_x_forwarded_for(&text, |hop| self.hop(hop));
-                Ok(())
+                forwarded::parse_x_forwarded_for(&text, |element, hop| self.hop(element, hop));
             }
-        };
-        if parsed.is_err() {
-            *self = before;
-            self.hop(None);
+            ForwardingHeader::Forwarded => {
+                if forwarded::parse_forwarded(&text, |element, hop| self.hop(element, hop)).is_err() {
+                    self.hop(&text, None);
+                }
+            }
         }
     }
 
-    fn hop(&mut self, hop: Option<IpAddr>) {
-        self.client = match hop.map(|hop| hop.to_canonical()) {
-            // This is not an address. The hop to its right has reported it, and is the client.
-            None => None,
-            Some(hop) if self.proxies.trusts(hop) => self.client.or(Some(hop)),
-            Some(hop) => Some(hop),
-        };
+    fn hop(&mut self, element: &str, hop: Option<IpAddr>) {
+        let stated = Stated::of(element, hop, self.keeps_given);
+        let is_trusted = stated
+            .address()
+            .is_some_and(|address| self.proxies.trusts(address));
+        if !is_trusted || matches!(self.client, Stated::Missing) {
+            self.client = stated;
+        }
     }
 }
 
 pub(super) fn parse_networks<T: AsRef<str>>(
     networks: impl IntoIterator<Item = T>,
-) -> Result<Box<[IpNet]>, ConfigError> {
-    let networks = networks.into_iter();
-    networks.map(|text| parse_network(text.as_ref())).collect()
-}
-
-/// Parses `10.0.0.0/8` or `10.0.0.1`.
-fn parse_network(text: &str) -> Result<IpNet, ConfigError> {
-    let network = match text.parse::<IpAddr>() {
-        Ok(address) => Ok(IpNet::from(address.to_canonical())),
-        Err(_) => text.parse::<IpNet>(),
+) -> Result<Networks, ConfigError> {
+    let parse = |text: T| {
+        let text = text.as_ref();
+        Network::parse(text).ok_or_else(|| {
+            ConfigError::new(
+                "trusted",
+                format!("{text:?}"),
+                "an address or a network: 10.0.0.1, 10.0.0.0/8, 2001:db8::/32",
+            )
+        })
     };
-    network.map(canonical).map_err(|_| {
-        ConfigError::new(
-            "trusted",
-            format!("{text:?}"),
-            "an address or a network: 10.0.0.1, 10.0.0.0/8, 2001:db8::/32",
-        )
-    })
-}
-
-/// Converts a network of IPv4-mapped IPv6 addresses to the IPv4 network, and clears the host bits.
-fn canonical(network: IpNet) -> IpNet {
-    let bits = network.prefix_len().checked_sub(96);
-    match (network.addr().to_canonical(), bits) {
-        (IpAddr::V4(address), Some(bits)) if network.addr().is_ipv6() => {
-            IpNet::new(address.into(), bits).map_or(network, |network| network.trunc())
-        }
-        _ => network.trunc(),
-    }
+    let networks: Result<Vec<Network>, ConfigError> = networks.into_iter().map(parse).collect();
+    networks.map(Networks::new)
 }

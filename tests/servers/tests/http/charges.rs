@@ -50,6 +50,28 @@ fn only_failures_are_charged() {
     }
 }
 
+/// Failures at the ends of minutes, between successful logins.
+#[test]
+fn at_most_five_failed_logins_are_tried_in_any_minute() {
+    let (live, clock) = live([rule("failures", "5/min")]);
+    let layer = RateLimitLayer::new(live).charge_if(|response| response.status == StatusCode::UNAUTHORIZED);
+    let mut service = layer.layer(tower::service_fn(status_of_path));
+    let mut failures: Vec<u64> = Vec::new();
+    for second in 0..600 {
+        for path in ["/200", "/401", "/401", "/200"] {
+            let status = send(&mut service, get(path)).status();
+            if status == 401 {
+                failures.push(second);
+            }
+        }
+        let last = failures.iter().filter(|&&at| at + 60 > second).count();
+        assert!(last <= 5, "{last} failures in the minute before {second} s");
+        clock.advance(Duration::from_secs(1));
+    }
+    // The strict counter denies for up to one cell too long.
+    assert!(failures.len() >= 45, "{}", failures.len());
+}
+
 /// The charge precedes the response, so concurrent attempts cannot exceed the limit.
 #[test]
 fn concurrent_attempts_do_not_exceed_the_limit() {

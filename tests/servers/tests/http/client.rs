@@ -108,7 +108,12 @@ async fn a_response_pauses_all_callers_of_the_limiter() {
         ((200, "retry-after", "7"), 0),
         ((302, "retry-after", "7"), 0),
         ((429, "retry-after", "0"), 0),
-        ((429, "retry-after", "soon"), 0),
+        ((429, "retry-after", "soon"), 60),
+        ((429, "retry-after", "1.5"), 2),
+        ((429, "retry-after", "3, 7"), 7),
+        ((503, "ratelimit", "\"a\";r=0;t=1.5"), 2),
+        ((429, "ratelimit", malformed), 60),
+        ((429, "x-ratelimit-reset", "1"), 60),
         ((429, "server", "any"), 0),
         ((503, "server", "any"), 0),
     ];

@@ -22,8 +22,14 @@ fn find(clients: &ClientIp, header: &'static str, peer: &str, lines: &[&str]) ->
         .iter()
         .fold(from(peer), |request, line| with(header, line, request));
     let (parts, ()) = request.into_parts();
-    clients.find(&parts).expect("a client").to_string()
+    match clients.find(&parts) {
+        Some(client) => client.to_string(),
+        None => REFUSED.to_owned(),
+    }
 }
+
+/// The client of a request that states something else than an address.
+const REFUSED: &str = "refused";
 
 /// Client by these `X-Forwarded-For` lines of a trusted proxy.
 fn client_by_x_forwarded_for(lines: &[&str]) -> String {
@@ -118,7 +124,7 @@ fn only_the_chosen_header_is_read() {
 }
 
 #[test]
-fn an_invalid_element_makes_its_reporter_the_client() {
+fn a_request_whose_client_cannot_be_read_has_none() {
     for gap in [
         "unknown",
         "_hidden",
@@ -126,21 +132,25 @@ fn an_invalid_element_makes_its_reporter_the_client() {
         "192.0.2.1:x",
         "192.0.2.1:123456",
         "[::1",
-        "fe80::1%eth0",
+        "fe80::1%",
+        "192.0.2.1/32",
+        "\"192.0.2.1",
+        "2001:db8::g",
+        "unix:",
     ] {
         assert_eq!(
             client_by_x_forwarded_for(&[&format!("203.0.113.7, {gap}")]),
-            "10.0.0.1",
+            REFUSED,
             "{gap}"
         );
         assert_eq!(
             client_by_x_forwarded_for(&[&format!("203.0.113.7, {gap}, 10.0.0.2")]),
-            "10.0.0.2",
+            REFUSED,
             "{gap}"
         );
         assert_eq!(
             client_by_x_forwarded_for(&["203.0.113.7", gap, "10.0.0.3, 10.0.0.2"]),
-            "10.0.0.3",
+            REFUSED,
             "{gap}"
         );
         assert_eq!(
@@ -158,12 +168,12 @@ fn an_invalid_element_makes_its_reporter_the_client() {
     ] {
         assert_eq!(
             client_by_forwarded(&[&format!("for=203.0.113.7, {gap}")]),
-            "10.0.0.1",
+            REFUSED,
             "{gap}"
         );
         assert_eq!(
             client_by_forwarded(&[&format!("for=203.0.113.7, {gap}, for=10.0.0.2")]),
-            "10.0.0.2",
+            REFUSED,
             "{gap}"
         );
     }
@@ -177,13 +187,15 @@ fn a_malformed_line_is_one_invalid_element() {
         "for=203.0.113.7, for",
         "for=203.0.113.7;for=203.0.113.8",
         "for=203.0.113.7 for=203.0.113.8",
-        "for=[2001:db9::1]",
-        "for=203.0.113.7:80",
+        "for=203.0.113.7\"",
+        "for=203.0.113.7;host=a\"b",
+        "for=\"203.0.113.7\"x",
+        "\"for\"=203.0.113.7",
         "for=203.0.113.7;proto=\"https\\\"",
         // A quotation mark of the client would close before the quoted text of the proxy.
         "for=\", for=192.0.2.1;host=\", for=203.0.113.7\"",
     ] {
-        assert_eq!(client_by_forwarded(&[line]), "10.0.0.1", "{line}");
+        assert_eq!(client_by_forwarded(&[line]), REFUSED, "{line}");
         assert_eq!(
             client_by_forwarded(&[line, "for=192.0.2.1"]),
             "192.0.2.1",
@@ -191,7 +203,7 @@ fn a_malformed_line_is_one_invalid_element() {
         );
         assert_eq!(
             client_by_forwarded(&["for=192.0.2.1", line, "for=10.0.0.2"]),
-            "10.0.0.2",
+            REFUSED,
             "{line}"
         );
     }
@@ -305,19 +317,19 @@ fn client_by(
 }
 
 /// Client by the documented definition, from right to left.
-fn naive(peer: IpAddr, hops: &[Hop]) -> IpAddr {
+fn naive(peer: IpAddr, hops: &[Hop]) -> Option<IpAddr> {
     let trusted = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => ip.octets()[0] == 10,
         IpAddr::V6(ip) => ip.segments()[..2] == [0x2001, 0xdb8],
     };
     let mut client = peer;
     for (_, hop) in hops.iter().rev() {
-        match hop {
-            Some(hop) if trusted(&client) => client = *hop,
-            _ => break,
+        if !trusted(&client) {
+            break;
         }
+        client = (*hop)?;
     }
-    client
+    Some(client)
 }
 
 proptest! {
@@ -327,7 +339,7 @@ proptest! {
     fn the_scan_equals_the_definition(lines in prop::collection::vec(prop::collection::vec(hop(), 1..5), 0..4)) {
         let hops: Vec<_> = lines.concat();
         let peer: IpAddr = "10.0.0.1".parse().expect("an address");
-        let expected = naive(peer, &hops).to_string();
+        let expected = naive(peer, &hops).map_or_else(|| REFUSED.to_owned(), |client| client.to_string());
         let plain = |(text, _): &Hop| text.clone();
         let quoted = |(text, ip): &Hop| match ip {
             Some(IpAddr::V6(ip)) => format!("proto=http;for=\"[{ip}]:1\""),
@@ -337,7 +349,7 @@ proptest! {
         prop_assert_eq!(&client_by(client_by_forwarded, &lines, quoted), &expected);
     }
 
-    /// The client is the address that the proxy appended, or the proxy, whatever stands to its left.
+    /// The client is the address that the proxy appended, or the request is refused, whatever stands to its left.
     #[test]
     fn a_client_cannot_choose_its_address(
         sent in prop_oneof!["[ -~]{0,40}", "[for=\",;0-9.\\\\: ]{0,40}"],
@@ -347,7 +359,7 @@ proptest! {
         prop_assert_eq!(client_by_x_forwarded_for(&[&line]), "192.0.2.1");
         let line = format!("{sent}, for=192.0.2.1;host=\"{quoted}\"");
         let client = client_by_forwarded(&[&line]);
-        prop_assert!(client == "192.0.2.1" || client == "10.0.0.1", "{} of {}", client, line);
+        prop_assert!(client == "192.0.2.1" || client == REFUSED, "{} of {}", client, line);
     }
 }
 
@@ -375,8 +387,8 @@ fn empty_elements_are_skipped() {
         );
         assert_eq!(client_by_forwarded(&[line]), "10.0.0.1", "{line:?}");
     }
-    // A pair without an address is not empty: its reporter is the client.
-    assert_eq!(client_by_forwarded(&["for=192.0.2.1, proto=https"]), "10.0.0.1");
+    // A pair without an address is not empty.
+    assert_eq!(client_by_forwarded(&["for=192.0.2.1, proto=https"]), REFUSED);
 }
 
 /// The client by one header line, of a peer that no preset trusts.

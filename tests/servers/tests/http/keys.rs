@@ -205,7 +205,7 @@ fn lists_of_a_file_match_addresses_and_texts() {
     let rules = |text: &str| RuleSetBuilder::from_text(text, FileFormat::Yaml, &extractors);
     let text = "
 rules:
-  - { name: client, quota: 1/h, key: peer, allow: ['2001:db8:0:1::'], deny: [192.0.2.9] }
+  - { name: client, quota: 1/h, key: peer, allow: ['2001:db8:0:1::/64'], deny: [192.0.2.9] }
   - { name: user, quota: 1000/h, key: x-api-key, deny: [mallory] }
 ";
     let rules_of_file = rules(text).expect("rules");

@@ -32,7 +32,7 @@ fn secs(secs: u64) -> Option<Duration> {
 
 #[test]
 fn retry_after_is_a_number_of_seconds_or_a_date() {
-    let cases: [(&str, Option<u64>); 25] = [
+    let cases: [(&str, Option<u64>); 48] = [
         ("0", Some(0)),
         ("120", Some(120)),
         (" 7\t", Some(7)),
@@ -48,16 +48,43 @@ fn retry_after_is_a_number_of_seconds_or_a_date() {
         ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
         ("Fri, 31 Dec 9999 23:59:59 GMT", Some(DAY)),
         ("", None),
-        ("-1", None),
-        ("+1", None),
-        ("1.5", None),
-        ("1s", None),
-        ("1, 2", None),
-        ("0x10", None),
-        ("soon", None),
-        ("Fri, 06 Nov 2026 08:00:30", None),
-        ("Fri, 31 Feb 2026 08:00:30 GMT", None),
-        ("Fri, 06 Nov 1969 08:00:30 GMT", None),
+        (" ", None),
+        // Decimals are rounded up.
+        ("0.0", Some(0)),
+        ("0.000000000001", Some(1)),
+        ("1.000", Some(1)),
+        ("1.5", Some(2)),
+        (".5", Some(1)),
+        ("5.", Some(5)),
+        ("+1", Some(1)),
+        ("\"7\"", Some(7)),
+        ("99999999999999999999999.5", Some(DAY)),
+        // The longest of several counts.
+        ("1, 2", Some(2)),
+        ("3,7 ,5", Some(7)),
+        ("3, soon", Some(3)),
+        ("3, Fri, 06 Nov 2026 08:00:30 GMT", Some(30)),
+        ("45, Fri, 06 Nov 2026 08:00:30 GMT", Some(45)),
+        // Units.
+        ("1s", Some(1)),
+        ("3 seconds", Some(3)),
+        ("500ms", Some(1)),
+        ("2 min", Some(120)),
+        ("1m30s", Some(90)),
+        ("1.5h", Some(5400)),
+        ("9d", Some(DAY)),
+        // Other forms are a time of 60 seconds.
+        ("-1", Some(60)),
+        ("0x10", Some(60)),
+        ("soon", Some(60)),
+        ("5 5", Some(60)),
+        ("1.2.3", Some(60)),
+        (".", Some(60)),
+        ("3 fortnights", Some(60)),
+        ("NaN", Some(60)),
+        ("Fri, 06 Nov 2026 08:00:30", Some(60)),
+        ("Fri, 31 Feb 2026 08:00:30 GMT", Some(60)),
+        ("Fri, 06 Nov 1969 08:00:30 GMT", Some(60)),
     ];
     for (text, expected) in cases {
         let limit = read(&[("retry-after", text)]);
@@ -144,10 +171,19 @@ fn the_item_that_delays_most_is_chosen() {
         ("", (None, None)),
         ("100;r=0;t=9, \"a\";r=1", (Some(1), None)),
         ("default;r=0;t=9, \"a\";r=1", (Some(1), None)),
-        ("\"a\";r=-1;t=5", (None, None)),
-        ("\"a\";r=0.0;t=5", (None, None)),
-        ("\"a\";r=\"0\";t=5", (None, None)),
-        ("\"a\";r;t=5", (None, None)),
+        // Permits are rounded down, and times up.
+        ("\"a\";r=0;t=1.5", (Some(0), Some(2))),
+        ("\"a\";r=0.0;t=5", (Some(0), Some(5))),
+        ("\"a\";r=2.9;t=0.001", (Some(2), Some(1))),
+        ("\"a\";r=-1;t=5", (Some(0), Some(5))),
+        ("\"a\";r=-0.5;t=5.000", (Some(0), Some(5))),
+        ("\"a\";r=0;t=-1.5", (Some(0), None)),
+        ("\"a\";r=0;t=1.", (Some(0), None)),
+        // Only a time.
+        ("\"a\";t=1.5", (None, Some(2))),
+        ("\"a\";r=\"0\";t=5", (None, Some(5))),
+        ("\"a\";r;t=5", (None, Some(5))),
+        ("\"a\";t=5, \"b\";t=9", (None, Some(9))),
         ("\"a\";r=0;t=-5", (Some(0), None)),
         ("\"a\";R=0", (None, None)),
         // No lists.
@@ -202,7 +238,7 @@ fn several_lines_are_one_list() {
 }
 
 #[test]
-fn a_header_that_is_no_text_is_ignored() {
+fn a_header_that_is_no_text_states_nothing_that_is_known() {
     let mut headers = HeaderMap::new();
     for name in ["retry-after", "date", "ratelimit", "ratelimit-policy"] {
         headers.append(
@@ -211,7 +247,40 @@ fn a_header_that_is_no_text_is_ignored() {
         );
     }
     let limit = ServerLimit::from_headers(&headers, SystemTime::now());
-    assert_eq!(limit, ServerLimit::default());
+    assert_eq!(limit.retry_after, Some(ServerLimit::UNKNOWN_WAIT));
+    assert_eq!((limit.limit, limit.window), (None, None));
+    assert_eq!((limit.remaining, limit.reset_after), (None, None));
+}
+
+/// A rejection that states a time in any form is obeyed.
+#[test]
+fn a_rejection_waits_for_what_it_states() {
+    for (name, value, expected) in [
+        ("ratelimit", "\"all\";r=0;t=1.5", secs(2)),
+        ("ratelimit", "\"all\";t=1.5", secs(2)),
+        ("ratelimit", "\"all\";r=3;t=9", secs(9)),
+        ("ratelimit", "\"all\";r=0", None),
+        ("ratelimit", "limit=100, remaining=0, reset=5", secs(60)),
+        ("ratelimit", "\"all\";r=0;t=5,", secs(60)),
+        ("ratelimit-reset", "5", secs(60)),
+        ("x-ratelimit-reset", "1793952030", secs(60)),
+        ("x-rate-limit-reset", "5", secs(60)),
+        ("retry-after-ms", "1500", secs(60)),
+        ("x-ratelimit-limit", "5", None),
+    ] {
+        let limit = read(&[(name, value)]);
+        for status in [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE] {
+            assert_eq!(limit.wait(status), expected, "{name}: {value}");
+        }
+        let both = read(&[(name, value), ("retry-after", "7")]);
+        assert_eq!(
+            both.wait(StatusCode::TOO_MANY_REQUESTS),
+            secs(7),
+            "{name}: {value}"
+        );
+    }
+    assert_eq!(read(&[("x-ratelimit-reset", "5")]).wait(StatusCode::OK), None);
+    assert_eq!(read(&[("ratelimit", "\"all\";t=5")]).wait(StatusCode::OK), None);
 }
 
 /// The headers of the server's layer, with names that need escapes and encoding.
@@ -240,21 +309,30 @@ fn by_sfv(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     let mut states = Vec::new();
     for entry in list {
         let ListEntry::Item(item) = entry else { return None };
+        // Thousandths. A number has at most 15 digits.
         let parameter = |key: &str| match item.params.get(key) {
-            Some(BareItem::Integer(number)) => u64::try_from(i64::from(*number)).ok(),
+            Some(BareItem::Integer(number)) => Some(i128::from(i64::from(*number)) * 1000),
+            Some(BareItem::Decimal(number)) => {
+                let text = number.to_string();
+                let (whole, fraction) = text.split_once('.')?;
+                let digits = format!("{whole}{fraction:0<3}");
+                digits.parse().ok()
+            }
             _ => None,
         };
-        if let (BareItem::String(_), Some(remaining)) = (&item.bare_item, parameter("r")) {
-            states.push((remaining, parameter("t")));
+        let remaining = parameter("r").map(|r| u64::try_from(r / 1000).unwrap_or(0));
+        let reset = parameter("t").filter(|t| *t >= 0);
+        let reset = reset.map(|t| u64::try_from(t).expect("a time").div_ceil(1000));
+        let is_named = matches!(item.bare_item, BareItem::String(_));
+        if is_named && (remaining.is_some() || reset.is_some()) {
+            states.push((remaining, reset));
         }
     }
-    states.sort_by_key(|(remaining, reset)| (*remaining, core::cmp::Reverse(*reset)));
-    let state = states.first().copied();
-    let reset = state.and_then(|(_, reset)| reset);
-    Some((
-        state.map(|(remaining, _)| remaining),
-        reset.map(|reset| reset.min(DAY)),
-    ))
+    let delay = |(remaining, reset): &(Option<u64>, Option<u64>)| {
+        (remaining.is_none(), *remaining, core::cmp::Reverse(*reset))
+    };
+    let (remaining, reset) = states.into_iter().min_by_key(delay).unwrap_or_default();
+    Some((remaining, reset.map(|reset| reset.min(DAY))))
 }
 
 /// Texts that are often lists.

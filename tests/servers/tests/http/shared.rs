@@ -234,6 +234,62 @@ async fn a_dropped_wait_is_charged_nothing() {
     assert!(start.elapsed() <= Duration::from_millis(1_200));
 }
 
+/// A pair of keys has the parts of both, and requests without one part are told apart by the other.
+#[tokio::test(start_paused = true)]
+async fn a_pair_of_keys_is_shared() {
+    let store = memory().await;
+    let api_key = HttpKey::header(HeaderName::from_static("x-api-key"));
+    let key = HttpKey::peer().and(api_key).and(HttpKey::bearer()).key();
+    let nodes =
+        [(); 2].map(|()| RateLimitLayer::new(Arc::new(shared(&store, [rule("pair", "1/h").by(&key)]))));
+    let request = |peer: &str, headers: &[(&'static str, &str)]| {
+        let request = from(peer);
+        headers
+            .iter()
+            .fold(request, |request, (name, value)| with(name, value, request))
+    };
+    let requests: [(&str, &[(&'static str, &str)]); 6] = [
+        ("192.0.2.1", &[("x-api-key", "a")]),
+        ("192.0.2.1", &[("x-api-key", "b")]),
+        ("192.0.2.2", &[("x-api-key", "a")]),
+        ("192.0.2.1", &[]),
+        ("192.0.2.1", &[("authorization", "Bearer a")]),
+        ("192.0.2.1", &[("x-api-key", "a"), ("authorization", "bearer  a")]),
+    ];
+    for (node, expected) in nodes.iter().zip([200, 429]) {
+        for (peer, headers) in requests {
+            let status = answer(node.layer(Hello), request(peer, headers)).await.status();
+            assert_eq!(status, expected, "{peer} {headers:?}");
+        }
+    }
+    // An extension has no parts, so neither has a pair with it.
+    let key = HttpKey::peer().and(HttpKey::extension::<u64>("user")).key();
+    assert!(builder([rule("pair", "1/h").by(&key)]).build(store).is_err());
+}
+
+/// An address that cannot be read is refused by shared rules, too.
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_address_is_explained() {
+    let store = memory().await;
+    let clients = ringgate::http::ClientIp::one_proxy();
+    let rules = shared(
+        &store,
+        [rule("client", "9/h")
+            .by(&HttpKey::client(clients).key())
+            .deny("192.0.2.0/24")],
+    );
+    let service = RateLimitLayer::new(Arc::new(rules)).layer(Hello);
+    let of = |line: &str| with("x-forwarded-for", line, Request::new(()));
+    let response = answer(service.clone(), of("unknown")).await;
+    assert_eq!(response.status(), 400);
+    assert!(text(response).contains("the header `x-forwarded-for` states no address"));
+    assert_eq!(answer(service.clone(), of("192.0.2.7:80")).await.status(), 429);
+    assert_eq!(answer(service.clone(), of("[2001:db8::1]")).await.status(), 200);
+    let response = answer(service, Request::new(())).await;
+    assert_eq!(response.status(), 500);
+    assert!(text(response).contains("no header `x-forwarded-for`"));
+}
+
 /// Returns the permits left of a rule, after all settlements.
 async fn left(rules: &Shared) -> u64 {
     sleep(Duration::from_millis(1)).await;

@@ -389,3 +389,68 @@ async fn a_missing_address_is_logged_once() {
         "{message}"
     );
 }
+
+/// The messages that are logged about requests with these `X-Forwarded-For` headers, of the proxy 10.0.0.1.
+fn logged(lines: &[Option<&'static str>]) -> Vec<String> {
+    use ringgate::http::{ClientIp, HttpKey, PeerAddress, RateLimitLayer};
+    use tower::{Layer, Service};
+
+    let clients = ClientIp::peer()
+        .x_forwarded_for(["10.0.0.0/8"])
+        .expect("a network");
+    let rules = RuleSetBuilder::new()
+        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::client(clients).key()))
+        .build_with(ManualClock::new(), SEEDS)
+        .expect("rules");
+    let layer = RateLimitLayer::from(rules);
+    let inner = tower::service_fn(|_: http::Request<()>| {
+        core::future::ready(Ok::<_, core::convert::Infallible>(http::Response::new(
+            String::new(),
+        )))
+    });
+    let events = Recorder::new(LevelFilter::WARN).during(|| {
+        for line in lines {
+            let mut request = http::Request::new(());
+            request.extensions_mut().insert(PeerAddress([10, 0, 0, 1].into()));
+            if let Some(line) = line {
+                let line = http::HeaderValue::from_static(line);
+                request.headers_mut().insert("x-forwarded-for", line);
+            }
+            drop(layer.clone().layer(inner).call(request));
+        }
+    });
+    events.iter().map(|event| event["message"].clone()).collect()
+}
+
+/// The log says what was given, which the response does not.
+#[test]
+fn an_address_that_cannot_be_read_is_logged_once() {
+    let events = logged(&[
+        Some("192.0.2.1"),
+        Some("192.0.2.1, unknown"),
+        Some("unix:"),
+        Some("192.0.2.2"),
+    ]);
+    let [event] = &events[..] else {
+        panic!("{events:?}");
+    };
+    for part in [
+        "`x-forwarded-for` states no address",
+        "given: \"unknown\"",
+        "[2001:db8::1]:4711",
+    ] {
+        assert!(event.contains(part), "{event}");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_without_the_header_is_logged_once() {
+    let events = logged(&[None, None, Some("192.0.2.1"), None]);
+    let [event] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert!(
+        event.contains("trusted proxy 10.0.0.1") && event.contains("`x-forwarded-for`"),
+        "{event}"
+    );
+}

@@ -1,0 +1,75 @@
+//! Keys that are addresses of clients.
+
+use alloc::sync::Arc;
+use core::hash::Hash;
+use core::net::IpAddr;
+
+use super::key_missing::{Missing, MissingCause, MissingFn, OnMissingKey};
+use crate::keyed::{ClientAddress, KeyHasher, Prefixes};
+
+/// A function of a request that finds the address of the client.
+pub(crate) trait AddressSource<R: ?Sized>: Send + Sync + 'static {
+    fn find(&self, request: &R) -> Option<IpAddr>;
+
+    /// Passes the address to `read`.
+    #[inline(always)]
+    fn with<T>(&self, request: &R, read: impl FnOnce(IpAddr) -> T) -> Option<T> {
+        self.find(request).map(read)
+    }
+
+    /// Returns why a request has no address, and whether the request states one that cannot be read.
+    fn cause(&self, _: &R) -> Option<(MissingCause, bool)> {
+        None
+    }
+}
+
+/// A function without a word about causes.
+pub(crate) struct FindAddress<F>(pub(crate) F);
+
+impl<R: ?Sized, F: Fn(&R) -> Option<IpAddr> + Send + Sync + 'static> AddressSource<R> for FindAddress<F> {
+    #[inline]
+    fn find(&self, request: &R) -> Option<IpAddr> {
+        (self.0)(request)
+    }
+}
+
+/// Hashes the client of a request. Returns `false` if the request has no address.
+#[inline]
+pub(crate) fn hash<R: ?Sized>(
+    source: &impl AddressSource<R>,
+    request: &R,
+    prefixes: Prefixes,
+    hasher: &mut KeyHasher,
+) -> bool {
+    let hash = |address| ClientAddress::masked(address, prefixes).hash(hasher);
+    source.with(request, hash).is_some()
+}
+
+/// Adds the octets of the client's address, without the bits after the prefix.
+#[cfg(feature = "shared")]
+pub(crate) fn add_part<R: ?Sized>(
+    source: &impl AddressSource<R>,
+    request: &R,
+    prefixes: Prefixes,
+    parts: &mut super::key_parts::KeyParts,
+) {
+    if let Some(address) = source.find(request) {
+        match ClientAddress::masked(address, prefixes).address() {
+            IpAddr::V4(address) => parts.part(address.octets()),
+            IpAddr::V6(address) => parts.part(address.octets()),
+        };
+    }
+}
+
+/// The treatment of requests without an address.
+pub(crate) fn missing<R: ?Sized, S: AddressSource<R>>(source: &Arc<S>) -> Arc<MissingFn<R>> {
+    let source = Arc::clone(source);
+    Arc::new(move |request, on_missing| {
+        let plain = Missing::plain(on_missing.unwrap_or(OnMissingKey::Fail));
+        match source.cause(request) {
+            Some((cause, true)) => Missing::ambiguous(cause),
+            Some((cause, false)) => plain.with_cause(Some(cause)),
+            None => plain,
+        }
+    })
+}
