@@ -23,6 +23,7 @@
 //! | task | item |
 //! |---|---|
 //! | limit one resource | [`RateLimiter`]; [`RateLimiter::check_mut`] for a limiter that one connection owns |
+//! | limit log lines, by a `static` | [`LogLimiter`], which counts suppressed lines |
 //! | choose a limit and a window | [`Quota`], from numbers or from text such as `"100/60s"` |
 //! | sliding window counter, the default | [`CounterRing`]: strict, classic or even; several windows by [`also`](algorithm::CounterRingBuilder::also) |
 //! | sliding log | [`TimestampRing`] |
@@ -147,7 +148,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(feature = "std", test))]
+#[cfg(any(feature = "std", test, ringgate_loom))]
 extern crate std;
 
 // In order of dependency: a module uses only modules above it in this list.
@@ -159,6 +160,7 @@ mod pause;
 mod own_words;
 mod receipt;
 pub mod clock;
+pub mod log_limiter;
 pub mod algorithm;
 mod table;
 mod decision;
@@ -198,6 +200,8 @@ pub use error::ConfigError;
 pub use keyed::KeyedRateLimiter;
 #[doc(inline)]
 pub use limiter::RateLimiter;
+#[doc(inline)]
+pub use log_limiter::LogLimiter;
 pub use quota::Quota;
 pub use receipt::{Receipt, Settled};
 #[cfg(feature = "rules")]
