@@ -23,6 +23,7 @@
 //! | task | item |
 //! |---|---|
 //! | limit one resource | [`RateLimiter`]; [`RateLimiter::check_mut`] for a limiter that one connection owns |
+//! | limit each of very many connections | [`InlineLimiter`], 16 bytes each |
 //! | limit log lines, by a `static` | [`LogLimiter`], which counts suppressed lines |
 //! | choose a limit and a window | [`Quota`], from numbers or from text such as `"100/60s"` |
 //! | sliding window counter, the default | [`CounterRing`]: strict, classic or even; several windows by [`also`](algorithm::CounterRingBuilder::also) |
@@ -199,7 +200,7 @@ pub use error::ConfigError;
 #[doc(inline)]
 pub use keyed::KeyedRateLimiter;
 #[doc(inline)]
-pub use limiter::RateLimiter;
+pub use limiter::{InlineLimiter, RateLimiter};
 #[doc(inline)]
 pub use log_limiter::LogLimiter;
 pub use quota::Quota;
