@@ -19,8 +19,8 @@ pub(crate) struct OwnWords {
     single: AtomicU64,
     /// The pause of the limiter. Decisions by other owners of words, such as rules, do not read it.
     pause: Pause,
-    /// [`BEFORE`] unused words, the words, and [`AFTER`] unused words. `None` for a limiter of one word.
-    several: Option<Box<[AtomicU64]>>,
+    /// [`BEFORE`] unused words, the words, and [`AFTER`] unused words. Empty for a limiter of one word.
+    several: Box<[AtomicU64]>,
     /// The number of the limiter. It is unique in the process, unlike an address.
     number: u64,
     words: usize,
@@ -41,11 +41,11 @@ static MADE: Tally = Tally::new();
 
 impl OwnWords {
     pub(crate) fn new(words: usize) -> Self {
-        let several = || (0..BEFORE + words + AFTER).map(|_| AtomicU64::new(0)).collect();
+        let several = if words > 1 { BEFORE + words + AFTER } else { 0 };
         Self {
             single: AtomicU64::new(0),
             pause: Pause::new(),
-            several: (words > 1).then(several),
+            several: (0..several).map(|_| AtomicU64::new(0)).collect(),
             number: MADE.next(),
             words,
         }
@@ -68,21 +68,23 @@ impl OwnWords {
         self.pause.is_set() && self.pause.denies(now, permits)
     }
 
+    // The comparison of the length with `BEFORE` also tells one word from several, so it costs a decision no instruction more.
+
     /// The words. Several words are followed by unused ones, because excluding those would cost another bounds check.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get(&self) -> &[AtomicU64] {
-        match &self.several {
+        match self.several.get(BEFORE..) {
+            Some(several) => several,
             None => slice::from_ref(&self.single),
-            Some(several) => &several[BEFORE..],
         }
     }
 
     /// The words for exclusive access. Several words are followed by unused ones.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut [AtomicU64] {
-        match &mut self.several {
+        match self.several.get_mut(BEFORE..) {
+            Some(several) => several,
             None => slice::from_mut(&mut self.single),
-            Some(several) => &mut several[BEFORE..],
         }
     }
 
