@@ -10,7 +10,6 @@ use std::sync::Barrier;
 use std::time::Instant;
 use std::{fs, thread};
 
-use crossbeam_utils::CachePadded;
 use ringgate::limiter::Policy;
 use ringgate::{ConfigError, Gcra, InlineLimiter, Nanos, QuantaClock, Quota, RateLimiter};
 
@@ -56,7 +55,7 @@ fn main() -> Result<(), ConfigError> {
     race(
         "InlineLimiter, 128 bytes each",
         &[Apart(inline()), Apart(inline())],
-        |limiters, thread, now| limiters[thread].check_at(now, 1).is_ok(),
+        |limiters, thread, now| limiters[thread].0.check_at(now, 1).is_ok(),
     );
     let alone = || RateLimiter::with_clock(bucket.clone(), clock.clone());
     race(
