@@ -23,6 +23,8 @@
 //! | task | item |
 //! |---|---|
 //! | limit one resource | [`RateLimiter`], such as [`RateLimiter::per_minute`]; [`RateLimiter::check_mut`] for a limiter that one connection owns |
+//! | limit each of very many connections | [`InlineLimiter`], 16 bytes each |
+//! | limit log lines, by a `static` | [`LogLimiter`], which counts suppressed lines |
 //! | choose a limit and a window | [`Quota`], from numbers or from text such as `"100/60s"` |
 //! | exact sliding window, the default | [`SlidingWindow`], which chooses its representation; in one word: [`UnitRing`] |
 //! | sliding window counter | [`CounterRing`]: strict, classic or even; several windows by [`also`](algorithm::CounterRingBuilder::also) |
@@ -150,7 +152,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(feature = "std", test))]
+#[cfg(any(feature = "std", test, ringgate_loom))]
 extern crate std;
 
 // In order of dependency: a module uses only modules above it in this list.
@@ -162,6 +164,7 @@ mod pause;
 mod own_words;
 mod receipt;
 pub mod clock;
+pub mod log_limiter;
 pub mod algorithm;
 mod table;
 mod decision;
@@ -200,7 +203,9 @@ pub use error::ConfigError;
 #[doc(inline)]
 pub use keyed::KeyedRateLimiter;
 #[doc(inline)]
-pub use limiter::RateLimiter;
+pub use limiter::{InlineLimiter, RateLimiter};
+#[doc(inline)]
+pub use log_limiter::LogLimiter;
 pub use quota::Quota;
 pub use receipt::{Receipt, Settled};
 #[cfg(feature = "rules")]

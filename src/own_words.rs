@@ -1,29 +1,39 @@
 use alloc::boxed::Box;
+use core::slice;
 
 use crate::pause::Pause;
 use crate::sync::{AtomicU64, Tally};
 use crate::time::Nanos;
 
-/// The words of one limiter, on cache lines that hold no other data.
+/// The words of one limiter, on cache lines that hold no other data than the limiter's identity and pause.
+///
+/// A single word is stored here, without an allocation. Its line also holds the other fields. A decision reads the pause before
+/// the word, so they cost it no other line, and they are written only by calls that pause the limiter. The alignment keeps the
+/// line free of the policy, the clock and whatever is next to the limiter.
+///
+/// Several words are in a heap block.
 #[derive(Debug)]
+#[cfg_attr(not(ringgate_loom), repr(align(64)))]
 pub(crate) struct OwnWords {
-    /// The number of the limiter. It is unique in the process, unlike an address.
-    number: u64,
+    /// The only word of the limiter. Unused if there are `several`.
+    single: AtomicU64,
     /// The pause of the limiter. Decisions by other owners of words, such as rules, do not read it.
     pause: Pause,
-    /// [`BEFORE`] unused words, the words, and [`AFTER`] unused words.
-    memory: Box<[AtomicU64]>,
+    /// [`BEFORE`] unused words, the words, and [`AFTER`] unused words. Empty for a limiter of one word.
+    several: Box<[AtomicU64]>,
+    /// The number of the limiter. It is unique in the process, unlike an address.
+    number: u64,
     words: usize,
 }
 
-/// The unused words before the words: as many as the hardware fetches together. That is two lines of 64 bytes on current x86, and
-/// one of 128 bytes on current Arm.
+/// The unused words before several words: as many as the hardware fetches together. That is two lines of 64 bytes on current
+/// x86, and one of 128 bytes on current Arm.
 ///
 /// So the words share no line with other data, wherever the lines begin. An index that is not a constant, to align the words,
 /// would cost each decision a load and a comparison.
 const BEFORE: usize = 128 / size_of::<AtomicU64>();
 
-/// The unused words after the words. At most this many are in the line of the last word.
+/// The unused words after several words. At most this many are in the line of the last word.
 const AFTER: usize = BEFORE - 1;
 
 /// The number of [`OwnWords`] that were created.
@@ -31,10 +41,12 @@ static MADE: Tally = Tally::new();
 
 impl OwnWords {
     pub(crate) fn new(words: usize) -> Self {
+        let several = if words > 1 { BEFORE + words + AFTER } else { 0 };
         Self {
-            number: MADE.next(),
+            single: AtomicU64::new(0),
             pause: Pause::new(),
-            memory: (0..BEFORE + words + AFTER).map(|_| AtomicU64::new(0)).collect(),
+            several: (0..several).map(|_| AtomicU64::new(0)).collect(),
+            number: MADE.next(),
             words,
         }
     }
@@ -56,16 +68,24 @@ impl OwnWords {
         self.pause.is_set() && self.pause.denies(now, permits)
     }
 
-    /// The words, followed by unused words. Excluding those would cost another bounds check.
+    // The comparison of the length with `BEFORE` also tells one word from several, so it costs a decision no instruction more.
+
+    /// The words. Several words are followed by unused ones, because excluding those would cost another bounds check.
     #[inline]
     pub(crate) fn get(&self) -> &[AtomicU64] {
-        &self.memory[BEFORE..]
+        match self.several.get(BEFORE..) {
+            Some(several) => several,
+            None => slice::from_ref(&self.single),
+        }
     }
 
-    /// The words for exclusive access, followed by unused words.
+    /// The words for exclusive access. Several words are followed by unused ones.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut [AtomicU64] {
-        &mut self.memory[BEFORE..]
+        match self.several.get_mut(BEFORE..) {
+            Some(several) => several,
+            None => slice::from_mut(&mut self.single),
+        }
     }
 
     /// The number of words, without the unused ones.

@@ -46,6 +46,39 @@ pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     Some(memory.into_boxed_slice())
 }
 
+/// A word of a `static`, which is zero at first.
+#[cfg(not(ringgate_loom))]
+#[derive(Debug)]
+pub(crate) struct StaticWord(AtomicU64);
+
+#[cfg(not(ringgate_loom))]
+impl StaticWord {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub(crate) const fn get(&self) -> &AtomicU64 {
+        &self.0
+    }
+}
+
+/// A word of a `static`, for the model checker, whose words cannot be made by a constant. The first access makes it.
+#[cfg(ringgate_loom)]
+#[derive(Debug)]
+pub(crate) struct StaticWord(std::sync::OnceLock<AtomicU64>);
+
+#[cfg(ringgate_loom)]
+impl StaticWord {
+    pub(crate) const fn new() -> Self {
+        Self(std::sync::OnceLock::new())
+    }
+
+    pub(crate) fn get(&self) -> &AtomicU64 {
+        self.0.get_or_init(|| AtomicU64::new(0))
+    }
+}
+
 /// A count that no protocol depends on, so models do not include it.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Count);

@@ -6,6 +6,8 @@ mod common;
 
 #[path = "limiter/custom.rs"]
 mod custom;
+#[path = "limiter/inline.rs"]
+mod inline;
 #[path = "limiter/partial.rs"]
 mod partial;
 #[path = "limiter/pause.rs"]

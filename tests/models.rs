@@ -36,6 +36,8 @@ mod gcra;
 mod keyed;
 #[path = "models/lease.rs"]
 mod lease;
+#[path = "models/log_limiter.rs"]
+mod log_limiter;
 #[path = "models/pause.rs"]
 mod pause;
 #[cfg(feature = "rules")]

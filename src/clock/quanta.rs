@@ -1,4 +1,5 @@
 use core::time::Duration;
+use std::sync::OnceLock;
 
 use super::source::Clock;
 use crate::time::Nanos;
@@ -46,6 +47,16 @@ impl QuantaClock {
         let origin = clock.raw();
         let scale = clock.delta_as_nanos(0, 1 << FRACTION);
         Self { clock, origin, scale }
+    }
+
+    /// Returns the clock of the process, whose origin is the first call. A [`LogLimiter`](crate::LogLimiter) reads it.
+    ///
+    /// Call it at the start of a process that has no other clock, so that no request waits for the calibration.
+    #[must_use]
+    #[inline]
+    pub fn of_process() -> &'static Self {
+        static CLOCK: OnceLock<QuantaClock> = OnceLock::new();
+        CLOCK.get_or_init(Self::new)
     }
 }
 

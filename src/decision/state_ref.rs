@@ -1,3 +1,4 @@
+use core::slice;
 use core::sync::atomic::Ordering;
 
 use crate::own_words::OwnWords;
@@ -11,6 +12,8 @@ use crate::time::Nanos;
 pub(crate) enum StateRef<'a> {
     /// The words of a limiter without keys.
     Own(&'a OwnWords),
+    /// The only word of a limiter that shares its policy.
+    Inline(&'a AtomicU64),
     /// The entry of a key in a table. It is treated as fresh once it belongs to another key.
     Entry(Entry<'a>, u64),
     /// The fresh state of a key that has no entry and would get one.
@@ -53,7 +56,7 @@ impl StateRef<'_> {
         let ready = || ready_at(&StateWords::new(self), now);
         match self {
             Self::Own(_) => ready_at(&StateWords::new(self), self.decides_from(now)),
-            Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
+            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
             Self::Shared(_, NextEntry { free, entered }) => match ready() {
                 Some(ready) if free.is_none_or(|free| ready < free) => Some(ready),
                 _ => ready_at(&StateWords::Fresh, now.max(free?).max(entered)),
@@ -66,15 +69,26 @@ impl StateRef<'_> {
     pub(super) fn decides_from(self, now: Nanos) -> Nanos {
         match self {
             Self::Own(words) => now.max(words.pause().until()),
-            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited | Self::Denied(_) => now,
+            Self::Inline(_)
+            | Self::Entry(..)
+            | Self::Fresh
+            | Self::Shared(..)
+            | Self::Unlimited
+            | Self::Denied(_) => now,
         }
     }
 
-    /// The limiter that the state belongs to. `None` for a table of keys, which adds the state to a receipt itself.
+    /// The limiter that the state belongs to. `None` for a table of keys, which adds the state to a receipt itself, and for a limiter
+    /// that shares its policy, which has no number.
     pub(super) const fn limiter(self) -> Option<ChargedTo> {
         match self {
             Self::Own(words) => Some(ChargedTo::Limiter(words.number())),
-            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited | Self::Denied(_) => None,
+            Self::Inline(_)
+            | Self::Entry(..)
+            | Self::Fresh
+            | Self::Shared(..)
+            | Self::Unlimited
+            | Self::Denied(_) => None,
         }
     }
 
@@ -88,7 +102,7 @@ impl StateRef<'_> {
         match self {
             Self::Own(words) => words.pause().ends_after(now),
             Self::Denied(_) => true,
-            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited => false,
+            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited => false,
         }
     }
 }
@@ -105,6 +119,7 @@ impl<'a> StateWords<'a> {
     pub(super) fn new(state: StateRef<'a>) -> Self {
         match state {
             StateRef::Own(words) => Self::Words(words.get()),
+            StateRef::Inline(word) => Self::Words(slice::from_ref(word)),
             StateRef::Shared(words, _) => Self::Words(words),
             StateRef::Entry(entry, key) => {
                 SeenWord::read(entry, key).map_or(Self::Fresh, |seen| Self::Entry(entry, key, seen))

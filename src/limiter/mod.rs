@@ -21,13 +21,17 @@ use crate::receipt::{Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
+mod inline;
 mod lowered;
 mod partial;
 mod pause;
+mod policy;
 mod saved;
 mod settle;
 mod with_limit;
 
+pub use inline::InlineLimiter;
+pub use policy::Policy;
 pub use saved::SavedState;
 pub use with_limit::WithLimit;
 
@@ -51,9 +55,14 @@ use settle::settle;
 /// A denial changes no count. In a wide ring, the first decision in a new cell enters the cell. In a timestamp ring, a decision
 /// may store the claim of another thread.
 ///
-/// The state is allocated once, when the limiter is created, and shares no cache line with other data. It takes 248 bytes, and 8 for
-/// each word. Keep very many limiters in a
-/// [`KeyedRateLimiter`](crate::KeyedRateLimiter), or their words in [memory of your own](crate::guide::extending).
+/// # Memory
+///
+/// A state of one word is inside the limiter, on a cache line of 64 bytes that holds no data of others. A limiter with a
+/// [`Gcra`](crate::Gcra) takes 192 bytes with its policy and clock, and allocates nothing. A state of several words is allocated
+/// once, when the limiter is created. It takes 248 bytes, and 8 for each word.
+///
+/// For a limiter in each of very many connections, use an [`InlineLimiter`], which takes 16 bytes. For keys, use a
+/// [`KeyedRateLimiter`](crate::KeyedRateLimiter).
 ///
 /// # Examples
 ///

@@ -40,23 +40,17 @@ impl<T> Throttled<T> {
 }
 
 impl<T> ThrottledBuilder<T> {
-    /// Limits reading by a limiter that this connection owns, one permit per byte.
-    pub fn read<A, C>(mut self, limiter: RateLimiter<A, C>) -> Self
-    where
-        A: Algorithm + Send + Sync + 'static,
-        C: Clock + Send + Sync + 'static,
-    {
-        self.read.local = Some(LocalLimit::new(limiter));
+    /// Limits reading by a limiter that this connection owns, one permit per byte: a [`RateLimiter`], or an
+    /// [`InlineLimiter`](crate::InlineLimiter) that shares its policy with other connections.
+    pub fn read(mut self, limiter: impl Into<LocalLimit>) -> Self {
+        self.read.local = Some(limiter.into());
         self
     }
 
-    /// Limits writing by a limiter that this connection owns, one permit per byte.
-    pub fn write<A, C>(mut self, limiter: RateLimiter<A, C>) -> Self
-    where
-        A: Algorithm + Send + Sync + 'static,
-        C: Clock + Send + Sync + 'static,
-    {
-        self.write.local = Some(LocalLimit::new(limiter));
+    /// Limits writing by a limiter that this connection owns, one permit per byte: a [`RateLimiter`], or an
+    /// [`InlineLimiter`](crate::InlineLimiter) that shares its policy with other connections.
+    pub fn write(mut self, limiter: impl Into<LocalLimit>) -> Self {
+        self.write.local = Some(limiter.into());
         self
     }
 

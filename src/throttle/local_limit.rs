@@ -1,4 +1,6 @@
 use alloc::boxed::Box;
+use core::fmt;
+use core::ops::Deref;
 use core::task::{Poll, Waker};
 use core::time::Duration;
 use std::io;
@@ -7,17 +9,50 @@ use super::error::to_io_error;
 use super::quantum::Quantum;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
-use crate::limiter::RateLimiter;
+use crate::decision::Peek;
+use crate::limiter::{InlineLimiter, Policy, RateLimiter};
 use crate::receipt::Receipt;
 use crate::time::Nanos;
 use crate::wait::{Runtime, TokioRuntime, TokioTimer, WaitError};
 
-/// A limiter that one direction of one connection owns.
-pub(super) struct LocalLimit {
+/// The limiter of one direction of one connection, which only this direction uses.
+///
+/// It is made from a [`RateLimiter`], or from an [`InlineLimiter`] that shares its policy with the limiters of other connections.
+/// The latter takes 16 bytes in place of a policy, a clock and a cache line.
+pub struct LocalLimit {
     limiter: Box<dyn ByteLimiter>,
     quantum: Quantum,
     /// The timer for the time at which the limiter has capacity.
     timer: Option<TokioTimer>,
+}
+
+impl<A, C> From<RateLimiter<A, C>> for LocalLimit
+where
+    A: Algorithm + Send + Sync + 'static,
+    C: Clock + Send + Sync + 'static,
+{
+    fn from(limiter: RateLimiter<A, C>) -> Self {
+        Self::new(Quantum::of(limiter.algorithm()), limiter)
+    }
+}
+
+impl<A, C, P> From<InlineLimiter<P>> for LocalLimit
+where
+    A: Algorithm + Send + Sync + 'static,
+    C: Clock + Send + Sync + 'static,
+    P: Deref<Target = Policy<A, C>> + Send + Sync + 'static,
+{
+    fn from(limiter: InlineLimiter<P>) -> Self {
+        Self::new(Quantum::of(limiter.policy().algorithm()), limiter)
+    }
+}
+
+impl fmt::Debug for LocalLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalLimit")
+            .field("quantum", &self.quantum)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The bytes that a limiter has capacity for.
@@ -29,14 +64,10 @@ pub(super) struct Capacity {
 }
 
 impl LocalLimit {
-    pub(super) fn new<A, C>(limiter: RateLimiter<A, C>) -> Self
-    where
-        A: Algorithm + Send + Sync + 'static,
-        C: Clock + Send + Sync + 'static,
-    {
+    fn new(quantum: Quantum, limiter: impl ByteLimiter + 'static) -> Self {
         Self {
-            quantum: Quantum::of(&limiter),
             limiter: Box::new(limiter),
+            quantum,
             timer: None,
         }
     }
@@ -88,31 +119,48 @@ enum Readiness {
     Never,
 }
 
+/// Returns the capacity of a limiter at the time of `peek`, and the time at which `bytes` can be charged.
+fn capacity<A: Algorithm>(peek: &Peek<'_, A>, bytes: u64) -> (Capacity, Readiness) {
+    let capacity = Capacity {
+        at: peek.at(),
+        bytes: peek.remaining(),
+    };
+    let readiness = if capacity.bytes >= bytes {
+        Readiness::Now
+    } else {
+        peek.retry_after(bytes).map_or(Readiness::Never, Readiness::After)
+    };
+    (capacity, readiness)
+}
+
+// No algorithm of this crate denies a charge of the capacity that it has reported. If another one does, the bytes are charged as
+// debt.
+
 impl<A: Algorithm + Send + Sync, C: Clock + Send + Sync> ByteLimiter for RateLimiter<A, C> {
     fn capacity(&self, bytes: u64) -> (Capacity, Readiness) {
-        let peek = self.peek();
-        let capacity = Capacity {
-            at: peek.at(),
-            bytes: peek.remaining(),
-        };
-        let readiness = if capacity.bytes >= bytes {
-            Readiness::Now
-        } else {
-            peek.retry_after(bytes).map_or(Readiness::Never, Readiness::After)
-        };
-        (capacity, readiness)
+        capacity(&self.peek(), bytes)
     }
 
     fn charge(&mut self, at: Nanos, bytes: u64) {
         if self.check_at_mut(at, bytes).is_err() {
-            force_charge(self, bytes);
+            self.settle(Receipt::new(Nanos::ZERO, 0, 0), bytes);
         }
     }
 }
 
-/// Charges bytes that an algorithm denies although it reported the capacity. No algorithm of this crate does.
-#[cold]
-#[inline(never)]
-fn force_charge<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, bytes: u64) {
-    limiter.settle(Receipt::new(Nanos::ZERO, 0, 0), bytes);
+impl<A, C, P> ByteLimiter for InlineLimiter<P>
+where
+    A: Algorithm + Send + Sync,
+    C: Clock + Send + Sync + 'static,
+    P: Deref<Target = Policy<A, C>> + Send + Sync,
+{
+    fn capacity(&self, bytes: u64) -> (Capacity, Readiness) {
+        capacity(&self.peek(), bytes)
+    }
+
+    fn charge(&mut self, at: Nanos, bytes: u64) {
+        if self.check_at_mut(at, bytes).is_err() {
+            InlineLimiter::charge(self, at, bytes);
+        }
+    }
 }

@@ -14,4 +14,5 @@ mod shared_limit;
 mod throttled;
 
 pub use builder::ThrottledBuilder;
+pub use local_limit::LocalLimit;
 pub use throttled::Throttled;

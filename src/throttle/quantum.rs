@@ -1,8 +1,6 @@
 use core::time::Duration;
 
 use crate::algorithm::Algorithm;
-use crate::clock::Clock;
-use crate::limiter::RateLimiter;
 
 /// The number of bytes that are moved in one turn.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +36,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 const RULES_BYTES: u64 = 8 * 1024;
 
 impl Quantum {
-    pub(super) fn of<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>) -> Self {
-        let algorithm = limiter.algorithm();
+    pub(super) fn of(algorithm: &impl Algorithm) -> Self {
         let (max_request, window) = (algorithm.max_request(), algorithm.window().as_nanos().max(1));
         let bytes_in = |time: Duration| {
             let bytes = u128::from(algorithm.bound()) * time.as_nanos() / window;

@@ -65,7 +65,7 @@ where
 {
     let (joined, settled) = (Arc::clone(&limiter), Arc::clone(&limiter));
     Turns::new(
-        Quantum::of(limiter.limiter()),
+        Quantum::of(limiter.limiter().algorithm()),
         move || limiter.waiting(),
         move |bytes| Arc::clone(&joined).acquire_owned(bytes),
         move |receipt: Receipt, _, moved| settled.settle(receipt, moved),

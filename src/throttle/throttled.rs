@@ -33,8 +33,9 @@ use super::read_ahead::ReadAhead;
 /// # Cost
 ///
 /// With a local limiter, a read or write costs one reading of the clock, and a check and a decision without a locked instruction
-/// ([`check_at_mut`](crate::RateLimiter::check_at_mut)). If it waits, it allocates a timer. The limiter uses about 100 bytes in
-/// addition to its state.
+/// ([`check_at_mut`](crate::RateLimiter::check_at_mut)). If it waits, it allocates a timer. The limiter is in a heap block:
+/// 16 bytes for an [`InlineLimiter`](crate::InlineLimiter), which shares its policy with other connections, and 192 bytes or more
+/// for a [`RateLimiter`](crate::RateLimiter).
 ///
 /// With a shared limiter, a read or write costs a wait of [`Fair`](crate::Fair) and three uncontended locks. If it is queued, it
 /// also spawns a task that lives for 10 ms, and copies the bytes that were read ahead. A connection uses about 500 bytes for it.

@@ -4,9 +4,10 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use ringgate::algorithm::InUnits;
+use ringgate::limiter::Policy;
 use ringgate::throttle::Throttled;
 use ringgate::wait::TokioClock;
-use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, Quota, RateLimiter};
+use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, InlineLimiter, Quota, RateLimiter};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -47,6 +48,19 @@ async fn a_local_limit_is_met_within_two_percent() {
     let builder = || Throttled::builder(Wire::plain());
     is_within_2_percent(written(builder().write(limiter(steady(RATE)).0).build().unwrap()).await);
     is_within_2_percent(read(builder().read(limiter(steady(RATE)).0).build().unwrap()).await);
+}
+
+/// Connections whose limiters share a policy have a limit each.
+#[tokio::test(start_paused = true)]
+async fn limits_with_one_policy_are_met_within_two_percent() {
+    let policy = Arc::new(Policy::with_clock(steady(RATE), TokioClock::new()).unwrap());
+    let limiter = || InlineLimiter::new(Arc::clone(&policy));
+    let builder = || Throttled::builder(Wire::plain());
+    let writing = [(), ()].map(|()| tokio::spawn(written(builder().write(limiter()).build().unwrap())));
+    is_within_2_percent(read(builder().read(limiter()).build().unwrap()).await);
+    for writing in writing {
+        is_within_2_percent(writing.await.unwrap());
+    }
 }
 
 #[tokio::test(start_paused = true)]

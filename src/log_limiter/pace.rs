@@ -1,0 +1,141 @@
+use core::time::Duration;
+
+use crate::time::Nanos;
+
+/// The rate and the burst of a limiter, and the transitions of its word.
+///
+/// The word is a *time* in ticks, above the *count* of suppressed calls. A tick is 2^`tick_bits` nanoseconds. The count has
+/// `tick_bits` + [`SPARE_BITS`] bits, so the time has 60 − `tick_bits` bits and ends after 2^60 ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    limit: u16,
+    burst: u16,
+    /// The time per call in ticks.
+    ticks_per_call: u16,
+    tick_bits: u8,
+    window: Window,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(super) enum Window {
+    Second,
+    Minute,
+    Hour,
+}
+
+impl Window {
+    const fn nanos(self) -> u64 {
+        let seconds = match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 3_600,
+        };
+        seconds * 1_000_000_000
+    }
+}
+
+/// The time per call is at least 2^`CALL_BITS` ticks. So rounding it up costs less than 2 % of the rate.
+const CALL_BITS: u32 = 7;
+
+/// The bits of a word in which neither 2^60 ns nor a nanosecond has room. They belong to the count: in a time per call, which has
+/// fewer than 2^(`CALL_BITS` + 1) ticks, it has room for 2^4 / 2^8 of a call per nanosecond, which is 62 million per second.
+const SPARE_BITS: u32 = 4;
+
+impl Pace {
+    pub(super) const fn new(limit: u16, window: Window) -> Self {
+        assert!(limit > 0, "invalid limit: 0 (expected 1 to 65535 calls)");
+        let (nanos, calls) = (window.nanos(), limit as u64);
+        let tick_bits = (nanos / calls).ilog2() - CALL_BITS;
+        // The most ticks between the readings of two calls in one window, whose distance is less than the window. Each reading is
+        // rounded down to a tick, so the distance in ticks is that in nanoseconds rounded up, or less.
+        let span = ((nanos - 2) >> tick_bits) + 1;
+        // As many times of a call as the limit are longer than the span. So the bound needs no rounding.
+        let ticks_per_call = span / calls + 1;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most 257 ticks, and fewer than 64 bits"
+        )]
+        Self {
+            limit,
+            burst: limit,
+            ticks_per_call: ticks_per_call as u16,
+            tick_bits: tick_bits as u8,
+            window,
+        }
+    }
+
+    pub(super) const fn with_burst(self, calls: u16) -> Self {
+        assert!(calls > 0, "invalid burst: 0 (expected 1 to 65535 calls)");
+        Self { burst: calls, ..self }
+    }
+
+    pub(super) const fn bound(self) -> u64 {
+        self.burst as u64 + self.limit as u64 - 1
+    }
+
+    pub(super) const fn window(self) -> Duration {
+        Duration::from_nanos(self.window.nanos())
+    }
+
+    /// Returns the word after a call at the time `now`, and the count of `word` if the call passes.
+    ///
+    /// The word after a call that passes has a later time, and a count of zero. Otherwise it has a count of one more, or is the same
+    /// word if the count is full.
+    #[inline]
+    pub(super) fn step(self, word: u64, now: Nanos) -> (u64, Option<u64>) {
+        let now = now.get() >> self.tick_bits;
+        let (time, suppressed) = (word >> self.count_bits(), self.suppressed(word));
+        let call = self.ticks_per_call as u64;
+        let earliest = time.saturating_sub((self.burst as u64 - 1) * call);
+        let later = if time > now { time } else { now } + call;
+        if now >= earliest && later <= u64::MAX >> self.count_bits() {
+            (later << self.count_bits(), Some(suppressed))
+        } else if suppressed == self.count_mask() {
+            (word, None)
+        } else {
+            (word + 1, None)
+        }
+    }
+
+    /// Returns the count of a word.
+    #[inline]
+    pub(super) const fn suppressed(self, word: u64) -> u64 {
+        word & self.count_mask()
+    }
+
+    #[inline]
+    const fn count_bits(self) -> u32 {
+        self.tick_bits as u32 + SPARE_BITS
+    }
+
+    #[inline]
+    const fn count_mask(self) -> u64 {
+        (1 << self.count_bits()) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every limit of every window: the premise of the bound, the rate and the room for the count.
+    #[test]
+    fn every_pace_is_as_documented() {
+        for window in [Window::Second, Window::Minute, Window::Hour] {
+            for limit in 1..=u16::MAX {
+                let pace = Pace::new(limit, window);
+                let (nanos, calls) = (window.nanos(), u64::from(limit));
+                let tick = 1_u64 << pace.tick_bits;
+                let farthest = (nanos - 1).div_ceil(tick);
+                let ticks = u64::from(pace.ticks_per_call);
+                assert!(calls * ticks > farthest, "{pace:?}");
+                assert!(nanos * 100 >= calls * ticks * tick * 98, "{pace:?}");
+                // Calls per second that fill the count in the time per call.
+                let room = (pace.count_mask() + 1) * 1_000_000_000 * calls / nanos;
+                assert!(room >= 62_000_000 && pace.count_mask() >= 1_023, "{pace:?}");
+            }
+        }
+        assert_eq!(Pace::new(5, Window::Second).count_mask(), 16_777_215);
+    }
+}
