@@ -23,6 +23,8 @@ mod memory;
 mod pausing;
 #[path = "shared/refusing.rs"]
 mod refusing;
+#[path = "shared/reserves.rs"]
+mod reserves;
 #[path = "shared/slots.rs"]
 mod slots;
 #[path = "shared/third.rs"]

@@ -12,6 +12,7 @@ mod memory;
 mod metric_set;
 #[cfg(feature = "observe")]
 mod observer;
+mod ready;
 mod rules;
 mod rules_builder;
 mod settle;

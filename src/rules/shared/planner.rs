@@ -13,6 +13,7 @@ use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
 use super::validate::{StoredAs, burst, fallback, overshoot, stored_as};
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
+use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::rule_states::RuleStates;
 use crate::rules::key_parts::KeyParts;
@@ -223,6 +224,42 @@ impl<R: ?Sized> SharedPlanner<R> {
                 }
             })
         })
+    }
+
+    /// Every quota that the store keeps, as of a request of one permit to which every rule applies, and of keys that no request
+    /// has.
+    pub(crate) fn probes(&self) -> Vec<PlannedQuota<'_>> {
+        let stored = (0..).zip(&self.rules).filter(|(_, shared)| shared.rule.mode != Mode::Local);
+        let quotas = stored.flat_map(|(number, shared)| {
+            let rule = &shared.rule;
+            let mut parts = KeyParts::new(self.secret);
+            // No key has this name.
+            parts.part("\0ready");
+            parts.part(rule.key.as_ref().map_or("", |key| key.name()));
+            let key_hash = parts.finish();
+            rule.quotas.iter().enumerate().map(move |(index, &quota)| PlannedQuota {
+                state: 0,
+                key: 0,
+                local_limit: RequestLimit::OF_RULE,
+                state_quota: 0,
+                name: &rule.name,
+                rule: number,
+                index,
+                quota,
+                limit: quota.limit(),
+                stored_as: shared.stored_as,
+                key_hash,
+                permits: 1,
+                enforced: true,
+                always_denied: false,
+                lacks_key: false,
+                lacks_required_key: false,
+                on_error: rule.on_error,
+                mode: rule.mode,
+                block: shared.block.as_ref(),
+            })
+        });
+        quotas.collect()
     }
 
     /// The permits that each rule may admit beyond its limit in a window, on this number of nodes together.
