@@ -23,9 +23,13 @@ mod memory;
 mod pausing;
 #[path = "shared/refusing.rs"]
 mod refusing;
+#[path = "shared/reloads.rs"]
+mod reloads;
 #[path = "shared/reserves.rs"]
 mod reserves;
 #[path = "shared/slots.rs"]
 mod slots;
 #[path = "shared/third.rs"]
 mod third;
+#[path = "shared/unserved.rs"]
+mod unserved;

@@ -147,6 +147,8 @@ fn remedy(error: &RedisError) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::borrow::ToOwned;
+
     use super::*;
 
     fn error(code: &str, detail: &str) -> RedisError {
@@ -170,27 +172,127 @@ mod tests {
         let script = "Error running script (call to f_0e): @user_script:1: ";
         let hidden = |message: &str| alloc::format!("{script}{message}");
         for (code, detail, kind, class) in [
-            ("READONLY", "You can't write against a read only replica.".to_owned(), refused, ErrorClass::Suspect),
-            ("ERR", "READONLY You can't write against a read only replica.".to_owned(), refused, ErrorClass::Suspect),
-            ("ERR", "-READONLY You can't write".to_owned(), refused, ErrorClass::Suspect),
-            ("ERR", hidden("-READONLY You can't write"), refused, ErrorClass::Suspect),
-            ("ERR", hidden("-LOADING Redis is loading the dataset in memory"), refused, ErrorClass::ServerFault),
-            ("ERR", "LOADING Redis is loading the dataset in memory".to_owned(), refused, ErrorClass::ServerFault),
-            ("ERR", hidden("-MASTERDOWN Link with MASTER is down"), refused, ErrorClass::Suspect),
-            ("ERR", "MASTERDOWN Link with MASTER is down".to_owned(), refused, ErrorClass::Suspect),
-            ("ERR", hidden("-OOM command not allowed"), refused, ErrorClass::ServerFault),
-            ("ERR", hidden("-BUSY Redis is busy running a script"), refused, ErrorClass::ServerFault),
-            ("ERR", hidden("'-MISCONF Errors writing to the AOF file'"), refused, ErrorClass::ServerFault),
-            ("@user_script:", "12: -NOREPLICAS Not enough good replicas".to_owned(), refused, ErrorClass::ServerFault),
-            ("ERR", "CLUSTERDOWN Hash slot not served".to_owned(), refused, ErrorClass::ServerFault),
-            ("ERR", hidden("-TRYAGAIN Multiple keys request during rehashing"), refused, ErrorClass::ServerFault),
-            ("ERR", "MOVED 1 10.0.0.1:6379".to_owned(), refused, ErrorClass::ServerFault),
-            ("ERR", "NOAUTH Authentication required.".to_owned(), unexpected, ErrorClass::Suspect),
+            (
+                "READONLY",
+                "You can't write against a read only replica.".to_owned(),
+                refused,
+                ErrorClass::Suspect,
+            ),
+            (
+                "ERR",
+                "READONLY You can't write against a read only replica.".to_owned(),
+                refused,
+                ErrorClass::Suspect,
+            ),
+            (
+                "ERR",
+                "-READONLY You can't write".to_owned(),
+                refused,
+                ErrorClass::Suspect,
+            ),
+            (
+                "ERR",
+                hidden("-READONLY You can't write"),
+                refused,
+                ErrorClass::Suspect,
+            ),
+            (
+                "ERR",
+                hidden("-LOADING Redis is loading the dataset in memory"),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                "LOADING Redis is loading the dataset in memory".to_owned(),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                hidden("-MASTERDOWN Link with MASTER is down"),
+                refused,
+                ErrorClass::Suspect,
+            ),
+            (
+                "ERR",
+                "MASTERDOWN Link with MASTER is down".to_owned(),
+                refused,
+                ErrorClass::Suspect,
+            ),
+            (
+                "ERR",
+                hidden("-OOM command not allowed"),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                hidden("-BUSY Redis is busy running a script"),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                hidden("'-MISCONF Errors writing to the AOF file'"),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "@user_script:",
+                "12: -NOREPLICAS Not enough good replicas".to_owned(),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                "CLUSTERDOWN Hash slot not served".to_owned(),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                hidden("-TRYAGAIN Multiple keys request during rehashing"),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                "MOVED 1 10.0.0.1:6379".to_owned(),
+                refused,
+                ErrorClass::ServerFault,
+            ),
+            (
+                "ERR",
+                "NOAUTH Authentication required.".to_owned(),
+                unexpected,
+                ErrorClass::Suspect,
+            ),
             // The word is not a code: it is no first word and has no dash, or is a part of another word.
-            ("ERR", "syntax error near LOADING".to_owned(), unexpected, ErrorClass::None),
-            ("ERR", "READONLYISH is no code".to_owned(), unexpected, ErrorClass::None),
-            ("WRONGTYPE", "Operation against a key: x-READONLY".to_owned(), unexpected, ErrorClass::None),
-            ("ERR", "unknown command 'GET', with args beginning with: '-LOADING'".to_owned(), unexpected, ErrorClass::None),
+            (
+                "ERR",
+                "syntax error near LOADING".to_owned(),
+                unexpected,
+                ErrorClass::None,
+            ),
+            (
+                "ERR",
+                "READONLYISH is no code".to_owned(),
+                unexpected,
+                ErrorClass::None,
+            ),
+            (
+                "WRONGTYPE",
+                "Operation against a key: x-READONLY".to_owned(),
+                unexpected,
+                ErrorClass::None,
+            ),
+            (
+                "ERR",
+                "unknown command 'GET', with args beginning with: '-LOADING'".to_owned(),
+                unexpected,
+                ErrorClass::None,
+            ),
             ("ERR", String::new(), unexpected, ErrorClass::None),
         ] {
             let (error, found) = diagnose(&error(code, &detail));
@@ -204,22 +306,66 @@ mod tests {
     #[test]
     fn a_lasting_error_names_its_remedy() {
         for (code, detail, remedy) in [
-            ("CROSSSLOT", "Keys in request don't hash to the same slot", "RedisStore::cluster"),
-            ("ERR", "CROSSSLOT Keys in request don't hash to the same slot", "RedisStore::cluster"),
+            (
+                "CROSSSLOT",
+                "Keys in request don't hash to the same slot",
+                "RedisStore::cluster",
+            ),
+            (
+                "ERR",
+                "CROSSSLOT Keys in request don't hash to the same slot",
+                "RedisStore::cluster",
+            ),
             ("MOVED", "12182 127.0.0.1:7012", "RedisStore::cluster"),
-            ("ERR", "Script attempted to access keys that do not hash to the same slot", "RedisStore::cluster"),
-            ("ERR", "Script attempted to access a non local key in a cluster node", "RedisStore::cluster"),
-            ("NOPERM", "this user has no permissions to run the 'evalsha' command", "+evalsha;"),
-            ("NOPERM", "User a has no permissions to run the 'EVAL' command", "+eval;"),
-            ("ERR", "-NOPERM this user has no permissions to run the 'hincrby' command", "+hincrby;"),
-            ("NOPERM", "this user has no permissions to access one of the keys used as arguments", "~<prefix>:*"),
-            ("ERR", "unknown command 'EVALSHA', with args beginning with: 'x'", "does not have EVALSHA:"),
-            ("ERR", "unknown command `evalsha`, with args beginning with: `x`", "does not have evalsha:"),
+            (
+                "ERR",
+                "Script attempted to access keys that do not hash to the same slot",
+                "RedisStore::cluster",
+            ),
+            (
+                "ERR",
+                "Script attempted to access a non local key in a cluster node",
+                "RedisStore::cluster",
+            ),
+            (
+                "NOPERM",
+                "this user has no permissions to run the 'evalsha' command",
+                "+evalsha;",
+            ),
+            (
+                "NOPERM",
+                "User a has no permissions to run the 'EVAL' command",
+                "+eval;",
+            ),
+            (
+                "ERR",
+                "-NOPERM this user has no permissions to run the 'hincrby' command",
+                "+hincrby;",
+            ),
+            (
+                "NOPERM",
+                "this user has no permissions to access one of the keys used as arguments",
+                "~<prefix>:*",
+            ),
+            (
+                "ERR",
+                "unknown command 'EVALSHA', with args beginning with: 'x'",
+                "does not have EVALSHA:",
+            ),
+            (
+                "ERR",
+                "unknown command `evalsha`, with args beginning with: `x`",
+                "does not have evalsha:",
+            ),
         ] {
             let text = diagnose(&error(code, detail)).0.to_string();
             assert!(text.contains(remedy), "{text}");
         }
-        for (code, detail) in [("OOM", "command not allowed"), ("ERR", "syntax error"), ("LOADING", "")] {
+        for (code, detail) in [
+            ("OOM", "command not allowed"),
+            ("ERR", "syntax error"),
+            ("LOADING", ""),
+        ] {
             let text = diagnose(&error(code, detail)).0.to_string();
             assert!(!text.contains('('), "{text}");
         }

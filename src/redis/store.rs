@@ -9,8 +9,8 @@ use super::health::Health;
 use super::script::{self, Script};
 use super::supervisor::{Probe, Supervisor};
 use crate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant, LeaseRequest,
-    LeaseStore, StoreError, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant,
+    LeaseRequest, LeaseStore, StoreError, StoreFuture,
 };
 
 /// A [`CounterStore`] in a Redis or Valkey server, or in a cluster of them.

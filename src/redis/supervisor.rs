@@ -213,9 +213,10 @@ impl Supervisor {
         match (answered, last) {
             (Ok(answered), _) => answered,
             (Err(_), Some(last)) => Err(last),
-            (Err(_), None) if self.link.borrow().is_some() => {
-                Err(StoreError::new(StoreErrorKind::TimedOut, "while the scripts are tried"))
-            }
+            (Err(_), None) if self.link.borrow().is_some() => Err(StoreError::new(
+                StoreErrorKind::TimedOut,
+                "while the scripts are tried",
+            )),
             (Err(_), None) => {
                 let last_error = self.with_last(|last| last.error.clone());
                 let detail = last_error.map_or_else(String::new, |error| error.to_string());
@@ -362,11 +363,8 @@ impl Supervisor {
     /// Logs that the store answers, unless the log says so already.
     #[cfg(feature = "observe")]
     fn log_found(&self) {
-        let was = self.with_last(|last| {
-            last.is_error_logged = false;
-            last.logged_as_answering.replace(true)
-        });
-        if was != Some(true) {
+        if self.with_last(|last| last.logged_as_answering.replace(true)) != Some(true) {
+            self.with_last(|last| last.is_error_logged = false);
             tracing::info!(target: "ringgate", prefix = self.prefix(), "Redis is found: it decides");
         }
     }
@@ -466,17 +464,21 @@ impl TimedCall<'_> {
             Some(_) => &counts.disconnected,
         }
         .add_one();
-        if let Some(error) = error.as_ref().filter(|error| error.kind() == StoreErrorKind::UnexpectedReply) {
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| error.kind() == StoreErrorKind::UnexpectedReply)
+        {
             supervisor.log_error(error);
         }
         supervisor.note(error.clone());
-        match supervisor
-            .breaker
-            .record(Instant::now(), class != ErrorClass::None)
-        {
-            Some(BreakerState::Closed) => supervisor.log_found(),
-            Some(_) => supervisor.log_lost(&error.unwrap_or_else(|| StoreError::new(StoreErrorKind::BreakerOpen, ""))),
-            None => {}
+        let is_answered = error.is_none();
+        let (now, failed) = (Instant::now(), class != ErrorClass::None);
+        let is_opened = supervisor.breaker.record(now, failed) == Some(BreakerState::Open);
+        if is_opened {
+            supervisor.log_lost(&error.unwrap_or_else(|| StoreError::new(StoreErrorKind::BreakerOpen, "")));
+        } else if is_answered && supervisor.breaker.state(now) == BreakerState::Closed {
+            // Of a replica that has become the primary, only the answers say so.
+            supervisor.log_found();
         }
         supervisor.count_failure(link, class);
     }

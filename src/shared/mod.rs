@@ -7,6 +7,7 @@ mod convert;
 mod decide;
 mod lease;
 mod limiter;
+mod live;
 mod memory;
 #[cfg(feature = "observe")]
 mod metric_set;
@@ -24,6 +25,7 @@ mod store;
 pub use answer::{Admitted, DecidedBy, Denied, Reason};
 pub use lease::LeaseStats;
 pub use limiter::{SharedLimiter, SharedLimiterBuilder};
+pub use live::LiveSharedRules;
 pub use memory::MemoryStore;
 #[cfg(feature = "observe")]
 pub use observer::LeaseObserver;

@@ -7,9 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::convert::{all_blocks, block_request, check_length, counter_request};
 use super::rules::SharedRules;
-use super::store::{
-    CheckResult, CounterRequest, Counting, LeaseRequest, StoreError, StoreErrorKind,
-};
+use super::store::{CheckResult, CounterRequest, Counting, LeaseRequest, StoreError, StoreErrorKind};
 use crate::keyed::random_seeds;
 use crate::rules::{Mode, PlannedQuota};
 
@@ -79,7 +77,9 @@ impl<R: ?Sized> SharedRules<R> {
             return Ok(());
         }
         let blocks = all_blocks(&quotas);
-        let blocks = blocks.iter().map(|&(quota, block)| block_request(&quotas[quota], block, false));
+        let blocks = blocks
+            .iter()
+            .map(|&(quota, block)| block_request(&quotas[quota], block, false));
         requests.extend(blocks);
         let result = self.store.decide(&requests).await?;
         check_length(&result, &requests)?;
@@ -113,6 +113,11 @@ impl<R: ?Sized> SharedRules<R> {
             }
         });
         let requests: Vec<LeaseRequest> = requests.collect();
-        store.renew(&requests).await.into_iter().collect::<Result<Vec<_>, _>>().map(drop)
+        store
+            .renew(&requests)
+            .await
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .map(drop)
     }
 }

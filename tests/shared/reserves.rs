@@ -46,7 +46,10 @@ async fn every_free_permit_is_admitted() {
                 Err(denied) => assert!(denied.error().is_none(), "{denied:?}"),
             }
         }
-        assert_eq!(left, 200 % permits + 200_u64.saturating_sub(permits * tasks) / permits * permits);
+        assert_eq!(
+            left,
+            200 % permits + 200_u64.saturating_sub(permits * tasks) / permits * permits
+        );
         // The rest is admitted, to the last permit.
         for _ in 0..left {
             ask(1).await.expect("no panic").expect("a free permit");
@@ -66,7 +69,10 @@ fn length() -> Cost<str> {
 async fn a_denial_names_the_full_rule_only() {
     let sync = |name: &'static str, quota: &str| {
         let rule: Rule<str> = Rule::new(name, quota.parse().expect("a quota"));
-        let rule = rule.mode(Mode::Sync { period: PERIOD, pending: 5 });
+        let rule = rule.mode(Mode::Sync {
+            period: PERIOD,
+            pending: 5,
+        });
         rule.on_error(OnError::Deny).cost(&length())
     };
     let strict = |quota: &str| Rule::new("strict", quota.parse().expect("a quota")).cost(&length());
@@ -89,7 +95,10 @@ async fn a_denial_names_the_full_rule_only() {
         }
         let full: Vec<String> = match rules.check("xxxxxxxxx").await {
             Ok(_) => Vec::new(),
-            Err(denied) => denied.violations().map(|status| status.rule().to_owned()).collect(),
+            Err(denied) => denied
+                .violations()
+                .map(|status| status.rule().to_owned())
+                .collect(),
         };
         assert_eq!(full, expected, "{wide}, {strict_quota}");
     }

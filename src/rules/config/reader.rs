@@ -237,7 +237,9 @@ fn list<R: ?Sized>(
 
 /// Converts the error of a rule set to an error at the position of the value that it is about.
 fn locate<R: ?Sized>(nodes: &[Node], builder: &RuleSetBuilder<R>, error: RuleError) -> FileError {
-    let RuleError { rule: name, error } = error;
+    let RuleError {
+        rule: name, error, ..
+    } = error;
     let named = |(_, rule): &(usize, &Rule<R>)| rule.name() == name;
     let mut of_name = builder.rules().iter().enumerate().filter(named);
     let (at, rule) = match error.field {

@@ -12,4 +12,4 @@ pub(crate) use fallbacks::FallbackLimiters;
 pub(crate) use local::{ChargedBy, FullQuota, NodeCharge, NodeSlot};
 pub(crate) use plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
 pub(crate) use planner::SharedPlanner;
-pub(crate) use validate::StoredAs;
+pub(crate) use validate::{StoreFeatures, StoredAs};

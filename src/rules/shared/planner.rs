@@ -1,7 +1,6 @@
 //! The rules whose counts are kept by a store, and the plan of a request.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,7 +9,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
-use super::validate::{StoredAs, burst, fallback, overshoot, stored_as};
+use super::validate::{StoreFeatures, StoredAs, burst, fallback, overshoot, stored_as};
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
 use crate::rules::evaluate::request_limit::RequestLimit;
@@ -45,28 +44,36 @@ pub(super) struct SharedRule<R: ?Sized> {
 
 impl<R: ?Sized> SharedPlanner<R> {
     /// Creates the rules for this number of nodes, which share the secret. The store counts slots in flight for the term `term`.
+    /// The error names everything that the store does not serve.
     pub(crate) fn new(
         builder: &RuleSetBuilder<R>,
         nodes: u64,
         secret: [u64; 2],
         term: Duration,
+        store: StoreFeatures,
     ) -> Result<Self, RuleError> {
         let mut local = RuleSetBuilder::new();
-        let mut rules = Vec::new();
+        let (mut rules, mut unserved) = (Vec::new(), Vec::new());
         // The rules are checked first, so that an error names the rule and not its fallback.
         compile::validate(builder.rules())?;
         for rule in builder.rules() {
-            let wrong = |error| RuleError {
-                rule: String::from(rule.name()),
-                error,
+            let wrong = |error| RuleError::new(rule, error);
+            let stored_as = match stored_as(rule, term, store) {
+                Ok(stored_as) => stored_as,
+                Err(errors) => {
+                    unserved.extend(errors.into_iter().map(wrong));
+                    continue;
+                }
             };
-            let stored_as = stored_as(rule, term).map_err(wrong)?;
             local = local.rule(fallback(rule, nodes).map_err(wrong)?);
             rules.push(SharedRule {
                 rule: rule.clone(),
                 stored_as,
                 block: rule.block.clone().map(Arc::new),
             });
+        }
+        if let Some(unserved) = RuleError::all(unserved) {
+            return Err(unserved);
         }
         let local = local.build_with(QuantaClock::new(), random_seeds())?;
         let mode = |state: &Arc<RuleState<R>>| builder.rules()[usize::from(state.quotas[0].rule)].mode;
@@ -229,7 +236,9 @@ impl<R: ?Sized> SharedPlanner<R> {
     /// Every quota that the store keeps, as of a request of one permit to which every rule applies, and of keys that no request
     /// has.
     pub(crate) fn probes(&self) -> Vec<PlannedQuota<'_>> {
-        let stored = (0..).zip(&self.rules).filter(|(_, shared)| shared.rule.mode != Mode::Local);
+        let stored = (0..)
+            .zip(&self.rules)
+            .filter(|(_, shared)| shared.rule.mode != Mode::Local);
         let quotas = stored.flat_map(|(number, shared)| {
             let rule = &shared.rule;
             let mut parts = KeyParts::new(self.secret);
@@ -237,27 +246,30 @@ impl<R: ?Sized> SharedPlanner<R> {
             parts.part("\0ready");
             parts.part(rule.key.as_ref().map_or("", |key| key.name()));
             let key_hash = parts.finish();
-            rule.quotas.iter().enumerate().map(move |(index, &quota)| PlannedQuota {
-                state: 0,
-                key: 0,
-                local_limit: RequestLimit::OF_RULE,
-                state_quota: 0,
-                name: &rule.name,
-                rule: number,
-                index,
-                quota,
-                limit: quota.limit(),
-                stored_as: shared.stored_as,
-                key_hash,
-                permits: 1,
-                enforced: true,
-                always_denied: false,
-                lacks_key: false,
-                lacks_required_key: false,
-                on_error: rule.on_error,
-                mode: rule.mode,
-                block: shared.block.as_ref(),
-            })
+            rule.quotas
+                .iter()
+                .enumerate()
+                .map(move |(index, &quota)| PlannedQuota {
+                    state: 0,
+                    key: 0,
+                    local_limit: RequestLimit::OF_RULE,
+                    state_quota: 0,
+                    name: &rule.name,
+                    rule: number,
+                    index,
+                    quota,
+                    limit: quota.limit(),
+                    stored_as: shared.stored_as,
+                    key_hash,
+                    permits: 1,
+                    enforced: true,
+                    always_denied: false,
+                    lacks_key: false,
+                    lacks_required_key: false,
+                    on_error: rule.on_error,
+                    mode: rule.mode,
+                    block: shared.block.as_ref(),
+                })
         });
         quotas.collect()
     }

@@ -31,7 +31,7 @@ pub(super) enum OwnLease {
     IsNotInTheWay,
 }
 
-/// What follows from a denial by the store that a reserve may have caused.
+/// The outcome of a denial by the store that a reserve may have caused.
 pub(super) enum WithoutReserve<'a> {
     /// The store has no room, with or without a reserve.
     Denied(CheckResult),
@@ -176,7 +176,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Finds out whether only the reserves for this node's budgets are in the way of a request that the store has denied. If so,
     /// the node gives the budgets back, and the store is asked again without reserves. So no request is denied because of
-    /// permits that nobody has spent.
+    /// permits that no request has spent.
     pub(super) async fn without_reserve(
         &self,
         remote: &Remote<'_>,
@@ -198,7 +198,10 @@ impl<R: ?Sized> SharedRules<R> {
             // Another counter is full. A denial by it may have begun a block, so its own status stays.
             let both = seen.statuses().iter().zip(denied.statuses()).zip(&reserved);
             let statuses = both.map(|((seen, denied), reserved)| if *reserved { *seen } else { *denied });
-            return Ok(WithoutReserve::Denied(CheckResult::denied(denied.at(), statuses.collect())));
+            return Ok(WithoutReserve::Denied(CheckResult::denied(
+                denied.at(),
+                statuses.collect(),
+            )));
         }
         if !seen.is_admitted() {
             return Ok(WithoutReserve::Denied(seen));

@@ -108,7 +108,10 @@ impl<R: ?Sized> SharedRules<R> {
             let has_reserve = requests.iter().any(|request| request.reserve() > 0);
             let result = match has_reserve && withheld.is_none() {
                 false => result,
-                true => match self.without_reserve(&remote, &asked, &mut requests, &result).await {
+                true => match self
+                    .without_reserve(&remote, &asked, &mut requests, &result)
+                    .await
+                {
                     Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
                     Ok(WithoutReserve::Denied(result)) => result,
                     Ok(WithoutReserve::AskAgain(leases)) => {

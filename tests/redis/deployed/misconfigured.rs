@@ -46,7 +46,11 @@ fn two_keys(store: Arc<RedisStore>) -> SharedRules<Request> {
 #[tokio::test]
 async fn one_shard_with_cluster_mode_names_the_constructor() {
     let Some(server) = one_shard().await else { return };
-    let store = Arc::new(patient(RedisStore::builder(&server.url())).build().expect("a store"));
+    let store = Arc::new(
+        patient(RedisStore::builder(&server.url()))
+            .build()
+            .expect("a store"),
+    );
     let rules = two_keys(Arc::clone(&store));
     for ready in [store.ready(PATIENCE).await, rules.ready(PATIENCE).await] {
         let error = ready.expect_err("two keys have two slots");
@@ -73,9 +77,16 @@ async fn one_shard_with_cluster_mode_names_the_constructor() {
 #[tokio::test]
 async fn one_shard_serves_the_constructor_of_clusters() {
     let Some(server) = one_shard().await else { return };
-    let store = Arc::new(patient(RedisStore::cluster(&[&server.url()])).build().expect("a store"));
+    let store = Arc::new(
+        patient(RedisStore::cluster(&[&server.url()]))
+            .build()
+            .expect("a store"),
+    );
     store.ready(PATIENCE).await.expect("one node is a cluster");
-    two_keys(store).ready(PATIENCE).await.expect("one node is a cluster");
+    two_keys(store)
+        .ready(PATIENCE)
+        .await
+        .expect("one node is a cluster");
 }
 
 /// Rights that are missing, and what the error of the store or of the rules names.
@@ -107,7 +118,11 @@ async fn a_missing_right_is_named() {
             }
             (ready, _) => panic!("{rights}: {ready:?}"),
         }
-        let error = two_keys(store).ready(PATIENCE).await.expect_err(rights).to_string();
+        let error = two_keys(store)
+            .ready(PATIENCE)
+            .await
+            .expect_err(rights)
+            .to_string();
         assert!(error.contains(of_rules), "{rights}: {error}");
     }
 }
@@ -145,9 +160,17 @@ async fn a_right_is_needed_only_by_rules_that_use_it() {
 /// A server, or a proxy, that lacks a command of the scripts.
 #[tokio::test]
 async fn a_missing_command_is_named() {
-    for (renamed, named) in [("EVALSHA", Some("EVALSHA")), ("EVAL", Some("EVAL")), ("ZADD", None)] {
-        let Some(server) = Server::with(&["--rename-command", renamed, ""]) else { return };
-        let store = patient(RedisStore::builder(&server.url())).build().expect("a store");
+    for (renamed, named) in [
+        ("EVALSHA", Some("EVALSHA")),
+        ("EVAL", Some("EVAL")),
+        ("ZADD", None),
+    ] {
+        let Some(server) = Server::with(&["--rename-command", renamed, ""]) else {
+            return;
+        };
+        let store = patient(RedisStore::builder(&server.url()))
+            .build()
+            .expect("a store");
         match (store.ready(PATIENCE).await, named) {
             (Ok(()), None) => {}
             (Err(error), Some(named)) => {
@@ -164,13 +187,20 @@ async fn a_missing_command_is_named() {
 #[tokio::test]
 async fn a_server_that_refuses_writes_is_waited_for() {
     let Some(server) = Server::start() else { return };
-    let store = Arc::new(patient(RedisStore::builder(&server.url())).build().expect("a store"));
+    let store = Arc::new(
+        patient(RedisStore::builder(&server.url()))
+            .build()
+            .expect("a store"),
+    );
     store.ready(PATIENCE).await.expect("a connection");
     let rules = Arc::new(two_keys(store));
     for (refuse, allow) in [
         ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
-        ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"),
-        ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
+        (
+            "CONFIG SET min-replicas-to-write 1",
+            "CONFIG SET min-replicas-to-write 0",
+        ),
+        ("REPLICAOF 127.0.0.1 1", concat!("REPLICAOF NO", " ONE")),
     ] {
         order(&server, refuse);
         let error = rules.ready(Duration::from_millis(200)).await.expect_err(refuse);
@@ -198,9 +228,14 @@ async fn a_wait_charges_no_key() {
         for mode in [
             Mode::Strict,
             Mode::Lease { permits: 5 },
-            Mode::Sync { period: Duration::from_millis(100), pending: 5 },
+            Mode::Sync {
+                period: Duration::from_millis(100),
+                pending: 5,
+            },
         ] {
-            let rule = Rule::new("one", quota("1/min")).by(&by_user()).on_error(OnError::Deny);
+            let rule = Rule::new("one", quota("1/min"))
+                .by(&by_user())
+                .on_error(OnError::Deny);
             let rules = SharedRules::builder().rule(rule.algorithm(algorithm).mode(mode));
             let rules = rules.build(store.clone()).expect("rules");
             for _ in 0..3 {
@@ -236,7 +271,10 @@ async fn every_key_of_a_script_is_declared() {
     let modes = [
         Mode::Strict,
         Mode::Lease { permits: 5 },
-        Mode::Sync { period: Duration::from_millis(1), pending: 5 },
+        Mode::Sync {
+            period: Duration::from_millis(1),
+            pending: 5,
+        },
     ];
     for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Log, RuleAlgorithm::Gcra] {
         for mode in modes {
@@ -260,11 +298,16 @@ async fn every_key_of_a_script_is_declared() {
     let in_flight = in_flight.build(store.clone()).expect("rules");
     drop(in_flight.check(&Request::of("alice", 1)).await.expect("a slot"));
     in_flight.flush().await.expect("an answer");
-    let _: redis::Value = redis::cmd("ECHO").arg("last").query(&mut server.client()).expect("it answers");
+    let _: redis::Value = redis::cmd("ECHO")
+        .arg("last")
+        .query(&mut server.client())
+        .expect("it answers");
 
     let (mut declared, mut calls) = (Vec::new(), 0);
     loop {
-        let redis::Value::SimpleString(line) = monitor.recv_response().expect("a line") else { continue };
+        let redis::Value::SimpleString(line) = monitor.recv_response().expect("a line") else {
+            continue;
+        };
         let mut words = line.split('"').skip(1).step_by(2).map(str::to_owned);
         let command = words.next().unwrap_or_default().to_uppercase();
         if command == "ECHO" {
