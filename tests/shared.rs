@@ -23,6 +23,8 @@ mod memory;
 mod pausing;
 #[path = "shared/refusing.rs"]
 mod refusing;
+#[path = "shared/periods/periods.rs"]
+mod periods;
 #[path = "shared/reloads.rs"]
 mod reloads;
 #[path = "shared/reserves.rs"]

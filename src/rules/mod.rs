@@ -87,5 +87,5 @@ pub(crate) use set::sharded_counts::ShardedCounts;
 #[cfg(feature = "shared")]
 pub(crate) use shared::{
     ChargedBy, CheckPlan, FallbackLimiters, FullQuota, NodeCharge, NodeSlot, PlannedQuota, QuickPlan, Route,
-    SharedPlanner, Step, StoreFeatures, StoredAs, Target,
+    SharedPlanner, Step, StoreFeatures, StoredAs, Target, WallClock,
 };

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
+use std::time::SystemTime;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
 use super::live::LiveSharedRules;
@@ -15,7 +16,7 @@ use super::store::CounterStore;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::keyed::random_seeds;
-use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder, SharedPlanner, StoreFeatures};
+use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder, SharedPlanner, StoreFeatures, WallClock};
 
 /// Builds [`SharedRules`].
 #[must_use = "a builder does nothing until it is built"]
@@ -27,6 +28,8 @@ pub struct SharedRulesBuilder<R: ?Sized> {
     period: Duration,
     leases: u64,
     clock: Option<Arc<dyn Clock + Send + Sync>>,
+    /// `None`: the clock of the system.
+    wall_clock: Option<WallClock>,
 }
 
 impl<R: ?Sized> SharedRules<R> {
@@ -40,6 +43,7 @@ impl<R: ?Sized> SharedRules<R> {
             period: Duration::from_millis(50),
             leases: 10_000,
             clock: None,
+            wall_clock: None,
         }
     }
 }
@@ -115,6 +119,13 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
+    /// Sets the time of day by which [fixed windows](crate::rules::RuleAlgorithm::Fixed) and calendars begin, for tests. The default
+    /// is the clock of the system.
+    pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.wall_clock = Some(Arc::new(now));
+        self
+    }
+
     /// Builds rules over a store that can be [replaced](LiveSharedRules::store) while they are in use.
     ///
     /// # Errors
@@ -129,6 +140,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         Self {
             rules,
             clock: self.clock.clone(),
+            wall_clock: self.wall_clock.clone(),
             ..*self
         }
     }
@@ -156,7 +168,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
             blocks: store.keeps_blocks(),
         };
         let nodes = u64::from(self.nodes.get());
-        let planner = SharedPlanner::new(&self.rules, nodes, secret, self.term, features)?;
+        let wall_clock = self.wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
+        let planner = SharedPlanner::new(&self.rules, nodes, secret, self.term, features, wall_clock)?;
         let needs_lease = |rule: &&Rule<R>| matches!(rule.mode_of(), Mode::Lease { .. } | Mode::Sync { .. });
         let leased = self.rules.rules().iter().find(needs_lease);
         let wrong = |field, given: String, expected: String| RuleError {

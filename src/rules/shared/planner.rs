@@ -5,13 +5,16 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
+use std::time::SystemTime;
 
 use smallvec::SmallVec;
 
+use super::period::CurrentPeriod;
 use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
 use super::validate::{StoreFeatures, StoredAs, burst, fallback, overshoot, stored_as};
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
+use crate::quota::Quota;
 use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::rule_states::RuleStates;
@@ -32,8 +35,13 @@ pub(crate) struct SharedPlanner<R: ?Sized> {
     /// The mode of each state of this node.
     pub(super) modes: Box<[Mode]>,
     pub(super) clock: QuantaClock,
+    /// The time of day, by which periods begin.
+    wall_clock: WallClock,
     pub(super) secret: [u64; 2],
 }
+
+/// A source of the time of day.
+pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// A rule, in the form in which the store counts it.
 pub(super) struct SharedRule<R: ?Sized> {
@@ -51,6 +59,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         secret: [u64; 2],
         term: Duration,
         store: StoreFeatures,
+        wall_clock: WallClock,
     ) -> Result<Self, RuleError> {
         let mut local = RuleSetBuilder::new();
         let (mut rules, mut unserved) = (Vec::new(), Vec::new());
@@ -82,6 +91,7 @@ impl<R: ?Sized> SharedPlanner<R> {
             modes: local.states.states.iter().map(mode).collect(),
             local: local.states,
             clock: local.clock,
+            wall_clock,
             secret,
         })
     }
@@ -217,6 +227,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                         StoredAs::Gcra(_) => StoredAs::Gcra(burst(rule, limit)),
                         other => other,
                     },
+                    period: self.period(rule, quota, *stored_as),
                     key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
                     permits: target.extracted.permits,
                     enforced: target.extracted.enforced,
@@ -231,6 +242,11 @@ impl<R: ?Sized> SharedPlanner<R> {
                 }
             })
         })
+    }
+
+    /// The current period of a quota that the store keeps by periods.
+    fn period(&self, rule: &Rule<R>, quota: Quota, stored_as: StoredAs) -> Option<CurrentPeriod> {
+        (stored_as == StoredAs::Periods).then(|| CurrentPeriod::of(rule, quota, (self.wall_clock)()))
     }
 
     /// Every quota that the store keeps, as of a request of one permit to which every rule applies, and of keys that no request
@@ -260,6 +276,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                     quota,
                     limit: quota.limit(),
                     stored_as: shared.stored_as,
+                    period: self.period(rule, quota, shared.stored_as),
                     key_hash,
                     permits: 1,
                     enforced: true,

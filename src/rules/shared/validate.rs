@@ -46,6 +46,10 @@ pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
 
 /// The most permits that one node admits in a window by the algorithm of the rule.
 fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
+    #[cfg(feature = "calendar")]
+    if rule.calendar.is_some() {
+        return limit.checked_mul(2);
+    }
     match rule.algorithm {
         RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
         RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
@@ -70,6 +74,17 @@ pub(crate) enum StoredAs {
     Gcra(u64),
     /// Slots in flight, each for this time after its last renewal.
     Slots(Duration),
+    /// A counter for each fixed window, or for each period of a calendar.
+    Periods,
+}
+
+/// Whether a store keeps the rule by a counter for each period.
+fn has_periods<R: ?Sized>(rule: &Rule<R>) -> bool {
+    #[cfg(feature = "calendar")]
+    if rule.calendar.is_some() {
+        return true;
+    }
+    rule.algorithm == RuleAlgorithm::Fixed
 }
 
 /// The burst of a rule for a key of this limit: proportional to the limit, as that of a rule in one process.
@@ -110,8 +125,8 @@ pub(super) fn stored_as<R: ?Sized>(
         wrong("mode", mode(), "Strict for a rule with a block".into());
     }
     #[cfg(feature = "calendar")]
-    if let Some(calendar) = &rule.calendar {
-        let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
+    if let (Some(calendar), Mode::Local) = (&rule.calendar, rule.mode) {
+        let expected = "the mode Strict, or a rule of a `RuleSet` or `LiveRules` of each process";
         wrong("calendar", format!("\"{calendar}\""), expected.into());
     }
     let mut kept = StoredAs::Log;
@@ -175,9 +190,13 @@ fn kept_in_store<R: ?Sized>(
         }
         return StoredAs::Slots(term);
     }
+    if has_periods(rule) && rule.mode != Mode::Strict {
+        let expected = "Strict for fixed windows and calendars in a store";
+        wrong("mode", format!("{:?}", rule.mode), expected.into());
+    }
     #[cfg(feature = "calendar")]
     if rule.calendar.is_some() {
-        return StoredAs::Log;
+        return StoredAs::Periods;
     }
     for quota in &rule.quotas {
         if quota.window() < SHORTEST {
@@ -217,8 +236,9 @@ fn kept_in_store<R: ?Sized>(
             StoredAs::Cells(cells)
         }
         RuleAlgorithm::Gcra => StoredAs::Gcra(burst(rule, rule.quotas[0].limit())),
+        RuleAlgorithm::Fixed => StoredAs::Periods,
         other => {
-            let expected = "Counter, Log or Gcra in a store, or the mode `Local`";
+            let expected = "Counter, Log, Gcra or Fixed in a store";
             wrong("algorithm", format!("{other:?}"), expected.into());
             StoredAs::Log
         }
@@ -234,10 +254,15 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
         // This is the rule itself, since this node always decides it.
         return Ok(rule);
     }
-    if rule.algorithm == RuleAlgorithm::Log {
+    if rule.algorithm == RuleAlgorithm::Log || has_periods(&rule) {
         // The fallback of a log is a counter ring. It takes one or two words per key, and is at least as strict. A table of logs could
-        // be larger than the memory.
+        // be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
+        // periods counts any window of their longest length, which is stricter, too.
         rule.algorithm = RuleAlgorithm::Counter;
+    }
+    #[cfg(feature = "calendar")]
+    {
+        rule.calendar = None;
     }
     if rule.on_error == OnError::Share {
         let share = |limit: u64| (limit / nodes).max(1);
