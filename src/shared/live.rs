@@ -70,11 +70,19 @@ pub struct LiveSharedRules<R: ?Sized> {
     runtime: Option<Handle>,
 }
 
+impl<R: ?Sized> SharedRulesBuilder<R> {
+    /// Builds rules over a store that can be [replaced](LiveSharedRules::store) while they are in use.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`build`](Self::build).
+    pub fn build_live(self, store: Arc<dyn CounterStore>) -> Result<LiveSharedRules<R>, RuleError> {
+        LiveSharedRules::new(self, store)
+    }
+}
+
 impl<R: ?Sized> LiveSharedRules<R> {
-    pub(super) fn new(
-        builder: SharedRulesBuilder<R>,
-        store: Arc<dyn CounterStore>,
-    ) -> Result<Self, RuleError> {
+    fn new(builder: SharedRulesBuilder<R>, store: Arc<dyn CounterStore>) -> Result<Self, RuleError> {
         let settings = builder.with_rules(RuleSetBuilder::new());
         Ok(Self {
             current: RwLock::new(Arc::new(builder.build(Arc::clone(&store))?)),

@@ -9,7 +9,6 @@ use core::time::Duration;
 use std::time::SystemTime;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
-use super::live::LiveSharedRules;
 use super::rules::{NodeLeases, SharedRules};
 use super::slots::{self, SlotKeeper};
 use super::store::CounterStore;
@@ -124,15 +123,6 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.wall_clock = Some(Arc::new(now));
         self
-    }
-
-    /// Builds rules over a store that can be [replaced](LiveSharedRules::store) while they are in use.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`build`](Self::build).
-    pub fn build_live(self, store: Arc<dyn CounterStore>) -> Result<LiveSharedRules<R>, RuleError> {
-        LiveSharedRules::new(self, store)
     }
 
     /// A builder with these settings and other rules.
