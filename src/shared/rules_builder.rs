@@ -152,14 +152,6 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         let secret = u128::from_le_bytes(self.secret);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let secret = [secret as u64, (secret >> 64) as u64];
-        let features = StoreFeatures {
-            leases: store.leases().is_some(),
-            slots: store.keeps_slots(),
-            blocks: store.keeps_blocks(),
-        };
-        let nodes = u64::from(self.nodes.get());
-        let wall_clock = self.wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
-        let planner = SharedPlanner::new(&self.rules, nodes, secret, self.term, features, wall_clock)?;
         let needs_lease = |rule: &&Rule<R>| matches!(rule.mode_of(), Mode::Lease { .. } | Mode::Sync { .. });
         let leased = self.rules.rules().iter().find(needs_lease);
         let wrong = |field, given: String, expected: String| RuleError {
@@ -181,6 +173,14 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
             let expected = format!("1 to {MAX_LEASES}");
             return Err(wrong("leases", format!("{}", self.leases), expected));
         }
+        let features = StoreFeatures {
+            leases: store.leases().is_some(),
+            slots: store.keeps_slots(),
+            blocks: store.keeps_blocks(),
+        };
+        let nodes = u64::from(self.nodes.get());
+        let wall_clock = self.wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
+        let planner = SharedPlanner::new(&self.rules, nodes, secret, self.term, features, wall_clock)?;
         let mut leases = None;
         if leased.is_some() {
             let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
