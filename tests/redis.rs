@@ -41,6 +41,8 @@ mod lease_faults;
 mod leases;
 #[path = "redis/support/load.rs"]
 mod load;
+#[path = "redis/deployed/misconfigured.rs"]
+mod misconfigured;
 #[path = "redis/support/node.rs"]
 mod node;
 #[path = "redis/leases/nodes.rs"]

@@ -23,7 +23,15 @@ mod memory;
 mod pausing;
 #[path = "shared/refusing.rs"]
 mod refusing;
+#[path = "shared/periods/periods.rs"]
+mod periods;
+#[path = "shared/reloads.rs"]
+mod reloads;
+#[path = "shared/reserves.rs"]
+mod reserves;
 #[path = "shared/slots.rs"]
 mod slots;
 #[path = "shared/third.rs"]
 mod third;
+#[path = "shared/unserved.rs"]
+mod unserved;

@@ -34,7 +34,7 @@ pub(crate) enum Command {
     #[command(after_long_help = INPUT_NOTES)]
     Suggest(SuggestArgs),
     /// Validate a rules file and say what it means
-    Check(FileArgs),
+    Check(RulesArgs),
     /// Print a completion script for a shell
     Completions {
         /// Shell
@@ -133,6 +133,19 @@ pub(crate) struct FileArgs {
     /// Rules file in TOML, JSON or YAML
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RulesArgs {
+    #[command(flatten)]
+    pub(crate) file: FileArgs,
+
+    /// Check also that a store can serve the rules
+    ///
+    /// Limits over many machines (SharedRules) keep their counts in a store, such as a Redis server. Everything in the file that
+    /// no store serves is reported at once. The exit status is 2 then.
+    #[arg(long)]
+    pub(crate) shared: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,17 +1,24 @@
 //! `ringgate check`: rules in words.
 
-use ringgate::rules::RuleView;
+use alloc::sync::Arc;
+
+use ringgate::rules::{Mode, RuleView};
+use ringgate::shared::{MemoryStore, SharedRules};
 
 use crate::failure::Failure;
 use crate::rules::Plan;
 
-/// A paragraph for each rule. A request that one rule denies is charged to none.
+/// A paragraph for each rule. A request that one rule denies is charged to none. With `shared`, a paragraph also says how a store
+/// serves the rule.
 ///
 /// # Errors
 ///
-/// When a rule cannot be built.
-pub(crate) fn words(plan: &Plan) -> Result<String, Failure> {
+/// When a rule cannot be built. With `shared`, one error names everything that no store serves.
+pub(crate) fn words(plan: &Plan, shared: bool) -> Result<String, Failure> {
     let rules = plan.checked()?;
+    if shared {
+        check_shared(plan)?;
+    }
     let mut text = match rules {
         [_] => String::from("1 rule\n"),
         _ => format!(
@@ -58,8 +65,33 @@ pub(crate) fn words(plan: &Plan) -> Result<String, Failure> {
         for sentence in sentences(&view) {
             text += &format!("  {sentence}\n");
         }
+        if shared {
+            text += &format!("  {}\n", of_store(&view));
+        }
     }
     Ok(text)
+}
+
+/// Builds the rules over a store that has every feature.
+fn check_shared(plan: &Plan) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("cannot start a runtime", error))?;
+    let _context = runtime.enter();
+    let rules = SharedRules::builder().rules(plan.rules().clone());
+    rules.build(Arc::new(MemoryStore::new()))?;
+    Ok(())
+}
+
+/// The part that a store has in the decisions of a rule.
+fn of_store(view: &RuleView<'_>) -> String {
+    let key = match view.key {
+        Some(key) => format!("; in the program, the key {key} needs `shared_as`"),
+        None => String::new(),
+    };
+    match view.mode {
+        Mode::Local => "in mode Local: each machine counts separately, and no store is asked".to_owned(),
+        mode => format!("served by a store, in mode {mode:?}{key}"),
+    }
 }
 
 fn whom(view: &RuleView<'_>) -> String {

@@ -25,7 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{CommandFactory, Parser};
 use serde::Serialize;
 
-use args::{Args, Command, InputArgs, ReplayArgs, SuggestArgs};
+use args::{Args, Command, InputArgs, ReplayArgs, RulesArgs, SuggestArgs};
 use failure::Failure;
 use input::choice::{Choice, Own};
 use input::source::Source;
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Replay(args) => replay(&args),
         Command::Suggest(args) => suggest(&args),
-        Command::Check(args) => check_rules(&args.file),
+        Command::Check(args) => check_rules(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "ringgate", &mut script);
@@ -77,9 +77,9 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Prints a rules file in words.
-fn check_rules(path: &Path) -> Result<ExitCode, Failure> {
-    let plan = Plan::of_file(path, HashMap::new())?;
-    print(&check::words(&plan)?)?;
+fn check_rules(args: &RulesArgs) -> Result<ExitCode, Failure> {
+    let plan = Plan::of_file(&args.file.file, HashMap::new())?;
+    print(&check::words(&plan, args.shared)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

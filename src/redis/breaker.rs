@@ -112,8 +112,8 @@ impl Breaker {
         })
     }
 
-    /// Counts a call that was made.
-    pub(super) fn record(&self, now: Instant, failed: bool) {
+    /// Counts a call that was made. Returns the new state if the call has opened or closed the breaker.
+    pub(super) fn record(&self, now: Instant, failed: bool) -> Option<BreakerState> {
         self.inside(|inside| match &mut inside.state {
             Phase::Closed => {
                 inside.turn(now, self.trip.over);
@@ -126,18 +126,25 @@ impl Breaker {
                     && failures * 100 >= calls * u64::from(self.trip.percent)
                 {
                     inside.open(now, self.trip.rest);
+                    return Some(BreakerState::Open);
                 }
+                None
             }
             // The call was made before the breaker opened.
-            Phase::Open { .. } => {}
-            Phase::Probing { .. } if failed => inside.open(now, self.trip.rest),
+            Phase::Open { .. } => None,
+            Phase::Probing { .. } if failed => {
+                inside.open(now, self.trip.rest);
+                Some(BreakerState::Open)
+            }
             Phase::Probing { out, answered } => {
                 (*out, *answered) = (None, *answered + 1);
-                if *answered >= PROBES {
-                    inside.close(now);
+                if *answered < PROBES {
+                    return None;
                 }
+                inside.close(now);
+                Some(BreakerState::Closed)
             }
-        });
+        })
     }
 
     /// Ends the rest, because the server may answer again.

@@ -3,12 +3,11 @@
 #[cfg(feature = "redis-cluster")]
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::ToString;
 
 use ::redis::{Cmd, RedisError, Value};
 
 use super::endpoint::{Endpoint, Role, ServerConnection};
-use super::error_class::diagnose;
+use super::error_class::{code, describe, diagnose};
 use super::sentinel::Sentinels;
 use crate::shared::{StoreError, StoreErrorKind};
 
@@ -77,9 +76,9 @@ impl Connection {
         let Err(error) = self.send(&command).await else {
             return Ok(());
         };
-        let missing = match error.code() {
+        let missing = match code(&error) {
             Some("NOPERM") => "the user may not run PEXPIREAT",
-            _ if error.to_string().contains("unknown command") => "the server does not have PEXPIREAT",
+            _ if describe(&error).contains("unknown command") => "the server does not have PEXPIREAT",
             // The server has checked the rights, and does not accept writes now.
             Some(_) => return Ok(()),
             None => return Err(diagnose(&error).0),
@@ -87,7 +86,7 @@ impl Connection {
         let detail = format!(
             "{missing} on the keys {prefix}:*, which would never expire (ACL SETUSER <user> +pexpireat \
              ~{prefix}:*): {}",
-            diagnose(&error).0
+            describe(&error)
         );
         Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail))
     }

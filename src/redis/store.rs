@@ -7,10 +7,10 @@ use core::time::Duration;
 
 use super::health::Health;
 use super::script::{self, Script};
-use super::supervisor::Supervisor;
+use super::supervisor::{Probe, Supervisor};
 use crate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseFuture, LeaseGrant, LeaseRequest,
-    LeaseStore, StoreError, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant,
+    LeaseRequest, LeaseStore, StoreError, StoreFuture,
 };
 
 /// A [`CounterStore`] in a Redis or Valkey server, or in a cluster of them.
@@ -70,13 +70,54 @@ impl RedisStore {
         }
     }
 
-    /// Waits until there is a connection.
+    /// Waits until there is a connection on which the server decides: it runs the scripts of a request with two keys, and
+    /// changes nothing.
+    ///
+    /// So a server that lacks `EVALSHA`, a user without the right to it, and a node of a cluster that the program takes for a
+    /// single server are found at the start, instead of every decision being made by
+    /// [`OnError`](crate::rules::OnError). [`SharedRules::ready`](crate::shared::SharedRules::ready) tries the rules
+    /// themselves, and whether the server accepts writes.
     ///
     /// # Errors
     ///
-    /// The error of the last attempt, if there is no connection after this time. The store continues to connect.
+    /// At once, the error that the server answers the scripts with, if no wait mends it. The text names what does: another
+    /// constructor, a right, or another server. After this time, the error of the last attempt. The store continues to connect.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn core::error::Error>> {
+    /// use core::time::Duration;
+    /// use ringgate::redis::RedisStore;
+    ///
+    /// let store = RedisStore::builder("redis://127.0.0.1:7011").build()?;
+    /// if let Err(error) = store.ready(Duration::from_secs(3)).await {
+    ///     // On one node with `cluster-enabled yes`: "unexpected reply of the store: CrossSlot: Keys in request don't hash to
+    ///     // the same slot (the server is a node of a cluster: connect by RedisStore::cluster, …)".
+    ///     eprintln!("{error}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
-        self.supervisor.ready(within).await
+        self.supervisor.ready(within, &self.probes()).await
+    }
+
+    /// Calls of the scripts for counters of two keys, which do not exist: a decision, and a refund of nothing.
+    fn probes(&self) -> Vec<Probe<'_>> {
+        let window = Duration::from_secs(1);
+        let counters = [1, 2].map(|key| CounterRequest::new("ready", key, Counting::Cells(1), 1, window));
+        // In a cluster, requests with several keys are several calls.
+        let at_once = if self.in_cluster() { 1 } else { counters.len() };
+        let calls = counters.chunks(at_once).flat_map(|counters| {
+            [(&self.decide, "peek"), (&self.refund, "refund")].map(|(script, verb)| {
+                let asked: Vec<_> = counters.iter().map(|counter| (counter, (0, 0))).collect();
+                let named: Vec<_> = counters.iter().collect();
+                let names = script::names(self.supervisor.prefix(), self.in_cluster(), &named);
+                (script, names, script::arguments(verb, &asked))
+            })
+        });
+        calls.collect()
     }
 
     /// The state of the connection, and counts of its calls.

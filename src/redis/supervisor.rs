@@ -7,6 +7,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +17,7 @@ use ::redis::{Cmd, RedisError, Value};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use super::breaker::Breaker;
+use super::breaker::{Breaker, BreakerState};
 use super::connection::{Connection, ServerTarget};
 use super::endpoint::Role;
 use super::error_class::{ErrorClass, diagnose, is_unknown_script};
@@ -64,6 +65,12 @@ struct LastResults {
     error: Option<StoreError>,
     leases: Restriction,
     role: Restriction,
+    /// Whether the log says that the store answers, or that it does not. `None`: neither.
+    #[cfg(feature = "observe")]
+    logged_as_answering: Option<bool>,
+    /// Whether an error of this connection is logged that concerns its call alone.
+    #[cfg(feature = "observe")]
+    is_error_logged: bool,
 }
 
 /// The effect of a right that the user lacks.
@@ -79,6 +86,8 @@ const NO_START: &str = "it registers no leases, and decides about each request: 
 
 const NO_ROLE: &str = "a replica is recognized only when it denies a write: this user may run neither ROLE nor INFO \
                        replication (ACL SETUSER <user> +role)";
+
+const ON_REPLICA: &str = "the server is a replica";
 
 impl Supervisor {
     pub(super) fn new(target: ServerTarget, settings: Settings) -> Self {
@@ -110,6 +119,7 @@ impl Supervisor {
             sleep(jittered(wait)).await;
             while let Err(error) = self.connect().await {
                 let wait = self.settings.wait_after(error.kind());
+                self.log_lost(&error);
                 self.note(Some(error));
                 sleep(jittered(wait)).await;
             }
@@ -168,20 +178,51 @@ impl Supervisor {
         // Counted before it is published, so that a caller of `ready` finds it counted.
         self.counts.connections.add_one();
         self.link.send_replace(Some(Arc::new(link)));
+        match role {
+            // The server may have become a replica, so the next call may end the connection, and so on.
+            Role::Replica => self.log_lost(&StoreError::new(StoreErrorKind::Refused, ON_REPLICA)),
+            Role::Primary | Role::Unknown => self.log_found(),
+        }
         Ok(())
     }
 
-    /// Waits until there is a connection, for at most this time.
-    pub(super) async fn ready(&self, within: Duration) -> Result<(), StoreError> {
-        let mut link = self.link.subscribe();
-        let connected = timeout(within, link.wait_for(Option::is_some)).await;
-        if matches!(connected, Ok(Ok(_))) {
-            return Ok(());
+    /// Waits until there is a connection on which the server executes these calls of scripts, for at most this time. An error
+    /// that no wait mends ends the wait. The breaker does not count these calls.
+    pub(super) async fn ready(&self, within: Duration, probes: &[Probe<'_>]) -> Result<(), StoreError> {
+        let mut last = None;
+        let answered = timeout(within, async {
+            let mut link = self.link.subscribe();
+            loop {
+                let connected = link.wait_for(Option::is_some).await.map(|link| link.clone());
+                // The supervisor keeps the sender of the channel, so the channel is open.
+                let Ok(Some(connected)) = connected else { continue };
+                let (error, class) = match probe(&connected.connection, probes).await {
+                    Ok(()) => return Ok(()),
+                    Err(error) => diagnose(&error),
+                };
+                self.note(Some(error.clone()));
+                self.count_failure(&connected, class);
+                if error.kind() == StoreErrorKind::UnexpectedReply {
+                    return Err(error);
+                }
+                last = Some(error);
+                sleep(jittered(self.settings.reconnect_after)).await;
+            }
+        })
+        .await;
+        match (answered, last) {
+            (Ok(answered), _) => answered,
+            (Err(_), Some(last)) => Err(last),
+            (Err(_), None) if self.link.borrow().is_some() => Err(StoreError::new(
+                StoreErrorKind::TimedOut,
+                "while the scripts are tried",
+            )),
+            (Err(_), None) => {
+                let last_error = self.with_last(|last| last.error.clone());
+                let detail = last_error.map_or_else(String::new, |error| error.to_string());
+                Err(StoreError::new(StoreErrorKind::Down, detail))
+            }
         }
-        drop(connected);
-        let last_error = self.with_last(|last| last.error.clone());
-        let detail = last_error.map_or_else(String::new, |error| error.to_string());
-        Err(StoreError::new(StoreErrorKind::Down, detail))
     }
 
     /// Runs a script.
@@ -191,16 +232,8 @@ impl Supervisor {
         names: &[String],
         arguments: &[String],
     ) -> Result<Value, StoreError> {
-        self.call(async |connection| {
-            match connection.send(&script.call(true, names, arguments)).await {
-                // The server was restarted, or told to forget its scripts. Nothing was executed.
-                Err(error) if is_unknown_script(&error) => {
-                    connection.send(&script.call(false, names, arguments)).await
-                }
-                answer => answer,
-            }
-        })
-        .await
+        self.call(async |connection| evaluate(connection, script, names, arguments).await)
+            .await
     }
 
     /// Sends a command.
@@ -268,20 +301,21 @@ impl Supervisor {
             ErrorClass::Suspect => link.failures.fetch_add(1, Ordering::Relaxed) + 1,
             ErrorClass::Lost => u64::MAX,
         };
-        if in_a_row >= self.settings.failures {
-            self.give_up(link);
+        if in_a_row >= self.settings.failures && self.give_up(link) {
+            let error = self.with_last(|last| last.error.clone());
+            self.log_lost(&error.unwrap_or_else(|| StoreError::new(StoreErrorKind::Disconnected, "")));
         }
     }
 
-    /// Ends a connection, unless another has replaced it.
-    fn give_up(&self, link: &Arc<Link>) {
+    /// Ends a connection, unless another has replaced it. Returns whether it did.
+    fn give_up(&self, link: &Arc<Link>) -> bool {
         self.link.send_if_modified(|present| {
             let same = present.as_ref().is_some_and(|present| Arc::ptr_eq(present, link));
             if same {
                 *present = None;
             }
             same
-        });
+        })
     }
 
     fn with_last<T>(&self, f: impl FnOnce(&mut LastResults) -> T) -> T {
@@ -317,6 +351,45 @@ impl Supervisor {
         });
     }
 
+    /// Logs that the store does not answer, unless the log says so already.
+    #[cfg(feature = "observe")]
+    fn log_lost(&self, error: &StoreError) {
+        if self.with_last(|last| last.logged_as_answering.replace(false)) != Some(false) {
+            let prefix = self.prefix();
+            tracing::warn!(target: "ringgate", prefix, %error, "Redis is lost: on_error decides until it answers");
+        }
+    }
+
+    /// Logs that the store answers, unless the log says so already.
+    #[cfg(feature = "observe")]
+    fn log_found(&self) {
+        if self.with_last(|last| last.logged_as_answering.replace(true)) != Some(true) {
+            self.with_last(|last| last.is_error_logged = false);
+            tracing::info!(target: "ringgate", prefix = self.prefix(), "Redis is found: it decides");
+        }
+    }
+
+    /// Logs an error that the server has answered a call with, the first one of a connection.
+    #[cfg(feature = "observe")]
+    fn log_error(&self, error: &StoreError) {
+        if !self.with_last(|last| core::mem::replace(&mut last.is_error_logged, true)) {
+            let prefix = self.prefix();
+            tracing::error!(target: "ringgate", prefix, %error, "Redis answers with an error: on_error decides");
+        }
+    }
+
+    #[cfg(not(feature = "observe"))]
+    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
+    const fn log_lost(&self, _: &StoreError) {}
+
+    #[cfg(not(feature = "observe"))]
+    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
+    const fn log_found(&self) {}
+
+    #[cfg(not(feature = "observe"))]
+    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
+    const fn log_error(&self, _: &StoreError) {}
+
     pub(super) fn health(&self) -> Health {
         let now = Instant::now();
         let (answer, last_error) = self.with_last(|last| (last.answer, last.error.clone()));
@@ -342,6 +415,33 @@ impl Supervisor {
     }
 }
 
+/// A call of a script that changes nothing: the script, its keys and its arguments.
+pub(super) type Probe<'a> = (&'a Script, Vec<String>, Vec<String>);
+
+/// Makes calls of scripts, one after the other, until one fails.
+async fn probe(connection: &Connection, probes: &[Probe<'_>]) -> Result<(), RedisError> {
+    for (script, names, arguments) in probes {
+        evaluate(connection, script, names, arguments).await?;
+    }
+    Ok(())
+}
+
+/// Calls a script by its digest, and by its text if the server does not know it.
+async fn evaluate(
+    connection: &Connection,
+    script: &Script,
+    names: &[String],
+    arguments: &[String],
+) -> Result<Value, RedisError> {
+    match connection.send(&script.call(true, names, arguments)).await {
+        // The server was restarted, or told to forget its scripts. Nothing was executed.
+        Err(error) if is_unknown_script(&error) => {
+            connection.send(&script.call(false, names, arguments)).await
+        }
+        answer => answer,
+    }
+}
+
 /// A call in progress.
 struct TimedCall<'a> {
     supervisor: &'a Supervisor,
@@ -364,10 +464,22 @@ impl TimedCall<'_> {
             Some(_) => &counts.disconnected,
         }
         .add_one();
-        supervisor.note(error);
-        supervisor
-            .breaker
-            .record(Instant::now(), class != ErrorClass::None);
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| error.kind() == StoreErrorKind::UnexpectedReply)
+        {
+            supervisor.log_error(error);
+        }
+        supervisor.note(error.clone());
+        let is_answered = error.is_none();
+        let (now, failed) = (Instant::now(), class != ErrorClass::None);
+        let is_opened = supervisor.breaker.record(now, failed) == Some(BreakerState::Open);
+        if is_opened {
+            supervisor.log_lost(&error.unwrap_or_else(|| StoreError::new(StoreErrorKind::BreakerOpen, "")));
+        } else if is_answered && supervisor.breaker.state(now) == BreakerState::Closed {
+            // Of a replica that has become the primary, only the answers say so.
+            supervisor.log_found();
+        }
         supervisor.count_failure(link, class);
     }
 }

@@ -75,6 +75,9 @@ pub use set::live_counts::LiveCounts;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
+#[cfg(all(feature = "watch", feature = "shared"))]
+pub(crate) use watch::Replaceable;
+
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::key_hashes::KeyHashes;
 #[cfg(feature = "tokio")]
@@ -94,5 +97,5 @@ pub(crate) use set::sharded_counts::ShardedCounts;
 #[cfg(feature = "shared")]
 pub(crate) use shared::{
     ChargedBy, CheckPlan, FallbackLimiters, FullQuota, NodeCharge, NodeSlot, PlannedQuota, QuickPlan, Route,
-    SharedPlanner, Step, StoredAs, Target,
+    SharedPlanner, Step, StoreFeatures, StoredAs, Target, WallClock,
 };

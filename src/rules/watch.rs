@@ -125,6 +125,20 @@ impl RulesWatcher {
         R: ?Sized + 'static,
         C: Clock + Clone + Send + Sync + 'static,
     {
+        Self::of(rules, path, extractors, report)
+    }
+
+    /// Starts to watch the file of any rules that can be replaced.
+    pub(crate) fn of<R, T>(
+        rules: Arc<T>,
+        path: impl AsRef<Path>,
+        extractors: Extractors<R>,
+        report: impl FnMut(Result<Reloaded, ReloadError>) + Send + 'static,
+    ) -> Result<Self, WatchError>
+    where
+        R: ?Sized + 'static,
+        T: Replaceable<R> + Send + Sync + 'static,
+    {
         // The path is made absolute, because the working directory of the process may change.
         let path = std::path::absolute(path).map_err(WatchError::io)?;
         let directory = path.parent().unwrap_or(&path);
@@ -189,9 +203,27 @@ fn is_change(event: EventKind) -> bool {
     }
 }
 
+/// Rules that are replaced when their file changes.
+pub(crate) trait Replaceable<R: ?Sized> {
+    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError>;
+
+    /// Finishes a pending reload, if it can.
+    fn finish(&self) -> Reloaded;
+}
+
+impl<R: ?Sized, C: Clock + Clone> Replaceable<R> for LiveRules<R, C> {
+    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
+        self.store(rules)
+    }
+
+    fn finish(&self) -> Reloaded {
+        Self::finish(self)
+    }
+}
+
 /// The watcher's thread.
-struct Reloader<R: ?Sized, C, F> {
-    rules: Arc<LiveRules<R, C>>,
+struct Reloader<R: ?Sized, T, F> {
+    rules: Arc<T>,
     path: PathBuf,
     extractors: Extractors<R>,
     report: F,
@@ -199,10 +231,10 @@ struct Reloader<R: ?Sized, C, F> {
     last_read: Option<Result<String, io::ErrorKind>>,
 }
 
-impl<R, C, F> Reloader<R, C, F>
+impl<R, T, F> Reloader<R, T, F>
 where
     R: ?Sized,
-    C: Clock + Clone,
+    T: Replaceable<R>,
     F: FnMut(Result<Reloaded, ReloadError>),
 {
     /// The times between attempts to finish a reload. They begin at the first one, and double up to the last one.
@@ -289,7 +321,7 @@ where
     fn reload(&self, read: io::Result<String>) -> Result<Reloaded, ReloadError> {
         let rules =
             RuleSetBuilder::from_read(&self.path, read, &self.extractors).map_err(ReloadError::File)?;
-        self.rules.store(&rules).map_err(ReloadError::Replace)
+        self.rules.replace(&rules).map_err(ReloadError::Replace)
     }
 
     /// Tries to finish a reload. Returns the time until the next attempt, if one is needed.

@@ -24,22 +24,24 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
         StoredAs::Cells(cells) => Counting::Cells(cells),
         StoredAs::Gcra(burst) => Counting::Gcra(burst),
         StoredAs::Slots(_) => Counting::Slots,
+        // Its counter has permits of this period only. One cell of the period's length counts them until the end, whenever the
+        // store's own cells begin.
+        StoredAs::Periods => Counting::Cells(1),
     };
-    let window = match planned.stored_as {
-        StoredAs::Slots(term) => term,
-        StoredAs::Log | StoredAs::Cells(_) | StoredAs::Gcra(_) => planned.quota.window(),
+    let window = match (planned.stored_as, planned.period) {
+        (StoredAs::Slots(term), _) => term,
+        (_, Some(period)) => period.length,
+        (_, None) => planned.quota.window(),
     };
-    CounterRequest::new(
-        Arc::clone(planned.name),
-        planned.key_hash,
-        counting,
-        planned.limit,
-        window,
-    )
-    .with_quota_index(planned.index)
-    .with_permits(planned.permits)
-    .with_enforced(planned.enforced)
-    .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }))
+    let name = match planned.period {
+        Some(period) => alloc::format!("{}@{}", planned.name, period.number).into(),
+        None => Arc::clone(planned.name),
+    };
+    CounterRequest::new(name, planned.key_hash, counting, planned.limit, window)
+        .with_quota_index(planned.index)
+        .with_permits(planned.permits)
+        .with_enforced(planned.enforced)
+        .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }))
 }
 
 /// The block of each rule among the quotas that the store is asked about, with the index of the rule's first quota.
@@ -99,9 +101,17 @@ pub(super) fn block_status(
 /// The status of a quota that the store has decided about.
 pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatus)) -> QuotaStatus {
     let remaining = status.remaining();
+    // The store does not know when a period ends.
+    let retry_after = match planned.period {
+        Some(period) => status.retry_after().map(|wait| match wait {
+            Duration::ZERO => wait,
+            _ => period.ends_in,
+        }),
+        None => status.retry_after(),
+    };
     QuotaStatus {
         remaining,
-        retry_after: status.retry_after(),
+        retry_after,
         reset_after: longest_reset(planned).filter(|_| remaining < planned.capacity()),
         ..unknown_status(planned)
     }
@@ -123,6 +133,7 @@ pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Option<Duration> {
             Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
         }
         StoredAs::Slots(_) => None,
+        StoredAs::Periods => Some(planned.period.map_or(window, |period| period.ends_in)),
     }
 }
 

@@ -164,6 +164,15 @@ impl SharedLimiter {
         }
     }
 
+    /// Waits until the store makes a decision as this limiter needs it: see [`SharedRules::ready`].
+    ///
+    /// # Errors
+    ///
+    /// At once, the error of a store that answers and does not decide. After this time, the error of the last attempt.
+    pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
+        self.rules.ready(within).await
+    }
+
     /// Charges one permit to the key, if there is room.
     ///
     /// # Errors

@@ -7,11 +7,13 @@ mod convert;
 mod decide;
 mod lease;
 mod limiter;
+mod live;
 mod memory;
 #[cfg(feature = "observe")]
 mod metric_set;
 #[cfg(feature = "observe")]
 mod observer;
+mod ready;
 mod rules;
 mod rules_builder;
 mod settle;
@@ -23,6 +25,7 @@ mod store;
 pub use answer::{Admitted, DecidedBy, Denied, Reason};
 pub use lease::LeaseStats;
 pub use limiter::{SharedLimiter, SharedLimiterBuilder};
+pub use live::LiveSharedRules;
 pub use memory::MemoryStore;
 #[cfg(feature = "observe")]
 pub use observer::LeaseObserver;

@@ -2,9 +2,11 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
+use std::time::SystemTime;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
 use super::rules::{NodeLeases, SharedRules};
@@ -13,7 +15,7 @@ use super::store::CounterStore;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::keyed::random_seeds;
-use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder, SharedPlanner};
+use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder, SharedPlanner, StoreFeatures, WallClock};
 
 /// Builds [`SharedRules`].
 #[must_use = "a builder does nothing until it is built"]
@@ -25,6 +27,8 @@ pub struct SharedRulesBuilder<R: ?Sized> {
     period: Duration,
     leases: u64,
     clock: Option<Arc<dyn Clock + Send + Sync>>,
+    /// `None`: the clock of the system.
+    wall_clock: Option<WallClock>,
 }
 
 impl<R: ?Sized> SharedRules<R> {
@@ -38,6 +42,7 @@ impl<R: ?Sized> SharedRules<R> {
             period: Duration::from_millis(50),
             leases: 10_000,
             clock: None,
+            wall_clock: None,
         }
     }
 }
@@ -113,27 +118,46 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
+    /// Sets the time of day by which [fixed windows](crate::rules::RuleAlgorithm::Fixed) and calendars begin, for tests. The default
+    /// is the clock of the system.
+    pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.wall_clock = Some(Arc::new(now));
+        self
+    }
+
+    /// A builder with these settings and other rules.
+    pub(super) fn with_rules(&self, rules: RuleSetBuilder<R>) -> Self {
+        Self {
+            rules,
+            clock: self.clock.clone(),
+            wall_clock: self.wall_clock.clone(),
+            ..*self
+        }
+    }
+
     /// Builds the rules over a store. If a rule's [mode](Mode) needs leases, a task in the present runtime renews them. It
     /// ends when the rules are dropped. Another task renews slots in flight, until the admissions that hold them are dropped, too.
     ///
     /// # Errors
     ///
-    /// The errors of [`RuleSetBuilder::build_with`], and with the field: `key`, without
+    /// The errors of [`RuleSetBuilder::build_with`]. If the store does not serve some rules, one error names every reason in all of
+    /// them: the first one, and the [`others`](RuleError::others) after it. The fields are: `key`, without
     /// [`shared_as`](crate::Key::shared_as); `algorithm`, if no store keeps it; `window`, below a millisecond; `cells`,
-    /// above 1000; `limit`, of a log above 100,000 permits; `mode`, if it needs [leases](CounterStore::leases) or
-    /// [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests in flight, or for a
-    /// [block](Rule::block); `block`, if the store [keeps none](CounterStore::keeps_blocks); `runtime`, if it needs leases
-    /// or slots and there is no runtime; `term`, `period`, `leases`.
+    /// above 1000; `limit`, of a log above 100,000 permits; `calendar`; `limit_by`; `mode`, if it needs
+    /// [leases](CounterStore::leases) or [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests
+    /// in flight, or for a [block](Rule::block); `block`, without a key, or if the store [keeps none](CounterStore::keeps_blocks).
+    /// Errors that come alone are: `runtime`, if the rules need leases or slots and there is no runtime; `term`, `period`,
+    /// `leases`.
     pub fn build(self, store: Arc<dyn CounterStore>) -> Result<SharedRules<R>, RuleError> {
         let secret = u128::from_le_bytes(self.secret);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let secret = [secret as u64, (secret >> 64) as u64];
-        let planner = SharedPlanner::new(&self.rules, u64::from(self.nodes.get()), secret, self.term)?;
         let needs_lease = |rule: &&Rule<R>| matches!(rule.mode_of(), Mode::Lease { .. } | Mode::Sync { .. });
         let leased = self.rules.rules().iter().find(needs_lease);
         let wrong = |field, given: String, expected: String| RuleError {
             rule: leased.map_or_else(String::new, |rule| rule.name().to_owned()),
             error: ConfigError::new(field, given, expected),
+            others: Vec::new(),
         };
         let within = |field, given: Duration, least: Duration, most: Duration| {
             if given < least || given > most {
@@ -149,13 +173,16 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
             let expected = format!("1 to {MAX_LEASES}");
             return Err(wrong("leases", format!("{}", self.leases), expected));
         }
+        let features = StoreFeatures {
+            leases: store.leases().is_some(),
+            slots: store.keeps_slots(),
+            blocks: store.keeps_blocks(),
+        };
+        let nodes = u64::from(self.nodes.get());
+        let wall_clock = self.wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
+        let planner = SharedPlanner::new(&self.rules, nodes, secret, self.term, features, wall_clock)?;
         let mut leases = None;
-        if let Some(rule) = leased {
-            if store.leases().is_none() {
-                let given = format!("{:?}", rule.mode_of());
-                let expected = "Local or Strict over a store without leases".to_owned();
-                return Err(wrong("mode", given, expected));
-            }
+        if leased.is_some() {
             let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
                 let expected = "a tokio runtime with time".to_owned();
                 wrong("runtime", format!("none: {error}"), expected)
@@ -187,19 +214,6 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 period: nanos(self.period),
             });
         }
-        let keeps_block = |rule: &&Rule<R>| rule.block.is_some();
-        if let Some(rule) = self.rules.rules().iter().find(keeps_block)
-            && !store.keeps_blocks()
-        {
-            return Err(RuleError {
-                rule: rule.name().to_owned(),
-                error: ConfigError::new(
-                    "block",
-                    "given for a store without blocks",
-                    "a store that keeps blocks, or no block",
-                ),
-            });
-        }
         let slots = match self.rules.rules().iter().find(|rule| holds_slots(rule)) {
             Some(rule) => Some(keep_slots(rule, &store, self.term)?),
             None => None,
@@ -224,20 +238,13 @@ fn keep_slots<R: ?Sized>(
     store: &Arc<dyn CounterStore>,
     term: Duration,
 ) -> Result<Arc<SlotKeeper>, RuleError> {
-    let wrong = |field, given: String, expected: &str| RuleError {
-        rule: rule.name().to_owned(),
-        error: ConfigError::new(field, given, expected.to_owned()),
-    };
-    if !store.keeps_slots() {
-        let given = format!("{:?}", rule.mode_of());
-        return Err(wrong(
-            "mode",
-            given,
-            "Local over a store that keeps no slots in flight",
-        ));
-    }
-    let runtime = tokio::runtime::Handle::try_current()
-        .map_err(|error| wrong("runtime", format!("none: {error}"), "a tokio runtime with time"))?;
+    let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
+        let given = format!("none: {error}");
+        RuleError::new(
+            rule,
+            ConfigError::new("runtime", given, "a tokio runtime with time"),
+        )
+    })?;
     let [node, ..] = random_seeds();
     let keeper = Arc::new(SlotKeeper::new(Arc::clone(store), term, node));
     runtime.spawn(slots::run(&keeper));

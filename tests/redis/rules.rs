@@ -304,3 +304,53 @@ async fn another_limit_keeps_the_counts() {
         before.reset(&request).await.expect("an answer");
     }
 }
+
+/// Fixed windows and calendars over a server: its clock does not decide when a period begins.
+#[tokio::test]
+async fn periods_are_counted_by_their_number() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let fixed = |name: &'static str| {
+        let rule = Rule::new(name, quota("5/h")).by(&by_user());
+        rule.algorithm(RuleAlgorithm::Fixed).on_error(OnError::Deny)
+    };
+    let mut rules = vec![fixed("hours")];
+    #[cfg(feature = "calendar")]
+    rules.push(
+        Rule::calendar("days", "5/day".parse().expect("a quota"))
+            .by(&by_user())
+            .on_error(OnError::Deny),
+    );
+    for rule in rules {
+        let name = rule.name().to_owned();
+        for period in [20_000, 20_001, 20_002_u64] {
+            let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(period * 86_400 + 3599);
+            let builder = SharedRules::builder().rule(rule.clone()).wall_clock(move || now);
+            let rules = builder.build(store.clone()).expect("rules");
+            rules.ready(crate::server::PATIENCE).await.expect("a decision");
+            let mut admitted = Vec::new();
+            for _ in 0..10 {
+                admitted.extend(rules.check(&Request::of("alice", 1)).await);
+            }
+            assert_eq!(admitted.len(), 5, "{name}");
+            let denied = rules.check(&Request::of("alice", 1)).await.expect_err("no room");
+            let ends_in = if name == "days" { 86_400 - 3599 } else { 1 };
+            assert_eq!(denied.retry_after(), Some(Duration::from_secs(ends_in)), "{name}");
+            let first = admitted.pop().expect("an admission");
+            assert_eq!(rules.refund(first).await, Ok(Settled::Exact));
+            assert!(rules.check(&Request::of("alice", 1)).await.is_ok(), "{name}");
+        }
+    }
+    let names: Vec<String> = redis::cmd("KEYS")
+        .arg("*")
+        .query(&mut server.client())
+        .expect("names");
+    assert!(names.len() >= 6, "{names:?}");
+    for name in names {
+        let lasts: i64 = redis::cmd("PTTL")
+            .arg(&name)
+            .query(&mut server.client())
+            .expect("a time");
+        assert!(lasts > 0, "{name}");
+    }
+}

@@ -83,7 +83,7 @@ async fn a_rule_that_no_store_can_hold_is_named() {
         core::hash::Hash::hash(request.user, key);
     });
     assert_eq!(build(rule().by(&unshared)), "key");
-    for algorithm in [RuleAlgorithm::Classic, RuleAlgorithm::Even, RuleAlgorithm::Fixed] {
+    for algorithm in [RuleAlgorithm::Classic, RuleAlgorithm::Even] {
         assert_eq!(build(rule().algorithm(algorithm)), "algorithm");
     }
     assert_eq!(build(rule().cells(0)), "cells");

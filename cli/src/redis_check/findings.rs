@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::finding::Level::{Ok, Problem, Warning};
 
 /// Advice for errors of the server whose message does not say what to do.
-const ADVICE: [(&str, &str); 6] = [
+const ADVICE: [(&str, &str); 8] = [
     ("NOPERM", "Type the command of the finding about rights."),
     ("READONLY", "Use the address of the primary."),
     ("OOM", "CONFIG SET maxmemory with a larger size, or free memory."),
@@ -16,6 +16,14 @@ const ADVICE: [(&str, &str); 6] = [
         "Restore replicas, or CONFIG SET min-replicas-to-write 0.",
     ),
     ("CLUSTERDOWN", "See the finding about the cluster."),
+    (
+        "CROSSSLOT",
+        "Connect by RedisStore::cluster, and check the address of a node instead of a proxy.",
+    ),
+    (
+        "SAMESLOT",
+        "Connect by RedisStore::cluster, and check the address of a node instead of a proxy.",
+    ),
 ];
 
 /// The meaning of an error in answer to every call.
@@ -236,9 +244,13 @@ pub(super) fn of_cluster(facts: &Facts, unreachable: &[String]) -> Finding {
     if state != "ok" || slots != 16384 {
         let advice = "Restore the nodes or move their slots: redis-cli --cluster check, --cluster fix.";
         Finding::new("cluster", Problem, found, means).advice(advice)
+    } else if primaries == 1 && unreachable.is_empty() {
+        let means = "RedisStore::builder connects here as to a single server, but a request with two keys is an error (CROSSSLOT).";
+        Finding::new("cluster", Warning, found, means)
+            .advice("Connect by RedisStore::cluster, feature redis-cluster, although there is one node.")
     } else if unreachable.is_empty() {
-        let means =
-            "All slots are served. While a primary without a replica is down, OnError decides for its slots.";
+        let means = "All slots are served to RedisStore::cluster; RedisStore::builder gets errors here. While a primary without \
+                     a replica is down, OnError decides for its slots.";
         Finding::new("cluster", Ok, found, means)
     } else {
         let found = format!("{found}; unreachable: {}", unreachable.join(", "));

@@ -156,6 +156,11 @@ impl Plan {
         }
     }
 
+    /// The rules as they were given.
+    pub(crate) const fn rules(&self) -> &RuleSetBuilder<Event> {
+        &self.rules
+    }
+
     /// # Errors
     ///
     /// When a rule cannot be built.

@@ -132,6 +132,10 @@ impl RecordLayout {
         let column = self.column(Column::Key(fields));
         let word = COLUMNS + column;
         let key = Key::new(name, move |event: &Event, key| key.write_u64(event.record[word]));
+        // No rule of the tool is decided by a store. The parts only let `check --shared` build the rules.
+        let key = key.shared_as(move |event, parts| {
+            parts.part(event.record[word].to_le_bytes());
+        });
         let key = key.parse_list_entry(move |text, key| {
             let values: Vec<&str> = text.split(',').collect();
             if values.len() != parts {

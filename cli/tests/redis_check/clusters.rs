@@ -88,3 +88,26 @@ fn a_cluster_without_some_slots() {
         "{report:?}"
     );
 }
+
+/// A cluster of one node, which a program may take for a single server.
+#[test]
+fn a_cluster_of_one_node_names_the_constructor() {
+    let Some(node) = Server::node() else { return };
+    order(&node, "CLUSTER ADDSLOTSRANGE 0 16383");
+    let began = Instant::now();
+    let report = loop {
+        let report = Report::to(&node.url());
+        if report.found("cluster").1.starts_with("cluster_state ok") {
+            break report;
+        }
+        assert!(began.elapsed() < PATIENCE, "{report:?}");
+    };
+    assert_eq!((report.level("cluster"), report.status), ("warning", Some(0)));
+    assert!(
+        report.advice("cluster").contains("RedisStore::cluster"),
+        "{report:?}"
+    );
+    for check in ["server", "rights", "scripts"] {
+        assert_eq!(report.level(check), "ok", "{check}: {report:?}");
+    }
+}

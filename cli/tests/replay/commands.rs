@@ -12,6 +12,51 @@ fn words(rules: &str) -> (Option<i32>, String) {
     (output.status.code(), message)
 }
 
+/// `check --shared` reports at once everything that no store serves, and says how a store serves the rest.
+#[test]
+fn a_check_for_a_store_names_every_rule() {
+    let check = |rules: &str| {
+        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        fs::write(file.path(), rules).unwrap();
+        let output = run(["check", "--shared", file.path().to_str().unwrap()]);
+        let message = String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output);
+        (output.status.code(), message)
+    };
+    let rule = |name: &str, fields: &str| format!("[[rules]]\nname = '{name}'\n{fields}\n");
+    let served = rule("a", "quota = '5/min'\nkey = 'client'")
+        + &rule("b", "quota = '5/min'\nmode = 'local'\nalgorithm = 'even'")
+        + &rule("c", "in_flight = 5\nkey = 'user'");
+    let (status, text) = check(&served);
+    assert_eq!(status, Some(0), "{text}");
+    for line in [
+        "  served by a store, in mode Strict; in the program, the key client needs `shared_as`\n",
+        "  in mode Local: each machine counts separately, and no store is asked\n",
+        "  served by a store, in mode Strict; in the program, the key user needs `shared_as`\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let unserved = rule("a", "quota = '5/min'\ncells = 1001")
+        + &rule("b", "quota = '5/min'")
+        + &rule("c", "quota = '5/min'\nalgorithm = 'classic'")
+        + &rule("d", "quota = '5/min'\nalgorithm = 'even'")
+        + &rule("e", "quota = '200000/h'\nalgorithm = 'log'")
+        + &rule("f", "quota = '5/100us'");
+    let (status, text) = check(&unserved);
+    assert_eq!(status, Some(2), "{text}");
+    for part in [
+        "rule \"a\": invalid cells: 1001",
+        "rule \"c\": invalid algorithm: Classic",
+        "rule \"d\": invalid algorithm: Even",
+        "rule \"e\": invalid limit: 200000 permits",
+        "rule \"f\": invalid window: 100µs",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.contains("rule \"b\""), "{text}");
+    // Without the option, the file is valid.
+    assert_eq!(words(&unserved).0, Some(0));
+}
+
 #[test]
 fn rules_are_explained_in_words() {
     let rules = "

@@ -2,6 +2,8 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
+#[cfg(feature = "shared")]
+use core::time::Duration;
 use std::time::SystemTime;
 
 use jiff::civil::Date;
@@ -203,6 +205,23 @@ impl CalendarQuota {
             starts.len()
         );
         Some((starts, before))
+    }
+
+    /// The start and the end of the period that contains `now`, as times since 1970. `None` if a time is out of the range of the
+    /// calendar.
+    #[cfg(feature = "shared")]
+    pub(crate) fn period_of(&self, now: SystemTime) -> Option<(Duration, Duration)> {
+        let now = Timestamp::try_from(now)
+            .ok()
+            .filter(|&it| it >= Timestamp::UNIX_EPOCH)?;
+        let first = self.first_day(now.to_zoned(self.time_zone.clone()).date())?;
+        let since_1970 = |at: Timestamp| {
+            let nanos = u64::try_from(at.as_nanosecond().max(0)).ok()?;
+            Some(Duration::from_nanos(nanos))
+        };
+        let start = since_1970(self.first_instant(first)?)?;
+        let end = since_1970(self.first_instant(self.after(first, 1)?)?)?;
+        Some((start, end))
     }
 
     /// The first day of the period that contains `date`.

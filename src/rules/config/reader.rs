@@ -249,7 +249,9 @@ fn list<R: ?Sized>(kind: ListKind, list: &Node, mut rule: Rule<R>) -> Result<Rul
 
 /// Converts the error of a rule set to an error at the position of the value that it is about.
 fn locate<R: ?Sized>(nodes: &[Node], builder: &RuleSetBuilder<R>, error: RuleError) -> FileError {
-    let RuleError { rule: name, error } = error;
+    let RuleError {
+        rule: name, error, ..
+    } = error;
     let named = |(_, rule): &(usize, &Rule<R>)| rule.name() == name;
     let mut of_name = builder.rules().iter().enumerate().filter(named);
     let (at, rule) = match error.field {

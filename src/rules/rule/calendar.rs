@@ -10,8 +10,8 @@ impl<R: ?Sized> Rule<R> {
     /// A client can spend the limits of two periods at midnight, so a server also needs a rule with a short window.
     ///
     /// The rule can have a [key](Self::by), a [cost](Self::cost), a condition, tiers, a limit by request and lists, and it can be in
-    /// the shadow. It has no algorithm, cells, burst or further quota. Shared rules do not accept it, because stores count no
-    /// calendar periods.
+    /// the shadow. It has no algorithm, cells, burst or further quota. Shared rules accept it in the mode
+    /// `Strict`: a store keeps a counter for each period, which the wall clock of the node names.
     ///
     /// In [`RuleView::quotas`](crate::rules::RuleView::quotas), the window is the longest of such periods: 1, 7, 31 or 366 days. In
     /// a [`RulePeek`](crate::rules::RulePeek) and in HTTP headers, it is the length of the current period.

@@ -1,4 +1,5 @@
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::error::ConfigError;
@@ -26,6 +27,9 @@ pub struct RuleError {
     pub rule: String,
     /// The field, the value that was given, and the values that are accepted.
     pub error: ConfigError,
+    /// The other errors of the set, in the order of the rules. Only shared rules list what their store does not serve; other
+    /// errors come alone.
+    pub others: Vec<Self>,
 }
 
 impl RuleError {
@@ -33,13 +37,26 @@ impl RuleError {
         Self {
             rule: rule.name.to_string(),
             error,
+            others: Vec::new(),
         }
+    }
+
+    /// All of these errors as one. `None`: there is none.
+    #[cfg(feature = "shared")]
+    pub(crate) fn all(errors: Vec<Self>) -> Option<Self> {
+        let mut errors = errors.into_iter();
+        let first = errors.next()?;
+        Some(Self {
+            others: errors.collect(),
+            ..first
+        })
     }
 }
 
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {:?}: {}", self.rule, self.error)
+        write!(f, "rule {:?}: {}", self.rule, self.error)?;
+        self.others.iter().try_for_each(|other| write!(f, "; {other}"))
     }
 }
 

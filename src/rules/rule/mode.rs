@@ -25,7 +25,7 @@ pub enum Mode {
     ///
     /// K nodes together may exceed the limit L by (K − 1)·min(`pending`, L). A node without an answer of the store stops admitting
     /// after the term of a lease, or after four periods if that is longer. The store decides a request for more than `pending`
-    /// permits, and a request for which `pending` is used up.
+    /// permits, and a request for which `pending` is used up. No such request is denied while the limit has room for it.
     Sync {
         /// The time between two reports of one key, 1 ms to 60 s.
         period: Duration,

@@ -4,6 +4,7 @@
 mod counts;
 mod fallbacks;
 mod local;
+mod period;
 mod plan;
 mod planner;
 mod validate;
@@ -11,5 +12,5 @@ mod validate;
 pub(crate) use fallbacks::FallbackLimiters;
 pub(crate) use local::{ChargedBy, FullQuota, NodeCharge, NodeSlot};
 pub(crate) use plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
-pub(crate) use planner::SharedPlanner;
-pub(crate) use validate::StoredAs;
+pub(crate) use planner::{SharedPlanner, WallClock};
+pub(crate) use validate::{StoreFeatures, StoredAs};

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 
+use super::period::CurrentPeriod;
 use super::validate::StoredAs;
 use crate::quota::Quota;
 use crate::rules::evaluate::extractor::Extracted;
@@ -105,6 +106,8 @@ pub(crate) struct PlannedQuota<'a> {
     /// The limit of the request.
     pub(crate) limit: u64,
     pub(crate) stored_as: StoredAs,
+    /// The period whose counter the store is asked about. `None`: the store keeps one counter for all time.
+    pub(crate) period: Option<CurrentPeriod>,
     /// A hash of the key, equal on all machines.
     pub(crate) key_hash: u128,
     pub(crate) permits: u64,
@@ -126,7 +129,7 @@ impl PlannedQuota<'_> {
     pub(crate) const fn capacity(&self) -> u64 {
         match self.stored_as {
             StoredAs::Gcra(burst) => burst,
-            StoredAs::Log | StoredAs::Cells(_) | StoredAs::Slots(_) => self.limit,
+            StoredAs::Log | StoredAs::Cells(_) | StoredAs::Slots(_) | StoredAs::Periods => self.limit,
         }
     }
 }

@@ -1,18 +1,21 @@
 //! The rules whose counts are kept by a store, and the plan of a request.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
+use std::time::SystemTime;
 
 use smallvec::SmallVec;
 
+use super::period::CurrentPeriod;
 use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
-use super::validate::{StoredAs, burst, fallback, overshoot, stored_as};
+use super::validate::{StoreFeatures, StoredAs, burst, fallback, overshoot, stored_as};
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
+use crate::quota::Quota;
+use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::rule_states::RuleStates;
 use crate::rules::key_parts::KeyParts;
@@ -32,8 +35,13 @@ pub(crate) struct SharedPlanner<R: ?Sized> {
     /// The mode of each state of this node.
     pub(super) modes: Box<[Mode]>,
     pub(super) clock: QuantaClock,
+    /// The time of day, by which periods begin.
+    wall_clock: WallClock,
     pub(super) secret: [u64; 2],
 }
+
+/// A source of the time of day.
+pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// A rule, in the form in which the store counts it.
 pub(super) struct SharedRule<R: ?Sized> {
@@ -44,28 +52,37 @@ pub(super) struct SharedRule<R: ?Sized> {
 
 impl<R: ?Sized> SharedPlanner<R> {
     /// Creates the rules for this number of nodes, which share the secret. The store counts slots in flight for the term `term`.
+    /// The error names everything that the store does not serve.
     pub(crate) fn new(
         builder: &RuleSetBuilder<R>,
         nodes: u64,
         secret: [u64; 2],
         term: Duration,
+        store: StoreFeatures,
+        wall_clock: WallClock,
     ) -> Result<Self, RuleError> {
         let mut local = RuleSetBuilder::new();
-        let mut rules = Vec::new();
+        let (mut rules, mut unserved) = (Vec::new(), Vec::new());
         // The rules are checked first, so that an error names the rule and not its fallback.
         compile::validate(builder.rules())?;
         for rule in builder.rules() {
-            let wrong = |error| RuleError {
-                rule: String::from(rule.name()),
-                error,
+            let wrong = |error| RuleError::new(rule, error);
+            let stored_as = match stored_as(rule, term, store) {
+                Ok(stored_as) => stored_as,
+                Err(errors) => {
+                    unserved.extend(errors.into_iter().map(wrong));
+                    continue;
+                }
             };
-            let stored_as = stored_as(rule, term).map_err(wrong)?;
             local = local.rule(fallback(rule, nodes).map_err(wrong)?);
             rules.push(SharedRule {
                 rule: rule.clone(),
                 stored_as,
                 block: rule.block.clone().map(Arc::new),
             });
+        }
+        if let Some(unserved) = RuleError::all(unserved) {
+            return Err(unserved);
         }
         let local = local.build_with(QuantaClock::new(), random_seeds())?;
         let mode = |state: &Arc<RuleState<R>>| builder.rules()[usize::from(state.quotas[0].rule)].mode;
@@ -74,6 +91,7 @@ impl<R: ?Sized> SharedPlanner<R> {
             modes: local.states.states.iter().map(mode).collect(),
             local: local.states,
             clock: local.clock,
+            wall_clock,
             secret,
         })
     }
@@ -209,6 +227,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                         StoredAs::Gcra(_) => StoredAs::Gcra(burst(rule, limit)),
                         other => other,
                     },
+                    period: self.period(rule, quota, *stored_as),
                     key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
                     permits: target.extracted.permits,
                     enforced: target.extracted.enforced,
@@ -229,6 +248,53 @@ impl<R: ?Sized> SharedPlanner<R> {
     #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
         self.local.missing_cause(request)
+    }
+
+    /// The current period of a quota that the store keeps by periods.
+    fn period(&self, rule: &Rule<R>, quota: Quota, stored_as: StoredAs) -> Option<CurrentPeriod> {
+        (stored_as == StoredAs::Periods).then(|| CurrentPeriod::of(rule, quota, (self.wall_clock)()))
+    }
+
+    /// Every quota that the store keeps, as of a request of one permit to which every rule applies, and of keys that no request
+    /// has.
+    pub(crate) fn probes(&self) -> Vec<PlannedQuota<'_>> {
+        let stored = (0..)
+            .zip(&self.rules)
+            .filter(|(_, shared)| shared.rule.mode != Mode::Local);
+        let quotas = stored.flat_map(|(number, shared)| {
+            let rule = &shared.rule;
+            let mut parts = KeyParts::new(self.secret);
+            // No key has this name.
+            parts.part("\0ready");
+            parts.part(rule.key.as_ref().map_or("", |key| key.name()));
+            let key_hash = parts.finish();
+            rule.quotas
+                .iter()
+                .enumerate()
+                .map(move |(index, &quota)| PlannedQuota {
+                    state: 0,
+                    key: 0,
+                    local_limit: RequestLimit::OF_RULE,
+                    state_quota: 0,
+                    name: &rule.name,
+                    rule: number,
+                    index,
+                    quota,
+                    limit: quota.limit(),
+                    stored_as: shared.stored_as,
+                    period: self.period(rule, quota, shared.stored_as),
+                    key_hash,
+                    permits: 1,
+                    enforced: true,
+                    always_denied: false,
+                    lacks_key: false,
+                    lacks_required_key: false,
+                    on_error: rule.on_error,
+                    mode: rule.mode,
+                    block: shared.block.as_ref(),
+                })
+        });
+        quotas.collect()
     }
 
     /// The permits that each rule may admit beyond its limit in a window, on this number of nodes together.

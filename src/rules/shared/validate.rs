@@ -1,6 +1,8 @@
 //! The validation of rules for a store, and the fallback rules of this node.
 
 use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::algorithm::CounterRing;
@@ -44,6 +46,10 @@ pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
 
 /// The most permits that one node admits in a window by the algorithm of the rule.
 fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
+    #[cfg(feature = "calendar")]
+    if rule.calendar.is_some() {
+        return limit.checked_mul(2);
+    }
     match rule.algorithm {
         RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
         RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
@@ -68,6 +74,17 @@ pub(crate) enum StoredAs {
     Gcra(u64),
     /// Slots in flight, each for this time after its last renewal.
     Slots(Duration),
+    /// A counter for each fixed window, or for each period of a calendar.
+    Periods,
+}
+
+/// Whether a store keeps the rule by a counter for each period.
+fn has_periods<R: ?Sized>(rule: &Rule<R>) -> bool {
+    #[cfg(feature = "calendar")]
+    if rule.calendar.is_some() {
+        return true;
+    }
+    rule.algorithm == RuleAlgorithm::Fixed
 }
 
 /// The burst of a rule for a key of this limit: proportional to the limit, as that of a rule in one process.
@@ -77,103 +94,154 @@ pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
     u64::try_from(burst).unwrap_or(u64::MAX).max(1)
 }
 
-/// How a store keeps a rule. The burst is that of keys in no tier. `term` is the time for which a slot in flight is held without a
-/// renewal.
-pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>, term: Duration) -> Result<StoredAs, ConfigError> {
+/// The features of a store beside counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoreFeatures {
+    pub(crate) leases: bool,
+    pub(crate) slots: bool,
+    pub(crate) blocks: bool,
+}
+
+/// How a store of these features keeps a rule, or everything about the rule that it does not keep. The burst is that of keys in no
+/// tier. `term` is the time for which a slot in flight is held without a renewal.
+pub(super) fn stored_as<R: ?Sized>(
+    rule: &Rule<R>,
+    term: Duration,
+    store: StoreFeatures,
+) -> Result<StoredAs, Vec<ConfigError>> {
+    let mut errors = Vec::new();
+    let mut wrong = |field, given: String, expected: String| {
+        errors.push(ConfigError::new(field, given, expected));
+    };
+    let mode = || format!("{:?}", rule.mode);
     if rule.block.is_some() && rule.key.is_none() {
-        let given = "given for a rule without a key";
-        return Err(ConfigError::new("block", given, "a rule with a key"));
+        wrong(
+            "block",
+            "given for a rule without a key".into(),
+            "a rule with a key".into(),
+        );
     }
     if rule.block.is_some() && rule.mode != Mode::Strict {
-        let given = format!("{:?}", rule.mode);
-        return Err(ConfigError::new("mode", given, "Strict for a rule with a block"));
+        wrong("mode", mode(), "Strict for a rule with a block".into());
     }
     #[cfg(feature = "calendar")]
-    if let Some(calendar) = &rule.calendar {
-        let expected = "a quota in shared rules, or a rule of a `RuleSet` or `LiveRules` of each process";
-        return Err(ConfigError::new("calendar", format!("\"{calendar}\""), expected));
+    if let (Some(calendar), Mode::Local) = (&rule.calendar, rule.mode) {
+        let expected = "the mode Strict, or a rule of a `RuleSet` or `LiveRules` of each process";
+        wrong("calendar", format!("\"{calendar}\""), expected.into());
     }
-    if rule.mode == Mode::Local {
-        return Ok(StoredAs::Log);
+    let mut kept = StoredAs::Log;
+    if rule.mode != Mode::Local {
+        kept = kept_in_store(rule, term, &mut wrong);
+        let needs_leases = matches!(rule.mode, Mode::Lease { .. } | Mode::Sync { .. });
+        if needs_leases && !store.leases && !rule.is_in_flight() {
+            wrong(
+                "mode",
+                mode(),
+                "Local or Strict over a store without leases".into(),
+            );
+        }
+        if rule.is_in_flight() && !needs_leases && !store.slots {
+            wrong(
+                "mode",
+                mode(),
+                "Local over a store that keeps no slots in flight".into(),
+            );
+        }
     }
+    if rule.block.is_some() && !store.blocks {
+        let expected = "a store that keeps blocks, or no block";
+        wrong(
+            "block",
+            "given for a store without blocks".into(),
+            expected.into(),
+        );
+    }
+    match errors.is_empty() {
+        true => Ok(kept),
+        false => Err(errors),
+    }
+}
+
+/// How a store keeps a rule that is not local. Calls `wrong` with the field, the given value and the accepted ones of everything
+/// that no store keeps.
+fn kept_in_store<R: ?Sized>(
+    rule: &Rule<R>,
+    term: Duration,
+    wrong: &mut impl FnMut(&'static str, String, String),
+) -> StoredAs {
     if rule.limit_by.is_some() {
-        return Err(ConfigError::new(
-            "limit_by",
-            "given for a rule in a store",
-            "no function: tiers, or the mode `Local`",
-        ));
+        let expected = "no function: tiers, or the mode `Local`";
+        wrong("limit_by", "given for a rule in a store".into(), expected.into());
     }
     if let Some(key) = &rule.key
         && key.parts().is_none()
     {
-        return Err(ConfigError::new(
+        let expected = "a key with `shared_as`, equal on all machines";
+        wrong(
             "key",
             format!("{:?} without shared parts", key.name()),
-            "a key with `shared_as`, equal on all machines",
-        ));
+            expected.into(),
+        );
     }
     if rule.is_in_flight() {
-        return match rule.mode {
-            Mode::Strict | Mode::Local => Ok(StoredAs::Slots(term)),
-            Mode::Lease { .. } | Mode::Sync { .. } => Err(ConfigError::new(
-                "mode",
-                format!("{:?}", rule.mode),
-                "Strict or Local for a rule of requests in flight",
-            )),
-        };
+        if let Mode::Lease { .. } | Mode::Sync { .. } = rule.mode {
+            let expected = "Strict or Local for a rule of requests in flight";
+            wrong("mode", format!("{:?}", rule.mode), expected.into());
+        }
+        return StoredAs::Slots(term);
+    }
+    if has_periods(rule) && rule.mode != Mode::Strict {
+        let expected = "Strict for fixed windows and calendars in a store";
+        wrong("mode", format!("{:?}", rule.mode), expected.into());
+    }
+    #[cfg(feature = "calendar")]
+    if rule.calendar.is_some() {
+        return StoredAs::Periods;
     }
     for quota in &rule.quotas {
         if quota.window() < SHORTEST {
             let given = format!("{:?}", quota.window());
-            return Err(ConfigError::new("window", given, "1ms to 366 days in a store"));
-        }
-        if StateAlgorithms::new(rule, &[*quota], ClockOrigin::ANY)
+            wrong("window", given, "1ms to 366 days in a store".into());
+        } else if StateAlgorithms::new(rule, &[*quota], ClockOrigin::ANY)
             .is_ok_and(|algorithms| algorithms.unit() > 1)
         {
-            return Err(ConfigError::new(
-                "limit",
-                format!("{} permits in {:?}", quota.limit(), quota.window()),
-                "a limit that needs no unit in a store, or the mode `Local`",
-            ));
+            let given = format!("{} permits in {:?}", quota.limit(), quota.window());
+            let expected = "a limit that needs no unit in a store, or the mode `Local`";
+            wrong("limit", given, expected.into());
         }
     }
     match rule.algorithm {
         RuleAlgorithm::Log => {
             let limits = rule.quotas.iter().map(|quota| quota.limit());
-            let most = limits
-                .chain(rule.tiers.iter().map(|&(_, limit)| limit))
-                .max()
-                .unwrap_or(1);
+            let limits = limits.chain(rule.tiers.iter().map(|&(_, limit)| limit));
+            let most = limits.max().unwrap_or(1);
             if most > MOST_LOGGED {
-                return Err(ConfigError::new(
-                    "limit",
-                    format!("{most} permits"),
-                    format!("1 to {MOST_LOGGED} permits for a log in a store"),
-                ));
+                let expected = format!("1 to {MOST_LOGGED} permits for a log in a store");
+                wrong("limit", format!("{most} permits"), expected);
             }
-            match rule.cells {
-                None => Ok(StoredAs::Log),
-                Some(cells) => Err(ConfigError::new(
+            if let Some(cells) = rule.cells {
+                wrong("cells", format!("{cells}"), "nothing for a log rule".into());
+            }
+            StoredAs::Log
+        }
+        RuleAlgorithm::Counter => {
+            let cells = rule.cells.unwrap_or(CounterRing::DEFAULT_CELLS);
+            if !(1..=MOST_CELLS).contains(&cells) {
+                wrong(
                     "cells",
                     format!("{cells}"),
-                    "nothing for a log rule",
-                )),
+                    format!("1 to {MOST_CELLS} in a store"),
+                );
             }
+            StoredAs::Cells(cells)
         }
-        RuleAlgorithm::Counter => match rule.cells.unwrap_or(CounterRing::DEFAULT_CELLS) {
-            cells @ 1..=MOST_CELLS => Ok(StoredAs::Cells(cells)),
-            cells => Err(ConfigError::new(
-                "cells",
-                format!("{cells}"),
-                format!("1 to {MOST_CELLS} in a store"),
-            )),
-        },
-        RuleAlgorithm::Gcra => Ok(StoredAs::Gcra(burst(rule, rule.quotas[0].limit()))),
-        other => Err(ConfigError::new(
-            "algorithm",
-            format!("{other:?}"),
-            "Counter, Log or Gcra in a store",
-        )),
+        RuleAlgorithm::Gcra => StoredAs::Gcra(burst(rule, rule.quotas[0].limit())),
+        RuleAlgorithm::Fixed => StoredAs::Periods,
+        other => {
+            let expected = "Counter, Log, Gcra or Fixed in a store";
+            wrong("algorithm", format!("{other:?}"), expected.into());
+            StoredAs::Log
+        }
     }
 }
 
@@ -186,10 +254,15 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
         // This is the rule itself, since this node always decides it.
         return Ok(rule);
     }
-    if rule.algorithm == RuleAlgorithm::Log {
+    if rule.algorithm == RuleAlgorithm::Log || has_periods(&rule) {
         // The fallback of a log is a counter ring. It takes one or two words per key, and is at least as strict. A table of logs could
-        // be larger than the memory.
+        // be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
+        // periods counts any window of their longest length, which is stricter, too.
         rule.algorithm = RuleAlgorithm::Counter;
+    }
+    #[cfg(feature = "calendar")]
+    {
+        rule.calendar = None;
     }
     if rule.on_error == OnError::Share {
         let share = |limit: u64| (limit / nodes).max(1);

@@ -1,16 +1,17 @@
 //! Waits for answers about leases: until a budget is renewed, permits are granted, or permits in the way are given
 //! back.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use tokio::time::timeout;
 
 use super::{NodeCharges, Remote, closed_status};
 use crate::rules::{Mode, PlannedQuota, QuotaStatus, Route, Step};
-use crate::shared::convert::counter_request;
-use crate::shared::lease::{Lease, SpendResult, nanos};
+use crate::shared::convert::{check_length, counter_request};
+use crate::shared::lease::{Lease, SpendResult, WithheldLease, nanos};
 use crate::shared::rules::{NodeLeases, SharedRules};
-use crate::shared::store::{StoreError, StoreErrorKind};
+use crate::shared::store::{CheckResult, CounterRequest, StoreError, StoreErrorKind};
 
 /// The outcome for a quota that a lease should decide about.
 pub(super) enum LeaseOutcome {
@@ -28,6 +29,14 @@ pub(super) enum OwnLease {
     HasCapacity,
     WasInTheWay,
     IsNotInTheWay,
+}
+
+/// The outcome of a denial by the store that a reserve may have caused.
+pub(super) enum WithoutReserve<'a> {
+    /// The store has no room, with or without a reserve.
+    Denied(CheckResult),
+    /// The budgets of this node hold no permits while these exist, so the store decides without a reserve.
+    AskAgain(Vec<WithheldLease<'a>>),
 }
 
 /// The most answers about a budget that a request waits for, before the store decides.
@@ -163,6 +172,56 @@ impl<R: ?Sized> SharedRules<R> {
             SpendResult::Closed { left, retry_at } => full(left, retry_at),
             SpendResult::NotCovered | SpendResult::NotOwner => LeaseOutcome::AskStore { reserve: 0 },
         }
+    }
+
+    /// Finds out whether only the reserves for this node's budgets are in the way of a request that the store has denied. If so,
+    /// the node gives the budgets back, and the store is asked again without reserves. So no request is denied because of
+    /// permits that no request has spent.
+    pub(super) async fn without_reserve(
+        &self,
+        remote: &Remote<'_>,
+        asked: &[usize],
+        requests: &mut [CounterRequest],
+        denied: &CheckResult,
+    ) -> Result<WithoutReserve<'_>, StoreError> {
+        let Some(node) = &self.leases else {
+            return Ok(WithoutReserve::Denied(denied.clone()));
+        };
+        let reserved: Vec<bool> = requests.iter().map(|request| request.reserve() > 0).collect();
+        for request in &mut *requests {
+            *request = request.clone().with_reserve(0);
+        }
+        let seen = self.store.peek(requests).await?;
+        check_length(&seen, requests)?;
+        let has_room = |at: usize| denied.statuses()[at].has_room() || !requests[at].is_enforced();
+        if (0..requests.len()).any(|at| !reserved[at] && !has_room(at)) {
+            // Another counter is full. A denial by it may have begun a block, so its own status stays.
+            let both = seen.statuses().iter().zip(denied.statuses()).zip(&reserved);
+            let statuses = both.map(|((seen, denied), reserved)| if *reserved { *seen } else { *denied });
+            return Ok(WithoutReserve::Denied(CheckResult::denied(
+                denied.at(),
+                statuses.collect(),
+            )));
+        }
+        if !seen.is_admitted() {
+            return Ok(WithoutReserve::Denied(seen));
+        }
+        let mut withheld = Vec::new();
+        for (&quota, _) in asked.iter().zip(&reserved).filter(|(_, reserved)| **reserved) {
+            let (step, planned) = (remote.step_of(quota), &remote.quotas[quota]);
+            let key = step.lease_key(quota - step.first);
+            withheld.extend(node.table.withhold(key, || lease(planned, node)));
+        }
+        {
+            let inner = node.table.lock();
+            // The next copy of a request that failed is sent in the next period, and this request does not wait for it.
+            let is_failing = withheld.iter().any(|lease| inner.managers[lease.at].is_failing());
+            if let Some(error) = inner.error.clone().filter(|_| is_failing) {
+                return Err(error);
+            }
+        }
+        node.table.release(withheld.iter().map(|lease| lease.at)).await?;
+        Ok(WithoutReserve::AskAgain(withheld))
     }
 
     /// Checks the lease of a quota that the store has denied. The permits of the lease may have been in the way, or may

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::await_grant::{LeaseOutcome, OwnLease};
+use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
 use super::{DeniedQuota, KeptCharges, NodeCharges, Remote, admitted};
 use crate::rules::{Block, ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, QuotaStatus, Route, Step};
 use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
@@ -91,6 +91,8 @@ impl<R: ?Sized> SharedRules<R> {
             return self.fall_back(&remote, &asked, requests, charged, error);
         }
         let mut may_ask_again = true;
+        // The budgets that this node has given back, once a reserve was in the way.
+        let mut withheld = None;
         loop {
             let result = match self.store.decide(&requests).await {
                 Ok(result) => check_length(&result, &requests).map(|()| result),
@@ -102,6 +104,21 @@ impl<R: ?Sized> SharedRules<R> {
                     return Ok(self.admit(&remote, &asked, requests, charged, result));
                 }
                 Ok(result) => result,
+            };
+            let has_reserve = requests.iter().any(|request| request.reserve() > 0);
+            let result = match has_reserve && withheld.is_none() {
+                false => result,
+                true => match self
+                    .without_reserve(&remote, &asked, &mut requests, &result)
+                    .await
+                {
+                    Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
+                    Ok(WithoutReserve::Denied(result)) => result,
+                    Ok(WithoutReserve::AskAgain(leases)) => {
+                        withheld = Some(leases);
+                        continue;
+                    }
+                },
             };
             let own = match asked[..] {
                 [quota] if may_ask_again => self.await_own_lease(&remote, quota, &mut charged).await,

@@ -15,6 +15,7 @@ pub(super) use clock::{TermClock, nanos};
 pub(crate) use flusher::jittered;
 pub(super) use flusher::run;
 
+pub(super) use release::WithheldLease;
 pub(super) use state::SpendResult;
 pub use stats::LeaseStats;
 pub(super) use table::LeaseTable;

@@ -7,6 +7,7 @@
 use alloc::vec::Vec;
 
 use super::table::LeaseTable;
+use super::terms::Lease;
 use crate::shared::store::StoreError;
 
 /// A lease whose release is awaited: its number, the sequence to be answered, and its failures so far.
@@ -17,7 +18,35 @@ struct PendingRelease {
     failures: u64,
 }
 
+/// A lease that gets no permits until this is dropped.
+pub(crate) struct WithheldLease<'a> {
+    table: &'a LeaseTable,
+    pub(crate) at: usize,
+}
+
+impl Drop for WithheldLease<'_> {
+    fn drop(&mut self) {
+        self.table.lock().managers[self.at].end_withholding();
+        // Requests that wait for permits get them by the next report.
+        self.table.mark_dirty(self.at, true);
+    }
+}
+
 impl LeaseTable {
+    /// Keeps the key's lease, and any report about it from now on wants no permits. So once the lease
+    /// [is released](Self::release), it holds none. Begins the lease if the key has none. `None`: no lease is free.
+    pub(crate) fn withhold(&self, key: u64, lease: impl Fn() -> Lease) -> Option<WithheldLease<'_>> {
+        loop {
+            let at = self.find_or_begin(key, &lease)?;
+            let mut inner = self.lock();
+            // The lease may have been reassigned before this thread took the lock. It keeps its key from here on.
+            if self.states[at].owner() == key {
+                inner.managers[at].withhold();
+                return Some(WithheldLease { table: self, at });
+            }
+        }
+    }
+
     /// Has these leases charge their use and give their permits back.
     pub(crate) async fn release(&self, leases: impl IntoIterator<Item = usize>) -> Result<(), StoreError> {
         let mut pending: Vec<PendingRelease> = Vec::new();

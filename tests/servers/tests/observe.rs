@@ -16,6 +16,9 @@ mod reloads;
 #[cfg(unix)]
 #[path = "observe/shared.rs"]
 mod shared;
+#[cfg(unix)]
+#[path = "observe/store_events.rs"]
+mod store_events;
 
 #[cfg(unix)]
 #[expect(dead_code, reason = "made for the tests of the stores themselves")]

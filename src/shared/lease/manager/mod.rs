@@ -50,6 +50,8 @@ pub(crate) struct LeaseManager {
     backing_off: bool,
     /// Whether the next request gives everything back. Making that request clears the flag.
     releasing: bool,
+    /// The deciders that withhold permits from the lease. Meanwhile, no request wants any.
+    withholders: u32,
     /// Whether the flusher looks at the lease in every period.
     pub(super) watched: bool,
 }
@@ -132,6 +134,15 @@ impl LeaseManager {
         self.carried + self.pending.as_ref().map_or(0, |pending| pending.report.charge)
     }
 
+    /// Makes every request want no permits, until [`end_withholding`](Self::end_withholding) is called as often as this.
+    pub(super) const fn withhold(&mut self) {
+        self.withholders += 1;
+    }
+
+    pub(super) const fn end_withholding(&mut self) {
+        self.withholders -= 1;
+    }
+
     pub(super) const fn answered_at(&self) -> u64 {
         self.answered_at
     }
@@ -159,6 +170,7 @@ impl LeaseManager {
         !is_awaited
             && !self.sent
             && !self.releasing
+            && self.withholders == 0
             && self.pending.is_none()
             && self.carried + balance.used() == 0
             && !holds
@@ -237,7 +249,7 @@ impl LeaseManager {
         let term_end = self.answered_at.saturating_add(lease.term);
         self.count_demand(state, period, now);
         let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
-        let wanted = if releases {
+        let wanted = if releases || self.withholders > 0 {
             0
         } else if is_registered {
             self.demand.min(most)

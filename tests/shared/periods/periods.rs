@@ -1,0 +1,129 @@
+//! Fixed windows and calendars in a store: a counter for each period, which the wall clocks of the nodes name.
+
+use alloc::sync::Arc;
+use core::hash::Hash;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::time::SystemTime;
+
+use ringgate::rules::RuleAlgorithm;
+use ringgate::shared::{MemoryStore, OnError, SharedRules};
+use ringgate::{Key, Rule, Settled};
+
+/// A wall clock in milliseconds since 1970.
+type Wall = Arc<AtomicU64>;
+
+fn user() -> Key<str> {
+    Key::new("user", |user: &str, key| user.hash(key)).shared_as(|user, parts| {
+        parts.part(user);
+    })
+}
+
+fn fixed(quota: &str) -> Rule<str> {
+    let rule = Rule::new("fixed", quota.parse().expect("a quota")).by(&user());
+    rule.algorithm(RuleAlgorithm::Fixed).on_error(OnError::Deny)
+}
+
+fn node(store: &Arc<MemoryStore>, rule: Rule<str>, wall: &Wall) -> SharedRules<str> {
+    let wall = Arc::clone(wall);
+    let now = move || SystemTime::UNIX_EPOCH + Duration::from_millis(wall.load(Ordering::Relaxed));
+    let rules = SharedRules::builder().rule(rule).wall_clock(now);
+    rules.build(store.clone()).expect("rules")
+}
+
+/// The admissions of ten requests, and the retry time of the first denial.
+async fn ten(rules: &SharedRules<str>) -> (usize, Option<Duration>) {
+    let (mut admitted, mut wait) = (0, None);
+    for _ in 0..10 {
+        match rules.check("alice").await {
+            Ok(_) => admitted += 1,
+            Err(denied) => wait = wait.or(denied.retry_after()),
+        }
+    }
+    (admitted, wait)
+}
+
+#[tokio::test]
+async fn a_fixed_window_admits_its_limit_until_its_end() {
+    let minute = 60_000;
+    let (store, wall) = (Arc::new(MemoryStore::new()), Wall::default());
+    let nodes = [(); 2].map(|()| node(&store, fixed("5/min"), &wall));
+    // The time, the node, its admissions of ten requests, and the retry time in milliseconds.
+    for (at, of, admitted, wait) in [
+        (0, 0, 5, 60_000),
+        (1, 1, 0, 59_999),
+        (minute - 1, 0, 0, 1),
+        (minute, 1, 5, 60_000),
+        (minute + 30_000, 0, 0, 30_000),
+        (7 * minute + 59_000, 0, 5, 1_000),
+        (8 * minute, 1, 5, 60_000),
+        // A wall clock that goes back finds the counter of that window.
+        (7 * minute, 1, 0, 60_000),
+    ] {
+        wall.store(at, Ordering::Relaxed);
+        let expected = (admitted, Some(Duration::from_millis(wait)));
+        assert_eq!(ten(&nodes[of]).await, expected, "{at}");
+    }
+    assert_eq!(nodes[0].max_overshoot(2).next(), Some(("fixed", Some(5))));
+}
+
+#[tokio::test]
+async fn a_refund_finds_its_period() {
+    let (store, wall) = (Arc::new(MemoryStore::new()), Wall::default());
+    let rules = node(&store, fixed("5/min"), &wall);
+    let first = rules.check("alice").await.expect("room");
+    assert_eq!(ten(&rules).await.0, 4);
+    assert_eq!(rules.refund(first).await, Ok(Settled::Exact));
+    assert_eq!(ten(&rules).await.0, 1);
+    let remaining = async || rules.peek("alice").await.expect("an answer")[0].remaining();
+    assert_eq!(remaining().await, 0);
+    let late = {
+        wall.store(60_000, Ordering::Relaxed);
+        assert_eq!(remaining().await, 5);
+        rules.check("alice").await.expect("room")
+    };
+    // The refund of the former window takes nothing from this one.
+    wall.store(120_000, Ordering::Relaxed);
+    assert_eq!(ten(&rules).await.0, 5);
+    assert_eq!(rules.refund(late).await, Ok(Settled::Exact));
+    assert_eq!(ten(&rules).await.0, 0);
+    rules.reset("alice").await.expect("an answer");
+    assert_eq!(ten(&rules).await.0, 5);
+    rules.ready(Duration::from_secs(20)).await.expect("a decision");
+}
+
+/// The periods of calendars: the quota, its time zone, the time, and the seconds until the end.
+#[cfg(feature = "calendar")]
+#[tokio::test]
+async fn a_calendar_admits_its_limit_in_each_period() {
+    let day = 86_400;
+    for (quota, zone, now, left) in [
+        ("5/day", "UTC", 1_774_738_800, 3600),
+        // The days on which clocks are set forward and back.
+        ("5/day", "Europe/Berlin", 1_774_738_800, 23 * 3600),
+        ("5/day", "Europe/Berlin", 1_792_879_200, 25 * 3600),
+        ("5/month", "UTC", 1_769_904_000, 28 * day),
+        ("5/month from the 5th", "UTC", 1_770_249_599, 1),
+        ("5/week", "UTC", 1_795_564_800, 5 * day),
+        ("5/week from sunday", "UTC", 1_795_564_800, 4 * day),
+        ("5/year", "UTC", 1_830_297_600, 366 * day),
+    ] {
+        let calendar: ringgate::algorithm::CalendarQuota = quota.parse().expect("a quota");
+        let calendar = calendar.in_zone(zone).expect("a zone");
+        let rule = Rule::calendar("calendar", calendar)
+            .by(&user())
+            .on_error(OnError::Deny);
+        let (store, wall) = (Arc::new(MemoryStore::new()), Wall::default());
+        let nodes = [(); 2].map(|()| node(&store, rule.clone(), &wall));
+        let wait = |seconds: u64| Some(Duration::from_secs(seconds));
+        wall.store(now * 1000, Ordering::Relaxed);
+        assert_eq!(ten(&nodes[0]).await, (5, wait(left)), "{quota} {zone} {now}");
+        assert_eq!(ten(&nodes[1]).await, (0, wait(left)), "{quota} {zone} {now}");
+        wall.store((now + left) * 1000 - 1, Ordering::Relaxed);
+        let last = Some(Duration::from_millis(1));
+        assert_eq!(ten(&nodes[1]).await, (0, last), "{quota} {zone} {now}");
+        wall.store((now + left) * 1000, Ordering::Relaxed);
+        assert_eq!(ten(&nodes[1]).await.0, 5, "{quota} {zone} {now}");
+        assert_eq!(nodes[0].max_overshoot(2).next(), Some(("calendar", Some(5))));
+    }
+}

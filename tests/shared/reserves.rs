@@ -1,0 +1,135 @@
+//! Budgets of the mode `Sync` and the store: the reserve that the store leaves for a budget denies no request.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use ringgate::Rule;
+use ringgate::rules::Cost;
+use ringgate::shared::{MemoryStore, Mode, OnError, SharedLimiter, SharedRules};
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+fn limiter(store: &Arc<MemoryStore>, pending: u64) -> SharedLimiter {
+    SharedLimiter::builder("all", "200/h".parse().expect("a quota"))
+        .sync(PERIOD, pending)
+        .on_error(OnError::Deny)
+        .build(store.clone())
+        .expect("a limiter")
+}
+
+/// Requests of one task each, all at once: the permits of a request, and how many are admitted of 200 permits.
+#[tokio::test]
+async fn every_free_permit_is_admitted() {
+    for (pending, permits, tasks) in [
+        (20, 1, 200),
+        (1, 1, 300),
+        (3, 2, 100),
+        (20, 20, 10),
+        (20, 21, 9),
+        (20, 25, 9),
+        (5, 40, 5),
+        (150, 199, 1),
+        (200, 200, 2),
+        (1000, 1, 250),
+    ] {
+        let limiter = Arc::new(limiter(&Arc::new(MemoryStore::new()), pending));
+        let ask = |permits| {
+            let limiter = Arc::clone(&limiter);
+            tokio::spawn(async move { limiter.check_n("key", permits).await })
+        };
+        let asked: Vec<_> = (0..tasks).map(|_| ask(permits)).collect();
+        let mut left = 200;
+        for asked in asked {
+            match asked.await.expect("no panic") {
+                Ok(_) => left -= permits,
+                // The permits that are free are fewer than these.
+                Err(denied) => assert!(denied.error().is_none(), "{denied:?}"),
+            }
+        }
+        assert_eq!(
+            left,
+            200 % permits + 200_u64.saturating_sub(permits * tasks) / permits * permits
+        );
+        // The rest is admitted, to the last permit.
+        for _ in 0..left {
+            ask(1).await.expect("no panic").expect("a free permit");
+        }
+        let denied = ask(1).await.expect("no panic").expect_err("no permit is free");
+        let wait = denied.retry_after().expect("a time");
+        assert!(wait > Duration::from_secs(3500), "pending {pending}: {wait:?}");
+    }
+}
+
+fn length() -> Cost<str> {
+    Cost::new("length", |text: &str| text.len() as u64)
+}
+
+/// A denial names the rules that have no room, and no rule whose reserve was in the way of nothing.
+#[tokio::test]
+async fn a_denial_names_the_full_rule_only() {
+    let sync = |name: &'static str, quota: &str| {
+        let rule: Rule<str> = Rule::new(name, quota.parse().expect("a quota"));
+        let rule = rule.mode(Mode::Sync {
+            period: PERIOD,
+            pending: 5,
+        });
+        rule.on_error(OnError::Deny).cost(&length())
+    };
+    let strict = |quota: &str| Rule::new("strict", quota.parse().expect("a quota")).cost(&length());
+    // With the reserve of 5 permits, each rule of the mode `Sync` has no room for a third request of 9 permits.
+    for (wide, strict_quota, expected) in [
+        ("30/h", "20/min", &["strict"][..]),
+        ("30/h", "26/min", &["strict"]),
+        ("26/h", "30/min", &["wide"]),
+        ("26/h", "26/min", &["wide", "strict"]),
+        ("30/h", "30/min", &[]),
+        ("27/h", "27/min", &[]),
+    ] {
+        let rules = SharedRules::builder()
+            .rule(sync("wide", wide))
+            .rule(strict(strict_quota))
+            .build(Arc::new(MemoryStore::new()))
+            .expect("rules");
+        for _ in 0..2 {
+            rules.check("xxxxxxxxx").await.expect("room");
+        }
+        let full: Vec<String> = match rules.check("xxxxxxxxx").await {
+            Ok(_) => Vec::new(),
+            Err(denied) => denied
+                .violations()
+                .map(|status| status.rule().to_owned())
+                .collect(),
+        };
+        assert_eq!(full, expected, "{wide}, {strict_quota}");
+    }
+}
+
+/// Requests that wait while the budget is given back are admitted afterwards, and a dropped request withholds nothing.
+#[tokio::test]
+async fn a_dropped_request_withholds_nothing() {
+    let store = Arc::new(MemoryStore::new());
+    let limiter = limiter(&store, 20);
+    limiter.check_n("key", 165).await.expect("room");
+    for polls in 0..20 {
+        let mut large = Box::pin(limiter.check_n("key", 30));
+        let mut is_ready = false;
+        for _ in 0..polls {
+            is_ready |= core::future::poll_fn(|context| {
+                core::task::Poll::Ready(large.as_mut().poll(context).is_ready())
+            })
+            .await;
+            if is_ready {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(large);
+        limiter.flush().await.expect("an answer");
+        limiter.reset("key").await.expect("an answer");
+        limiter.check_n("key", 165).await.expect("room");
+        // The budget is granted as before.
+        limiter.check_n("key", 20).await.expect("room");
+        limiter.reset("key").await.expect("an answer");
+        limiter.check_n("key", 165).await.expect("room");
+    }
+}

@@ -1,0 +1,176 @@
+//! Rules that a store does not serve: one error names everything in all of them.
+
+use alloc::sync::Arc;
+use core::hash::Hash;
+use core::time::Duration;
+
+use ringgate::rules::{Block, RuleAlgorithm};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, MemoryStore, Mode, SharedRules, StoreFuture,
+};
+use ringgate::{Key, Quota, Rule};
+
+fn rule(name: &'static str) -> Rule<str> {
+    Rule::new(name, "10/min".parse().expect("a quota"))
+}
+
+/// A store that keeps counters, and nothing else.
+#[derive(Debug)]
+struct Plain;
+
+impl CounterStore for Plain {
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        self.peek(requests)
+    }
+
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        let statuses = requests
+            .iter()
+            .map(|it| CounterStatus::with_room(it.limit()))
+            .collect();
+        Box::pin(async { Ok(CheckResult::admitted(0, statuses)) })
+    }
+
+    fn charge<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// The rule and the field of each part of the error.
+fn parts(
+    store: Arc<dyn CounterStore>,
+    rules: impl IntoIterator<Item = Rule<str>>,
+) -> Vec<(String, &'static str)> {
+    let rules = rules
+        .into_iter()
+        .fold(SharedRules::builder(), |builder, rule| builder.rule(rule));
+    let Err(error) = rules.build(store) else {
+        return Vec::new();
+    };
+    let text = error.to_string();
+    for other in &error.others {
+        assert!(
+            other.others.is_empty() && text.contains(&format!("; {other}")),
+            "{text}"
+        );
+    }
+    let first = (error.rule.clone(), error.error.field);
+    let others = error
+        .others
+        .iter()
+        .map(|other| (other.rule.clone(), other.error.field));
+    core::iter::once(first).chain(others).collect()
+}
+
+fn unshared() -> Key<str> {
+    Key::new("user", |user: &str, key| user.hash(key))
+}
+
+fn shared() -> Key<str> {
+    unshared().shared_as(|user, parts| {
+        parts.part(user);
+    })
+}
+
+#[tokio::test]
+async fn one_error_names_every_rule_that_no_store_serves() {
+    let (period, lease) = (Duration::from_millis(100), Mode::Lease { permits: 5 });
+    let quota = |text: &str| -> Quota { text.parse().expect("a quota") };
+    let rules = [
+        (rule("served"), &[][..]),
+        (rule("key").by(&unshared()), &["key"]),
+        (rule("classic").algorithm(RuleAlgorithm::Classic), &["algorithm"]),
+        (
+            rule("even").algorithm(RuleAlgorithm::Even).by(&unshared()),
+            &["key", "algorithm"],
+        ),
+        (rule("cells").cells(1001), &["cells"]),
+        (rule("short").also(quota("10/999us")), &["window"]),
+        (
+            rule("log").also(quota("100001/h")).algorithm(RuleAlgorithm::Log),
+            &["limit"],
+        ),
+        (
+            rule("log-cells").algorithm(RuleAlgorithm::Log).cells(2),
+            &["cells"],
+        ),
+        (rule("limit-by").limit_by(|_| Some(3)), &["limit_by"]),
+        (
+            rule("both").limit_by(|_| Some(3)).by(&unshared()).cells(1001),
+            &["limit_by", "key", "cells"],
+        ),
+        (Rule::in_flight("slots", 5).by(&shared()).mode(lease), &["mode"]),
+        (
+            rule("block")
+                .by(&shared())
+                .mode(lease)
+                .block(Block::new(quota("3/min"), Duration::from_secs(60))),
+            &["mode"],
+        ),
+        (
+            rule("local")
+                .by(&unshared())
+                .mode(Mode::Local)
+                .algorithm(RuleAlgorithm::Even),
+            &[],
+        ),
+        (
+            rule("last").by(&shared()).mode(Mode::Sync { period, pending: 5 }),
+            &[],
+        ),
+    ];
+    let store = || Arc::new(MemoryStore::new());
+    let mut all = Vec::new();
+    for (rule, fields) in &rules {
+        let expected: Vec<_> = fields
+            .iter()
+            .map(|field| (rule.name().to_owned(), *field))
+            .collect();
+        assert_eq!(parts(store(), [rule.clone()]), expected, "{}", rule.name());
+        all.extend(expected);
+    }
+    let rules = rules.map(|(rule, _)| rule);
+    assert_eq!(parts(store(), rules.clone()), all);
+    // The order of the rules is the order of the errors.
+    let backwards = parts(store(), rules.into_iter().rev());
+    assert_eq!((backwards.len(), &*backwards[0].0), (all.len(), "block"));
+}
+
+/// A feature that one store has and another lacks is a part of the same error.
+#[tokio::test]
+async fn one_error_names_every_rule_that_this_store_does_not_serve() {
+    let (period, lease) = (Duration::from_millis(100), Mode::Lease { permits: 5 });
+    let block = Block::new("3/min".parse().expect("a quota"), Duration::from_secs(60));
+    let rules = [
+        rule("plain").by(&shared()),
+        rule("leased").by(&shared()).mode(lease),
+        Rule::in_flight("slots", 5).by(&shared()),
+        rule("block").by(&shared()).block(block),
+        rule("synced")
+            .by(&unshared())
+            .mode(Mode::Sync { period, pending: 5 }),
+        Rule::in_flight("own slots", 5).by(&shared()).mode(Mode::Local),
+    ];
+    let name = |(rule, field): &(&str, &'static str)| ((*rule).to_owned(), *field);
+    let expected = [
+        ("leased", "mode"),
+        ("slots", "mode"),
+        ("block", "block"),
+        ("synced", "key"),
+        ("synced", "mode"),
+    ];
+    let expected: Vec<_> = expected.iter().map(name).collect();
+    assert_eq!(parts(Arc::new(Plain), rules.clone()), expected);
+    assert_eq!(
+        parts(Arc::new(MemoryStore::new()), rules),
+        [name(&("synced", "key"))]
+    );
+}
