@@ -8,7 +8,7 @@ use crate::algorithm::cell_window::CellWindow;
 use crate::algorithm::packed_ring::PackedRing;
 #[cfg(feature = "rules")]
 use crate::algorithm::traits::remaining_and_reset;
-use crate::algorithm::traits::{Algorithm, Reclaim, earliest, lowered_limit};
+use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit};
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -276,7 +276,24 @@ impl Algorithm for CounterRing {
         // With shares, several requests in consecutive cells may get the permits sooner than one request does.
         let has_shares = max_request < either!(self, repr => repr.cell_window().limit());
         let at_once = if has_shares { 1 } else { max_request };
-        earliest(self, words, now, permits, at_once)
+        let before = permits.saturating_sub(1);
+        let Some(windows) = before.checked_div(self.highest).filter(|_| permits > 0) else {
+            return earliest(self, words, now, permits, at_once);
+        };
+        // The summed cells hold at most the limit, so of so many further permits the last is admitted at least that many cells
+        // later. A cell admits at most `max_request`.
+        let rest = before % self.highest;
+        let ready = self.ready_at(words, now, (rest + 1).min(at_once))?;
+        either!(self, repr => {
+            let cells = repr.cells();
+            let later = windows
+                .saturating_mul(repr.cell_window().summed())
+                .saturating_add(rest / max_request);
+            match later {
+                0 => Some(ready),
+                later => cells.start(cells.tick(ready).saturating_add(later)),
+            }
+        })
     }
 
     #[inline(always)]
@@ -304,6 +321,33 @@ impl Algorithm for CounterRing {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         either!(self, repr => repr.idle_at(words, now))
+    }
+
+    /// The start of the next cell.
+    ///
+    /// A window that includes the restore may begin in any of the cells that the saved permits do not count in any more. From
+    /// the next cell on, the permits count for a whole window after the restore, in which the ring admits no more than the
+    /// rest of its limit.
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        let (span, cell) = (self.span(), self.cell());
+        let latest = if idle_after <= span + cell {
+            // A state that was itself restored within the last cell begins up to a cell after the reading.
+            now
+        } else if self.highest > 0 {
+            // The state was ahead of its clock. Its newest permits were admitted in the cell that it counts last.
+            now.saturating_add(idle_after - span + cell)
+        } else {
+            // It is not known which window counts for so long.
+            now.saturating_add(idle_after)
+        };
+        either!(self, repr => {
+            let cells = repr.cells();
+            cells.start(cells.tick(latest) + 1).unwrap_or(Nanos::MAX)
+        })
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        begin_and_charge(self, words, at, permits)
     }
 }
 

@@ -66,8 +66,7 @@ use alloc::format;
 use core::time::Duration;
 
 use super::attempt::{Attempt, until_decided};
-use super::traits::Algorithm;
-use super::traits::FIRST_WORD_BITS;
+use super::traits::{Algorithm, FIRST_WORD_BITS, begin_and_charge};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -392,5 +391,9 @@ impl Algorithm for Gcra {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         let full = State(words).observe().time();
         (full <= LAST_TIME).then(|| now.max(Self::instant(full)))
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        begin_and_charge(self, words, at, permits)
     }
 }
