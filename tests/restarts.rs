@@ -9,6 +9,9 @@ extern crate alloc;
 #[expect(dead_code, reason = "what only the tests of algorithms use")]
 mod common;
 
+#[cfg(feature = "calendar")]
+#[path = "restarts/calendar.rs"]
+mod calendar;
 #[path = "restarts/keyed.rs"]
 mod keyed;
 #[path = "restarts/limiter.rs"]

@@ -108,7 +108,9 @@ impl<L, T: Runtime> Fair<L, T> {
 
     /// Delays each wake-up by a random time of up to `max_jitter`. The default is no delay.
     ///
-    /// Jitter spreads the requests of many processes that would otherwise resume at the same time.
+    /// Jitter spreads the requests of many processes that would otherwise resume at the same time. The target
+    /// `wasm32-unknown-unknown` has no random numbers, and so no jitter.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     #[must_use]
     pub fn jitter(mut self, max_jitter: Duration) -> Self {
         self.queues.max_jitter = max_jitter;

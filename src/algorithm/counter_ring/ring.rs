@@ -31,6 +31,10 @@ use crate::time::Nanos;
 /// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
 /// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.
 ///
+/// A permit counts for one window and the rest of its cell. So a test that takes the whole limit, advances a
+/// [`ManualClock`](crate::ManualClock) by the window and expects capacity fails by one cell. Advance it by the
+/// [`retry_after`](crate::Denied::retry_after) of a denial: see [`ManualClock`](crate::ManualClock).
+///
 /// For a limit of up to 60, a [`TimestampRing`](crate::TimestampRing) is a better choice. It takes 8·(L + 1) bytes, no more than
 /// 60 cells do. It admits all requests of a paced client, to within its unit of time.
 ///
