@@ -5,7 +5,6 @@ use std::io::{self, Read};
 
 use proptest::prelude::*;
 use ringgate::Algorithm;
-use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{AnyKey, SeededKeys, Tiers};
 use ringgate::saved::RestoreError;
 
