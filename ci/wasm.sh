@@ -14,7 +14,7 @@ cargo build --locked --lib --target wasm32-unknown-unknown --no-default-features
 built=$CARGO_TARGET_DIR/wasm32-unknown-unknown/debug
 compile() {
     echo "$1" | rustc --edition 2024 --target wasm32-unknown-unknown --crate-type lib --emit metadata -o "$built/seeds.rmeta" \
-        --extern "ringgate=$built/libringgate.rlib" -L "dependency=$built/deps" -
+        --extern "ringgate=$built/libringgate.rlib" -L "dependency=$built/deps" -L "dependency=$CARGO_TARGET_DIR/debug/deps" -
 }
 compile 'pub fn f() -> ringgate::keyed::AnyKey { ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]) }'
 for random in 'keyed::AnyKey::random()' 'keyed::SeededState::random()' 'keyed::random_seeds()' \
