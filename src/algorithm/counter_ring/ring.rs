@@ -329,9 +329,9 @@ impl Algorithm for CounterRing {
 
     /// The start of the next cell.
     ///
-    /// A window that includes the restore may begin in any of the cells that the saved permits do not count in any more. From
-    /// the next cell on, the permits count for a whole window after the restore, in which the ring admits no more than the
-    /// rest of its limit.
+    /// A window that includes the restore may begin in a cell of the old clock that the saved state no longer summed. The bound
+    /// has capacity for one such cell, in addition to the limit. Charged to the next cell, the saved permits count for a whole
+    /// window after the restore, and in that window the ring admits no more than the rest of its limit.
     fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
         let (span, cell) = (self.span(), self.cell());
         let latest = if idle_after <= span + cell {
