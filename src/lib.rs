@@ -115,7 +115,7 @@
 //! | `quanta` | yes | [`QuantaClock`] and [`clock::CoarseClock`]; needs the standard library |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
 //! | `calendar` | no | [`algorithm::Calendar`], [`algorithm::CalendarQuota`], and `Rule::calendar` with `rules`; needs the standard library |
-//! | `std` | with most features | random seeds for tables of keys, and [`saved`] tables |
+//! | `std` | with most features | [random seeds](keyed::random_seeds) for tables of keys (not on `wasm32-unknown-unknown`), and [`saved`] tables |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; enable `rules` |
 //! | `observe` | no | counters for `metrics` and events for `tracing`; enables `rules` |
@@ -150,6 +150,11 @@
     )
 )]
 #![no_std]
+
+#[cfg(all(feature = "shared", target_family = "wasm", target_os = "unknown"))]
+compile_error!(
+    "feature shared is not available on wasm32-unknown-unknown, which has neither random numbers nor a clock"
+);
 
 extern crate alloc;
 #[cfg(any(feature = "std", test, ringgate_loom))]

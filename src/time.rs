@@ -200,6 +200,29 @@ impl Cells {
             .map(Nanos::new)
     }
 
+    /// The start of the first cell after a restore at the time `now`, to which the saved permits are charged. They counted for
+    /// `idle_after` when they were saved. A permit that is charged by the clock counts for at most `longest` and a cell, and for `span` if
+    /// it is of the newest cell.
+    pub(crate) fn restored_at(
+        &self,
+        now: Nanos,
+        idle_after: Duration,
+        span: Duration,
+        longest: Duration,
+    ) -> Nanos {
+        let cell = Duration::from_nanos(self.width());
+        let latest = if idle_after <= longest + cell {
+            // A state that was itself restored within the last cell begins up to a cell after the reading.
+            now
+        } else if span.is_zero() {
+            now.saturating_add(idle_after)
+        } else {
+            // The state was ahead of its clock. Its newest permits were admitted in the cell that it counts last.
+            now.saturating_add(idle_after - span + cell)
+        };
+        self.start(self.tick(latest) + 1).unwrap_or(Nanos::MAX)
+    }
+
     /// The width of a cell in nanoseconds.
     pub(crate) const fn width(&self) -> u64 {
         self.width.divisor()

@@ -318,3 +318,21 @@ mod real {
         }
     }
 }
+
+/// The clock of the standard library begins at zero, advances, and is shared by its clones.
+#[cfg(feature = "std")]
+#[test]
+fn an_instant_clock_counts_from_its_construction() {
+    use ringgate::clock::InstantClock;
+
+    let before = std::time::Instant::now();
+    let clock = InstantClock::new();
+    let other = clock;
+    let readings: Vec<Nanos> = (0..1_000).map(|_| clock.now()).collect();
+    assert!(readings.is_sorted());
+    assert!(other.now() >= readings[999]);
+    assert!(other.now() <= Nanos::from_duration(before.elapsed()));
+    let ring = CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
+    let limiter = RateLimiter::with_clock(ring, InstantClock::default());
+    assert!(limiter.check_n(2).is_ok() && limiter.check().is_err());
+}

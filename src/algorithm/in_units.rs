@@ -200,6 +200,15 @@ impl<A: Algorithm> Algorithm for InUnits<A> {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.algorithm.idle_at(words, now)
     }
+
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        self.algorithm.restored_at(now, idle_after)
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        let charged = self.algorithm.restore(words, at, self.units(permits));
+        self.permits(charged).min(permits)
+    }
 }
 
 impl<A: Reclaim> Reclaim for InUnits<A> {

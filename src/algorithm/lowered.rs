@@ -115,6 +115,14 @@ impl<A: Reclaim> Algorithm for Lowered<'_, A> {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.with_lowered(|lowered| lowered.idle_at(words, now))
     }
+
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        self.algorithm.restored_at(now, idle_after)
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        self.with_lowered(|lowered| lowered.restore(words, at, permits))
+    }
 }
 
 impl<A: Reclaim> Reclaim for Lowered<'_, A> {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::attempt::Attempt;
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
-use crate::sync::Words;
+use crate::sync::{Ordering, Words};
 use crate::time::Nanos;
 
 /// The number of bits that an algorithm uses of its first word. It leaves the two bits above them clear.
@@ -138,6 +138,45 @@ pub trait Algorithm {
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos>;
+
+    /// The time at which a saved state begins in the process that restores it, at the reading `now`. It is `now` or later. The
+    /// saved permits counted for `idle_after` when they were saved.
+    ///
+    /// The cells of a ring began at other times in the process that saved the state, so a ring returns the start of the
+    /// next cell. The provided method returns `now`.
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        let _ = idle_after;
+        now
+    }
+
+    /// Begins fresh words at the time `at`, and charges `permits` of a saved state to them. Every later decision is made as of
+    /// `at` or later. Returns the number of permits that was charged.
+    ///
+    /// The provided method only charges the permits.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        self.charge(words, at, permits)
+    }
+}
+
+/// Begins fresh words at the time `at`, and charges them, as [`Algorithm::restore`] does.
+pub(super) fn begin_and_charge<A: Reclaim, W: Words>(
+    algorithm: &A,
+    words: W,
+    at: Nanos,
+    permits: u64,
+) -> u64 {
+    // Relaxed, both: no other thread uses the words yet.
+    let first = words.load(0, Ordering::Relaxed);
+    if algorithm.latest_time(first) < at
+        && let Some(begun) = algorithm.advance(first, at)
+    {
+        let _ = words.exchange(0, first, begun, Ordering::Relaxed, Ordering::Relaxed);
+    }
+    algorithm.charge(words, at, permits)
 }
 
 /// Computes [`Algorithm::earliest`] from the bound.

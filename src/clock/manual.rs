@@ -10,6 +10,28 @@ use crate::time::Nanos;
 ///
 /// Clones share the time. The clock can be set to any time, forward or back.
 ///
+/// # A first test
+///
+/// Do not advance the clock by the window and expect capacity. A [`CounterRing`](crate::CounterRing), the default, counts a permit
+/// for one window and up to one cell more, so with 60 cells a limit of 2 per minute has capacity again after 60 to 61 seconds.
+/// A denial says when. Advance the clock by that time:
+///
+/// ```
+/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let clock = ManualClock::new();
+/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_minute(2)?)?, clock.clone());
+/// assert!(limiter.check_n(2).is_ok());
+/// let wait = limiter.check().unwrap_err().retry_after().expect("one permit is within the limit");
+/// clock.advance(wait);
+/// assert!(limiter.check().is_ok());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A [`TimestampRing`](crate::TimestampRing) has capacity again exactly one window after the admission, as in the next example.
+///
 /// # Examples
 ///
 /// ```

@@ -3,6 +3,8 @@
 #[cfg(feature = "quanta")]
 mod coarse;
 mod default_clock;
+#[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
+mod instant;
 mod manual;
 #[cfg(feature = "quanta")]
 mod quanta;
@@ -15,6 +17,8 @@ pub use self::quanta::QuantaClock;
 #[cfg(feature = "quanta")]
 pub use coarse::{CoarseClock, CoarseClockError};
 pub use default_clock::DefaultClock;
+#[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
+pub use instant::InstantClock;
 pub use manual::ManualClock;
 pub use source::Clock;
 #[cfg(feature = "std")]

@@ -11,7 +11,8 @@ use crate::time::Nanos;
 /// The origin is the moment of construction. A reading takes about 10 ns, without a system call. Constructing the first clock
 /// of a process calibrates the counter, for up to 200 ms.
 ///
-/// If the counter stops while the machine is suspended, that time is not counted. This makes a limiter stricter.
+/// If the counter stops while the machine is suspended, that time is not counted. This makes a limiter stricter. If the counter is
+/// broken, use an [`InstantClock`](super::InstantClock).
 ///
 /// # Examples
 ///

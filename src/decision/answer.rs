@@ -23,7 +23,7 @@ pub(crate) fn take_up_to<'a, A: Algorithm>(
     }
 }
 
-/// Combines the result of an algorithm with the state that it was decided by.
+/// Combines the result of an algorithm with the state that it was decided by, at the reading `now`.
 #[inline(always)]
 pub(crate) fn answer<'a, A>(
     algorithm: &'a A,
@@ -32,8 +32,25 @@ pub(crate) fn answer<'a, A>(
     permits: u64,
     receipt: Option<Receipt>,
 ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+    answer_at(algorithm, state, now, now, permits, receipt)
+}
+
+/// Combines the result of an algorithm with the state that it was decided by, at the time `now`. The caller's reading of the
+/// clock may be older, because a state of a table may begin later.
+#[inline(always)]
+pub(crate) fn answer_at<'a, A>(
+    algorithm: &'a A,
+    state: StateRef<'a>,
+    now: Nanos,
+    reading: Nanos,
+    permits: u64,
+    receipt: Option<Receipt>,
+) -> Result<Admitted<'a, A>, Denied<'a, A>> {
     match receipt {
         Some(receipt) => Ok(Admitted::new(Peek::new(algorithm, state, receipt.at()), receipt)),
-        None => Err(Denied::new(Peek::new(algorithm, state, now), permits)),
+        None => Err(Denied::new(
+            Peek::read_at(algorithm, state, now, reading),
+            permits,
+        )),
     }
 }

@@ -28,7 +28,7 @@ impl<'a, A> Denied<'a, A> {
 }
 
 impl<A: Algorithm> Denied<'_, A> {
-    /// Returns the time at which the request was decided.
+    /// Returns the reading of the clock at which the request was denied.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.peek.at()

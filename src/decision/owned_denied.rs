@@ -50,7 +50,7 @@ pub struct OwnedDenied {
 }
 
 impl OwnedDenied {
-    /// Returns the time at which the request was decided.
+    /// Returns the reading of the clock at which the request was denied.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.at

@@ -40,16 +40,26 @@ use crate::time::Nanos;
 pub struct Peek<'a, A> {
     algorithm: &'a A,
     state: StateRef<'a>,
+    /// The time at which the state is read.
     now: Nanos,
+    /// The caller's reading of the clock, from which times are counted. A state of a table may begin later.
+    reading: Nanos,
 }
 
 impl<'a, A> Peek<'a, A> {
     #[inline]
     pub(crate) fn new(algorithm: &'a A, state: StateRef<'a>, now: Nanos) -> Self {
+        Self::read_at(algorithm, state, now, now)
+    }
+
+    /// A view of the state at the time `now`, for a caller whose reading of the clock is `reading`.
+    #[inline]
+    pub(crate) fn read_at(algorithm: &'a A, state: StateRef<'a>, now: Nanos, reading: Nanos) -> Self {
         Self {
             algorithm,
             state,
             now,
+            reading,
         }
     }
 }
@@ -76,6 +86,7 @@ impl<A> Peek<'_, A> {
             algorithm,
             state: self.state,
             now: self.now,
+            reading: self.reading,
         }
     }
 
@@ -88,16 +99,16 @@ impl<A> Peek<'_, A> {
         if permits == 0 {
             return Some(Duration::ZERO);
         }
-        let ready = self.state.ready_at(self.now, ready_at)?;
-        Some(ready.saturating_since(self.now))
+        let ready = self.state.ready_at(self.now, self.reading, ready_at)?;
+        Some(ready.saturating_since(self.reading))
     }
 }
 
 impl<A: Algorithm> Peek<'_, A> {
-    /// Returns the time of the peek.
+    /// Returns the time of the peek: the reading of the clock.
     #[must_use]
     pub const fn at(&self) -> Nanos {
-        self.now
+        self.reading
     }
 
     /// Returns the most permits that one request would get.
@@ -129,8 +140,11 @@ impl<A: Algorithm> Peek<'_, A> {
     #[cfg(feature = "tokio")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
         let from = self.state.decides_from(self.now);
-        let ready = self.algorithm.earliest(&self.words(), from, permits)?;
-        Some(ready.saturating_since(self.now))
+        let ready = match self.algorithm.earliest(&self.words(), from, permits)? {
+            ready if ready == from => self.state.decides_from(self.reading),
+            ready => ready,
+        };
+        Some(ready.saturating_since(self.reading))
     }
 
     /// Returns whether the key had no entry in its table, so that [`OnFull`](crate::keyed::OnFull) decides. Always false for a
@@ -179,7 +193,7 @@ impl Peek<'_, AnyAlgorithm> {
                 self.algorithm.remaining_and_reset_in(window, words, self.now)
             }
         };
-        (remaining, reset.map(|reset| reset.saturating_since(self.now)))
+        (remaining, reset.map(|reset| reset.saturating_since(self.reading)))
     }
 }
 

@@ -46,22 +46,29 @@ impl NextEntry {
 }
 
 impl StateRef<'_> {
-    /// The earliest time, `now` or later, at which a request would be admitted. `None` if it never would be. `ready_at`
-    /// returns this time for given words, from a given time on.
+    /// The earliest reading of the clock, `reading` or later, at which a request would be admitted. `None` if it never would be.
+    /// `ready_at` returns this time for given words, from a given time on. The state decides no request at a time before `now`,
+    /// although the reading may be older.
     pub(super) fn ready_at(
         self,
         now: Nanos,
+        reading: Nanos,
         ready_at: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
     ) -> Option<Nanos> {
-        let ready = || ready_at(&StateWords::new(self), now);
+        let ready_from = |words: &StateWords<'_>, reading: Nanos| {
+            let decided_at = now.max(reading);
+            let ready = ready_at(words, decided_at)?;
+            Some(if ready == decided_at { reading } else { ready })
+        };
+        let ready = |reading| ready_from(&StateWords::new(self), reading);
         match self {
-            Self::Own(_) => ready_at(&StateWords::new(self), self.decides_from(now)),
-            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
-            Self::Shared(_, NextEntry { free, entered }) => match ready() {
+            Self::Own(_) => ready(self.decides_from(reading)),
+            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(reading),
+            Self::Shared(_, NextEntry { free, entered }) => match ready(reading) {
                 Some(ready) if free.is_none_or(|free| ready < free) => Some(ready),
-                _ => ready_at(&StateWords::Fresh, now.max(free?).max(entered)),
+                _ => ready_from(&StateWords::Fresh, reading.max(free?).max(entered)),
             },
-            Self::Denied(until) => ready_at(&StateWords::Fresh, now.max(until?)),
+            Self::Denied(until) => ready_from(&StateWords::Fresh, reading.max(until?)),
         }
     }
 

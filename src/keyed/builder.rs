@@ -1,8 +1,6 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-#[cfg(feature = "quanta")]
-use super::keys::AnyKey;
 use super::limiter::KeyedRateLimiter;
 use super::on_full::OnFull;
 use super::store::Store;
@@ -10,8 +8,6 @@ use super::store::Store;
 use crate::algorithm::SlidingWindow;
 use crate::algorithm::{Algorithm, Reclaim};
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
 use crate::error::ConfigError;
 #[cfg(feature = "quanta")]
 use crate::quota::Quota;
@@ -99,18 +95,6 @@ impl<A: Reclaim> KeyedBuilder<A> {
         self
     }
 
-    /// Builds the limiter with its own clock and random seeds.
-    ///
-    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
-    ///
-    /// # Errors
-    ///
-    /// `capacity`, `limit`, `windows` or `algorithm`: invalid, as listed at [`build_with`](Self::build_with).
-    #[cfg(feature = "quanta")]
-    pub fn build(self) -> Result<KeyedRateLimiter<A>, ConfigError> {
-        self.build_with(QuantaClock::new(), AnyKey::random())
-    }
-
     /// Builds the limiter with the given clock, and with `keys` to tell keys apart.
     ///
     /// # Errors
@@ -194,17 +178,6 @@ impl KeyedRateLimiter<SlidingWindow> {
 
 #[cfg(feature = "quanta")]
 impl<A: Reclaim> KeyedRateLimiter<A> {
-    /// Creates a limiter for `capacity` keys (1 to 2^32), with its own clock and random seeds.
-    ///
-    /// Further keys take over the entries of idle keys. If there are none, [`OnFull::Share`] applies.
-    ///
-    /// # Errors
-    ///
-    /// `capacity` or `algorithm`: invalid, as listed at [`KeyedBuilder::build_with`].
-    pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
-        Self::builder(algorithm).capacity(capacity).build()
-    }
-
     /// Returns a builder, which sets capacity, tiers, clock and seeds.
     pub fn builder(algorithm: A) -> KeyedBuilder<A> {
         KeyedBuilder::new(algorithm)

@@ -1,7 +1,7 @@
 use super::on_full::OnFull;
 use super::store::Store;
 use crate::algorithm::{Attempt, Reclaim};
-use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
+use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer, answer_at};
 use crate::receipt::{ChargedTo, Receipt};
 use crate::sync::Shared;
 use crate::table::{
@@ -127,10 +127,11 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 }
             }
             FrontSearch::OwnOrVacant(entry) => {
-                if let Some(now) = insertion.enter(entry)
-                    && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits)
+                if let Some(begun) = insertion.enter(entry)
+                    && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), begun, permits)
                 {
-                    return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
+                    let state = StateRef::Entry(entry, key);
+                    return answer_at(algorithm, state, begun, now, permits, receipt);
                 }
             }
             FrontSearch::Full(front) => {
@@ -158,7 +159,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         let outcome = insertion.insert_with_full_front(front, on_full == OnFull::Forget);
         if let Some(InsertOutcome::Entered { entry, first, now }) = outcome {
             if let Some(receipt) = self.charge(entry, key, SeenWord::known(first), now, permits) {
-                return answer(algorithm, StateRef::Entry(entry, key), now, permits, receipt);
+                let state = StateRef::Entry(entry, key);
+                return answer_at(algorithm, state, now, reading, permits, receipt);
             }
         } else if let Some(outcome) = outcome
             && let Some(decision) = self.decide_by_outcome(outcome, key, reading, permits)
@@ -206,7 +208,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             InsertOutcome::Entered { entry, first, now } => {
                 let receipt = self.charge(entry, key, SeenWord::known(first), now, permits)?;
                 let state = StateRef::Entry(entry, key);
-                Some(answer(self.algorithm, state, now, permits, receipt))
+                Some(answer_at(self.algorithm, state, now, reading, permits, receipt))
             }
             InsertOutcome::NoEntry(no_entry) => Self::decide_without_entry(
                 self.store,
@@ -244,7 +246,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             Attempt::Admitted(receipt) => Some(answer(algorithm, state, now, permits, Some(receipt))),
             Attempt::Denied => {
                 let state = decider.with_next_entry(state, insertion);
-                Some(answer(algorithm, state, now, permits, None))
+                Some(answer_at(algorithm, state, now, reading, permits, None))
             }
             Attempt::Retry => None,
         }
@@ -358,8 +360,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// Returns a view of the state of `key`. Changes nothing, and does not enter the key.
-    pub(crate) fn peek(self, key: u64, now: Nanos) -> Peek<'a, A> {
-        let insertion = self.insertion(key, now);
+    pub(crate) fn peek(self, key: u64, reading: Nanos) -> Peek<'a, A> {
+        let insertion = self.insertion(key, reading);
         let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {
             View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
             View::Fresh(now) => (StateRef::Fresh, now),
@@ -368,7 +370,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 (self.with_next_entry(state, &insertion), no_entry.now)
             }
         };
-        Peek::new(self.algorithm, state, now)
+        Peek::read_at(self.algorithm, state, now, reading)
     }
 
     /// Bars a key without an entry from getting one, as long as a charge of `permits` at `now` counts.

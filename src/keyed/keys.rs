@@ -101,13 +101,6 @@ impl AnyKey<SeededState> {
     pub fn with_seeds(seeds: [u64; 4]) -> Self {
         Self::new(SeededState::with_seeds(seeds))
     }
-
-    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
-    #[cfg(feature = "std")]
-    #[must_use]
-    pub fn random() -> Self {
-        Self::new(SeededState::random())
-    }
 }
 
 impl<Q: Hash + ?Sized, S: BuildHasher> Keys<Q> for AnyKey<S> {
@@ -198,13 +191,6 @@ impl<F> Tiers<F, SeededState> {
     /// tier of a key.
     pub fn with_seeds(resolver: F, seeds: [u64; 4]) -> Self {
         Self::new(resolver, SeededState::with_seeds(seeds))
-    }
-
-    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
-    /// `resolver` returns the tier of a key.
-    #[cfg(feature = "std")]
-    pub fn random(resolver: F) -> Self {
-        Self::new(resolver, SeededState::random())
     }
 }
 

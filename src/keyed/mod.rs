@@ -9,6 +9,8 @@ mod keys;
 mod limiter;
 mod many;
 mod on_full;
+#[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
+mod random;
 #[cfg(feature = "std")]
 mod saved;
 mod seeded_state;
@@ -27,13 +29,13 @@ pub use key_hasher::KeyHasher;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use limiter::KeyedRateLimiter;
 pub use on_full::OnFull;
+#[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
+pub use random::random_seeds;
 #[cfg(feature = "rules")]
 pub(crate) use saved::Charger;
 #[cfg(feature = "std")]
 pub use saved::SeededKeys;
 pub use seeded_state::SeededState;
-#[cfg(all(feature = "rules", feature = "quanta"))]
-pub(crate) use seeded_state::random_seeds;
 pub use with_limit::WithLimit;
 
 #[cfg(feature = "rules")]

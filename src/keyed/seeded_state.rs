@@ -33,19 +33,6 @@ impl SeededState {
     pub(super) const fn seeds(&self) -> [u64; 4] {
         self.seeds
     }
-
-    /// Builds hashers with random seeds.
-    #[cfg(feature = "std")]
-    #[must_use]
-    pub fn random() -> Self {
-        Self::with_seeds(random_seeds())
-    }
-}
-
-/// Returns seeds from the operating system, by way of the standard library's hasher.
-#[cfg(feature = "std")]
-pub(crate) fn random_seeds() -> [u64; 4] {
-    core::array::from_fn(|index| std::hash::RandomState::new().hash_one(index))
 }
 
 impl BuildHasher for SeededState {

@@ -53,7 +53,8 @@ impl Store {
     /// Charges the catch-all the permits that count in the catch-all of `from`. The keys that may have spent them get
     /// no entry of their own until the permits no longer count here.
     ///
-    /// `old` reads the permits of `from`, `charger` charges them here, and `usage` reads whether all of them were charged.
+    /// `old` reads the permits of `from`, `carried` returns how many are charged for them, `charger` charges them here, and `usage`
+    /// reads whether all of them were charged.
     #[cfg(feature = "rules")]
     pub(crate) fn inherit_overflow(
         &self,
@@ -61,6 +62,7 @@ impl Store {
         charger: &AnyAlgorithm,
         usage: &AnyAlgorithm,
         old: &AnyAlgorithm,
+        carried: impl FnOnce(u64) -> u64,
         now: Nanos,
     ) -> Inherited {
         // Relaxed: the caller has synchronized with every thread whose charges it needs.
@@ -70,7 +72,7 @@ impl Store {
         } else {
             now.max(old.latest_time(first))
         };
-        let spent = old.spent(Shared::new(from.catch_all.get()), at);
+        let spent = carried(old.spent(Shared::new(from.catch_all.get()), at));
         let shared = Shared::new(self.catch_all.get());
         if spent > 0 {
             charger.charge(shared, at, spent);
@@ -112,7 +114,7 @@ impl fmt::Debug for Store {
 #[cfg(feature = "rules")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
-    /// The permits that were spent in the old catch-all, and the time at which they were charged to the new one.
+    /// The permits that were charged to the new catch-all for those of the old one, and the time of the charge.
     pub(crate) spent: Option<(u64, Nanos)>,
     /// Whether all of them were charged.
     pub(crate) is_complete: bool,

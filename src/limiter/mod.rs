@@ -381,16 +381,18 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// Charges the permits of `saved`, a state that was saved `elapsed` ago, as if they were all spent now.
     ///
-    /// This is conservative: permits that still counted when they were saved count for another whole window. So
-    /// the bound holds across the restart if quota and algorithm are unchanged. With another quota or algorithm,
-    /// an equal number of permits is charged, as far as its words can hold them.
+    /// This is conservative: permits that still counted when they were saved count for another whole window, and in a counter
+    /// ring for up to two cells more. So the bound holds across the restart if quota and algorithm are unchanged, although the
+    /// cells of the new clock begin at other times. With another quota or algorithm, an equal number of permits is charged,
+    /// as far as its words can hold them.
     ///
     /// `elapsed` is the time since the state was saved, as far as the caller trusts the wall clock. [`Duration::ZERO`] is
     /// always safe. Nothing is charged if all saved permits have left their window by then.
     ///
-    /// A saved state has no time of its charges. Permits that were charged at times after the clock's, by
-    /// [`check_at`](Self::check_at), are charged at the clock's time, and so count for less long. Tables of keys and rule sets
-    /// restore such states at a later time.
+    /// A saved state has no time of its charges. If they were charged at times after the clock's, because the clock has stepped
+    /// back or by [`check_at`](Self::check_at), they count for less long. In a counter ring, a step of up to a cell only shortens
+    /// the interval that holds the bound, by a cell. Tables of keys and rule sets restore such states at a later time: see
+    /// [`saved`](crate::saved).
     ///
     /// The permits are added to those that are already spent, so call it once, on a fresh limiter.
     ///
@@ -398,10 +400,16 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// Earlier decisions do not count the restored permits, so call it before the limiter is shared.
     pub fn restore(&self, saved: &SavedState, elapsed: Duration) {
+        let (algorithm, words) = (&self.algorithm, Shared::new(self.words.get()));
+        let now = self.clock.now();
+        let at = algorithm.restored_at(now, Duration::ZERO);
         let spent = saved.spent_after(elapsed);
-        if spent > 0 {
-            self.algorithm
-                .charge(Shared::new(self.words.get()), self.clock.now(), spent);
+        let all = algorithm.spent(words, now).saturating_add(spent);
+        algorithm.restore(words, at, spent);
+        // Permits that were already spent here count no less long than the restored ones.
+        let lost = all.saturating_sub(algorithm.spent(words, at));
+        if lost > 0 {
+            algorithm.charge(words, at, lost);
         }
     }
 

@@ -34,7 +34,8 @@ use crate::time::Nanos;
 ///       or from [`Forget`](crate::keyed::OnFull::Forget). Its counts are charged to the new rule.)
 ///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of the limit of a log, to a limit
 ///     that needs wider words, of a token bucket to a much longer burst, or of the rules that share a state. The permits that still count are charged as if they were spent at that
-///     moment, which is stricter. Until this is done, the old and the new rule are both enforced, and permits that are spent
+///     moment, which is stricter. A token bucket whose burst does not take longer to refill pays the debt of its old rate in the
+///     time in which the old bucket would have paid it. Until this is done, the old and the new rule are both enforced, and permits that are spent
 ///     meanwhile count twice.
 /// - Slots of rules that limit [requests in flight](crate::Rule::in_flight) are kept over a change of the limit, and released
 ///   once. A quota and such a limit do not continue each other.
@@ -219,7 +220,9 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
         let seeds = current.states.seeds.clone();
         let origin = current.states.origin.or(rules.origin);
-        let origin = origin.known_for(rules.rules(), &current.clock);
+        let origin = origin
+            .known_for(rules.rules(), &current.clock)
+            .map_err(ReplaceError::Rules)?;
         let Migration {
             states,
             carry_overs,

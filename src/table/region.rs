@@ -175,7 +175,7 @@ impl<'a> Region<'a> {
     }
 
     /// Records that a key of this region is about to lose its entry, or its mark, at `now`.
-    pub(super) fn reclaim_at(self, now: Nanos) {
+    pub(crate) fn reclaim_at(self, now: Nanos) {
         // A word that is already as new is not written, so that the cache line stays shared among evictions at one
         // reading.
         if self.reclaimed() < now {

@@ -5,7 +5,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::error::WaitError;
-use super::queue::{QueuePosition, QueuedRequest, WaitQueues};
+use super::queue::{GRACE_PERIOD, QueuePosition, QueuedRequest, WaitQueues};
 use super::runtime::Runtime;
 use crate::time::Nanos;
 
@@ -112,7 +112,8 @@ impl<R: AcquireRequest> Acquire<R> {
     /// Sets a deadline: the wait takes at most `allowed`, counted from this call.
     ///
     /// The first poll fails with [`WaitError::TooLate`] if the deadline cannot be met. This is estimated from the permits of
-    /// the waiters ahead and from the bound of the algorithm.
+    /// the waiters ahead and from the most that the algorithm admits. The estimate is never too long. It is repeated when half
+    /// of the time is left, a quarter and so on, so a wait that was delayed fails before its deadline.
     ///
     /// The timer of the deadline may fire a little late. If there is capacity then, the permits are charged, although the
     /// deadline has passed.
@@ -138,7 +139,9 @@ impl<R: AcquireRequest + Unpin> Future for Acquire<R> {
             match (&polled, *deadline) {
                 (Poll::Ready(_), _) => *deadline_timer = None,
                 (Poll::Pending, Some(deadline)) if position.is_queued() => {
-                    let after = deadline.saturating_since(request.now());
+                    let left = deadline.saturating_since(request.now());
+                    // Halfway, the queue tells whether the deadline can still be met.
+                    let after = if left > 2 * GRACE_PERIOD { left / 2 } else { left };
                     // The timer is set again in each poll, because the waker may have changed, and because the last timer
                     // may have fired early. There are few polls.
                     *deadline_timer = Some(queues.runtime().set_timer(after, waker));

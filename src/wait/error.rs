@@ -38,7 +38,7 @@ pub enum WaitError {
         needed: Duration,
     },
     /// The deadline cannot be met or has passed. If it has passed, `allowed` is zero, and `needed` does not count the
-    /// requests of other waiters.
+    /// requests of other waiters: it is zero if only they, or a late timer, have delayed the request.
     TooLate {
         /// The shortest time that the wait takes from now on.
         needed: Duration,
@@ -84,6 +84,14 @@ impl fmt::Display for WaitError {
                 f.write_str("request is never admitted (it exceeds the limit, or its key is denied)")
             }
             Self::QueueFull { max_waiting, .. } => write!(f, "wait queue is full ({max_waiting} waiters)"),
+            Self::TooLate { needed, allowed } if allowed.is_zero() => {
+                f.write_str("deadline has passed")?;
+                if needed.is_zero() {
+                    Ok(())
+                } else {
+                    write!(f, " (capacity in {needed:?} at the earliest)")
+                }
+            }
             Self::TooLate { needed, allowed } => {
                 write!(
                     f,

@@ -44,7 +44,8 @@ use super::runtime::{Runtime, TokioRuntime};
 /// three loads and one store.
 ///
 /// With waiters, a wait also costs a lock (held briefly, never across an `.await`) and one or two reads of the state. The first
-/// waiter of a queue and each deadline need a timer. Each wait is woken about once.
+/// waiter of a queue and each deadline need a timer. Each wait is woken about once. A wait with a deadline is also woken when half of
+/// its time is left, a quarter and so on, down to 20 ms. It then counts up to 256 waiters ahead.
 ///
 /// A queued wait uses about 100 bytes in addition to its future, and twice as many with a deadline. The queue of a single
 /// waiter uses about 1 KB. A key without waiters uses no memory.
@@ -108,7 +109,9 @@ impl<L, T: Runtime> Fair<L, T> {
 
     /// Delays each wake-up by a random time of up to `max_jitter`. The default is no delay.
     ///
-    /// Jitter spreads the requests of many processes that would otherwise resume at the same time.
+    /// Jitter spreads the requests of many processes that would otherwise resume at the same time. The target
+    /// `wasm32-unknown-unknown` has no random numbers, and so no jitter.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     #[must_use]
     pub fn jitter(mut self, max_jitter: Duration) -> Self {
         self.queues.max_jitter = max_jitter;

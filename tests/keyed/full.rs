@@ -9,6 +9,47 @@ use ringgate::{Algorithm, Clock, CounterRing, Gcra, Nanos};
 use super::{NANO, built, by_hand, drain, filled, keys_of, now, quota, subjects};
 use crate::common::Log;
 
+/// After the clock has stepped back behind the loss of an entry, a denial of a full table states the wait by the reading of the
+/// caller: the same request is denied one nanosecond earlier, and admitted then.
+#[test]
+fn a_denial_after_a_step_back_states_the_wait_of_the_caller() {
+    for subject in subjects(quota("10/s")) {
+        for back in [1, 50, 400, 900, 1_150, 5_000, 29_000] {
+            for on_full in [OnFull::Deny, OnFull::Share] {
+                let it = &subject.algorithm;
+                let (limiter, clock) = filled(it.clone(), on_full, 0);
+                clock.advance(Duration::from_secs(30));
+                let lost = now(&clock);
+                // The first keys take the entries of idle ones, until each is used by a new key.
+                let mut newcomers = 1..;
+                while newcomers
+                    .next()
+                    .is_some_and(|key| match limiter.check_n(&key, it.max_request()) {
+                        Ok(taken) => !taken.is_overflow(),
+                        Err(denied) => !denied.is_overflow(),
+                    })
+                {}
+                let reading = Nanos::new(lost.get() - back * 1_000_000);
+                clock.set(reading);
+                let case = format!("{}, {on_full:?}, {back} ms back", subject.name);
+                let Err(denied) = limiter.check_n(&9_999, it.max_request()) else {
+                    assert!(on_full == OnFull::Share, "{case}");
+                    continue;
+                };
+                assert!(denied.is_overflow() && denied.at() == reading, "{case}");
+                let wait = denied.retry_after().expect("long before time ends");
+                assert!(!wait.is_zero(), "{case}");
+                if on_full == OnFull::Deny {
+                    clock.set(Nanos::new(reading.saturating_add(wait).get() - 1));
+                    assert!(limiter.check_n(&9_999, it.max_request()).is_err(), "{case}");
+                    clock.set(reading.saturating_add(wait));
+                    assert!(limiter.check_n(&9_999, it.max_request()).is_ok(), "{case}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn keys_without_an_entry_share_one_limit() {
     for subject in subjects(quota("10/s")) {

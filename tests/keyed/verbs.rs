@@ -213,12 +213,11 @@ fn a_peek_uses_the_time_at_which_a_check_would_decide() {
             assert!(limiter.check(&1).is_ok());
             assert_eq!(limiter.counts().reclaimed, 1, "{}", subject.name);
             clock.set(before);
-            assert_eq!(limiter.peek(&2).at(), lost, "{}", subject.name);
-            let judged = match limiter.check(&2) {
-                Ok(taken) => taken.at(),
-                Err(denied) => denied.at(),
-            };
-            assert_eq!(judged, lost, "{}, {on_full:?}", subject.name);
+            assert_eq!(limiter.peek(&2).at(), before, "{}", subject.name);
+            match limiter.check(&2) {
+                Ok(taken) => assert_eq!(taken.at(), lost, "{}, {on_full:?}", subject.name),
+                Err(denied) => assert_eq!(denied.at(), before, "{}, {on_full:?}", subject.name),
+            }
         }
     }
 }

@@ -476,3 +476,48 @@ fn a_calendar_shares_no_state() {
     assert_eq!(admissions(&live, &user(1), 9), 5);
     assert_eq!(left(&live, &user(1)), [4, 0, 2]);
 }
+
+/// The default clock does not follow the time of the operating system, so a calendar needs a clock that the caller chooses: when
+/// the set is built, restored, or reloaded.
+#[cfg(feature = "quanta")]
+#[test]
+fn the_default_clock_is_refused_for_a_calendar() {
+    use ringgate::QuantaClock;
+    use ringgate::clock::{InstantClock, SystemClock};
+    use ringgate::keyed::random_seeds;
+
+    let message = r#"rule "plan": invalid clock: the default clock for a calendar (expected a clock that follows the time of the operating system, by build_with(SystemClock::new(), random_seeds()))"#;
+    let rate = || rule("rate", "9/h").by(&by_user());
+    let sets = [
+        set([calendar("plan", "5/day")]),
+        set([calendar("plan", "5/month").by(&by_user())]),
+        set([rate(), calendar("plan", "5/week")]),
+        set([calendar("plan", "5/year"), rate()]),
+        set([calendar("plan", "5/day").shadow()]),
+        set([calendar("plan", "5/day")]).origin(origin()),
+    ];
+    let live = LiveRules::new(set([rate()]).build().expect("a rate needs no date"));
+    for rules in sets {
+        assert_eq!(rules.build().expect_err("the default clock").to_string(), message);
+        let reload = live.store(&rules).expect_err("the default clock");
+        assert!(reload.to_string().contains("invalid clock"), "{reload}");
+        let chosen = rules
+            .build_with(SystemClock::new(), random_seeds())
+            .expect("a clock that follows the date");
+        assert!(chosen.check(&user(1)).is_ok());
+        let mut file = Vec::new();
+        chosen.save(&mut file).expect("memory");
+        let restored = rules
+            .restore(&*file, Duration::ZERO)
+            .expect_err("the default clock");
+        assert_eq!(restored.to_string(), message);
+        let restored = rules
+            .restore_with(SystemClock::new(), &*file, Duration::ZERO)
+            .expect("the same rules");
+        assert!(restored.check(&user(1)).is_ok());
+        // A clock that the caller passes is the caller's choice.
+        assert!(rules.build_with(QuantaClock::new(), random_seeds()).is_ok());
+        assert!(rules.build_with(InstantClock::new(), random_seeds()).is_ok());
+    }
+    assert_ne!(random_seeds(), random_seeds());
+}

@@ -309,17 +309,11 @@ fn slots_are_not_saved() {
         .restore_with(ManualClock::new(), &*file, Duration::ZERO)
         .expect("the file");
     assert_eq!(spent(&after, &user(1)), [0, 1, 0]);
-    // The limit is a part of the rules that the file is of.
-    let other = set([
-        slots("a", 1).by(&by_user()),
-        rule("rate", "9/h").by(&by_user()),
-        slots("all", 3),
-    ]);
-    assert!(
-        other
-            .restore_with(ManualClock::new(), &*file, Duration::ZERO)
-            .is_err()
-    );
+    // A limit of requests in flight may change, because nothing of it is saved.
+    let other = set([slots("a", 1).by(&by_user()), rule("rate", "9/h").by(&by_user())])
+        .restore_with(ManualClock::new(), &*file, Duration::ZERO)
+        .expect("the file");
+    assert_eq!(spent(&other, &user(1)), [0, 1]);
 }
 
 /// A small pseudo-random number below `below`.

@@ -438,3 +438,81 @@ fn held_rules_stay_in_force_beside_the_new_ones() {
         assert_eq!(live.load().states(), 1);
     });
 }
+
+/// A bucket whose rate is lowered pays the debt of the old rate at the old rate, also if it counts other units or has another
+/// table: it is full again when the old bucket would have been, and no later than one window after the last admission.
+#[test]
+fn a_lowered_bucket_pays_its_debt_at_the_old_rate() {
+    const MIB: u64 = 1 << 20;
+    let bucket = |limit: u64, capacity: u64, is_keyed: bool, has_cost: bool| {
+        let quota = Quota::new(limit, Duration::from_secs(1)).expect("a quota");
+        let rule = Rule::new("bytes", quota).algorithm(RuleAlgorithm::Gcra);
+        let rule = if has_cost { rule.cost(&by_cost()) } else { rule };
+        if is_keyed {
+            rule.by(&by_user()).capacity(capacity)
+        } else {
+            rule
+        }
+    };
+    for (before, after, has_cost) in [
+        (100 * MIB, MIB, true),
+        (100 * MIB, 50 * MIB, true),
+        (1024 * MIB, MIB, true),
+        (37 * MIB, 1_000, true),
+        (10_000, 1, false),
+        (500, 499, false),
+        (3 * MIB, 2 * MIB, true),
+    ] {
+        for is_keyed in [false, true] {
+            for spent in [before, before / 2, 1.max(before / 7)] {
+                let (live, clock) = live([bucket(before, 10, is_keyed, has_cost)]);
+                let cost = |cost| Request { cost, ..user(1) };
+                let take = |permits: u64| {
+                    if has_cost {
+                        return u64::from(live.load().check(&cost(permits)).is_ok()) * permits;
+                    }
+                    (0..permits)
+                        .filter(|_| live.load().check(&cost(1)).is_ok())
+                        .count() as u64
+                };
+                assert_eq!(take(spent), spent);
+                let case = format!("{before} to {after}, {spent} spent, keyed {is_keyed}");
+                assert_eq!(
+                    live.store(&set([bucket(after, 20, is_keyed, has_cost)]))
+                        .expect("a rule"),
+                    Reloaded::Done,
+                    "{case}"
+                );
+                // The time per permit is rounded up, which lengthens the refill by less than a tenth.
+                clock.advance(Duration::from_millis(1_100));
+                assert_eq!(take(after), after, "{case}");
+                assert_eq!(take(1), 0, "{case}: the burst of the new rate");
+            }
+        }
+    }
+}
+
+/// A bucket whose burst takes longer to refill than before is charged the permits, so that no window holds more than its bound.
+#[test]
+fn a_lowered_bucket_with_a_longer_burst_keeps_its_permits() {
+    let bucket = |limit: u64, burst: u64, capacity: u64| {
+        let quota = Quota::new(limit, Duration::from_secs(1)).expect("a quota");
+        Rule::new("all", quota)
+            .algorithm(RuleAlgorithm::Gcra)
+            .burst(burst)
+            .by(&by_user())
+            .capacity(capacity)
+    };
+    for (before, burst, after, new_burst) in
+        [(100, 100, 1, 100), (100, 10, 50, 10), (9, 9, 3, 8), (8, 1, 2, 2)]
+    {
+        let (live, clock) = live([bucket(before, burst, 10)]);
+        while live.load().check(&user(1)).is_ok() {}
+        live.store(&set([bucket(after, new_burst, 20)])).expect("a rule");
+        let spent = live.load().peek(&user(1)).next().expect("a rule").spent();
+        assert_eq!(spent, burst, "{before} to {after}");
+        clock.advance(Duration::from_millis(1_000 * (burst + 1) / after));
+        let admitted = admissions(&live, &user(1), new_burst + 1);
+        assert_eq!(admitted, new_burst, "{before} to {after}");
+    }
+}

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use ringgate::wait::{TokioClock, WaitError};
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter};
+use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, Quota, RateLimiter};
 use tokio::time::Instant;
 
 use super::{bare_log, log, ms, poll, settle};
@@ -53,9 +53,9 @@ async fn a_bucket_estimates_the_wait_exactly() {
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
 }
 
-/// A deadline that could be met passes if other calls bypass the queue.
+/// A deadline that could be met cannot be met any more if other calls bypass the queue. The wait ends as soon as it is polled.
 #[tokio::test(start_paused = true)]
-async fn a_deadline_ends_the_wait() {
+async fn a_deadline_that_is_missed_by_others_ends_the_wait() {
     let limiter = log("1/1s");
     assert!(limiter.check().is_ok());
     let began = Instant::now();
@@ -64,10 +64,9 @@ async fn a_deadline_ends_the_wait() {
     let second = tokio::spawn(Arc::clone(&limiter).acquire_owned(1));
     tokio::time::advance(ms(1000)).await;
     assert!(limiter.limiter().check().is_ok());
-    let allowed = Duration::ZERO;
-    let needed = ms(500);
+    let (needed, allowed) = (ms(1000), ms(500));
     assert_eq!(first.await, Err(WaitError::TooLate { needed, allowed }));
-    assert_eq!(began.elapsed(), ms(1500));
+    assert_eq!(began.elapsed(), ms(1000));
     // It was the leader, and wakes the next waiter.
     assert!(second.await.unwrap().is_ok());
     assert_eq!(began.elapsed(), ms(2000));
@@ -194,4 +193,115 @@ async fn a_later_waiter_checks_for_capacity_at_its_deadline() {
     assert!(poll(&mut first).is_pending());
     assert_eq!(limiter.limiter().refund(taken), ringgate::Settled::Exact);
     assert_eq!(second.await.unwrap(), Ok(()));
+}
+
+/// A wait whose place in the queue is known never lasts until its deadline in vain: the estimate of the first poll is exact for
+/// requests of one permit.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_cannot_meet_its_deadline_fails_at_once() {
+    let quota: Quota = "10/1s".parse().unwrap();
+    let ring = |cells| CounterRing::builder(quota).cells(cells);
+    let algorithms: [(&str, AnyAlgorithm); 8] = [
+        ("fixed window", CounterRing::fixed_window(quota).unwrap().into()),
+        ("classic of 5", ring(5).classic().build().unwrap().into()),
+        ("even of 5", ring(5).even().build().unwrap().into()),
+        ("even of 3", ring(3).even().build().unwrap().into()),
+        ("strict of 1", ring(1).build().unwrap().into()),
+        ("strict of 5", ring(5).build().unwrap().into()),
+        ("strict of 60", CounterRing::new(quota).unwrap().into()),
+        ("bucket", Gcra::token_bucket(quota, 1).unwrap().into()),
+    ];
+    for (name, algorithm) in algorithms {
+        for ahead in [0, 1, 4, 9, 12, 25, 40] {
+            for within in [90, 310, 500, 990, 2_500, 4_100] {
+                let limiter = RateLimiter::with_clock(algorithm.clone(), TokioClock::new());
+                let limiter = Arc::new(Fair::new(limiter));
+                while limiter.check().is_ok() {}
+                let mut waits: Vec<_> = (0..ahead)
+                    .map(|_| tokio::spawn(Arc::clone(&limiter).acquire_owned(1)))
+                    .collect();
+                tokio::task::yield_now().await;
+                let began = Instant::now();
+                let result = limiter.until_ready().within(ms(within)).await;
+                let elapsed = began.elapsed();
+                if let Err(error) = result {
+                    let case = format!("{name}, {ahead} ahead, {within} ms: {error} after {elapsed:?}");
+                    // Cells with a small share admit less than the estimate assumes.
+                    let is_exact = name != "even of 3";
+                    assert!(elapsed.is_zero() || !is_exact && elapsed < ms(within), "{case}");
+                }
+                for wait in waits.drain(..) {
+                    wait.abort();
+                }
+            }
+        }
+    }
+}
+
+/// If the waiters ahead are served later than was estimated, a wait fails as soon as its deadline cannot be met any more, and
+/// states both times.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_was_delayed_fails_before_its_deadline() {
+    for (bypassed, within) in [
+        (1, 1_500),
+        (2, 2_400),
+        (3, 3_900),
+        (5, 5_100),
+        (10, 10_900),
+        (20, 20_500),
+    ] {
+        let limiter = log("1/1s");
+        assert!(limiter.check().is_ok());
+        let began = Instant::now();
+        // One wait is ahead, and its task is not polled when it is woken. It keeps its turn for ten milliseconds.
+        let mut wait = core::pin::pin!(limiter.until_ready().within(ms(within)));
+        assert!(poll(&mut wait).is_pending());
+        for _ in 0..bypassed {
+            tokio::time::advance(ms(1_000)).await;
+            // Calls of the limiter itself overtake waiters.
+            assert!(limiter.limiter().check().is_ok());
+        }
+        match wait.await {
+            Err(WaitError::TooLate { needed, allowed }) => {
+                assert!(needed > allowed && !allowed.is_zero(), "{needed:?}, {allowed:?}");
+                assert!(began.elapsed() < ms(within));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_missed_deadline_is_told_apart_from_one_that_cannot_be_met() {
+    let micros = Duration::from_micros;
+    for (needed, allowed, message) in [
+        (
+            micros(9_826),
+            Duration::ZERO,
+            "deadline has passed (capacity in 9.826ms at the earliest)",
+        ),
+        (Duration::ZERO, Duration::ZERO, "deadline has passed"),
+        (
+            ms(500),
+            ms(100),
+            "deadline cannot be met: in 100ms (expected at least 500ms)",
+        ),
+        (
+            ms(2),
+            micros(1),
+            "deadline cannot be met: in 1µs (expected at least 2ms)",
+        ),
+        (
+            micros(1),
+            Duration::ZERO,
+            "deadline has passed (capacity in 1µs at the earliest)",
+        ),
+        (
+            Duration::MAX,
+            ms(1),
+            "deadline cannot be met: in 1ms (expected at least 18446744073709551615.999999999s)",
+        ),
+    ] {
+        assert_eq!(WaitError::TooLate { needed, allowed }.to_string(), message);
+    }
 }

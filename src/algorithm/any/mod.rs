@@ -236,6 +236,14 @@ impl Algorithm for AnyAlgorithm {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         each!(self, it => it.idle_at(words, now))
     }
+
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        each!(self, it => it.restored_at(now, idle_after))
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        each!(self, it => it.restore(words, at, permits))
+    }
 }
 
 impl Reclaim for AnyAlgorithm {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{AnyAlgorithm, OtherAlgorithm};
+use crate::algorithm::gcra::Gcra;
 use crate::algorithm::in_units::InUnits;
 use crate::algorithm::traits::{Algorithm, remaining_and_reset};
 use crate::sync::Words;
@@ -20,6 +21,20 @@ impl AnyAlgorithm {
                 OtherAlgorithm::Calendar(_) => false,
                 OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => false,
             },
+        }
+    }
+
+    /// The bucket, and the number of permits in the unit that it counts. `None` for another algorithm.
+    pub(crate) fn bucket(&self) -> Option<(&Gcra, u64)> {
+        match self {
+            Self::Gcra(bucket) => Some((bucket, 1)),
+            Self::Other(other) => match &**other {
+                OtherAlgorithm::InUnits(it) => Some((it.algorithm().bucket()?.0, it.unit())),
+                #[cfg(feature = "calendar")]
+                OtherAlgorithm::Calendar(_) => None,
+                OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => None,
+            },
+            Self::Counter(_) | Self::Log(_) => None,
         }
     }
 

@@ -38,7 +38,7 @@ use core::time::Duration;
 use std::time::SystemTime;
 
 use super::attempt::{Attempt, until_decided};
-use super::traits::Algorithm;
+use super::traits::{Algorithm, begin_and_charge};
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -259,6 +259,19 @@ impl Algorithm for Calendar {
         self.start_of(current.period() + 1)
     }
 
+    /// The result is exact, since each period admits the limit.
+    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        let Some(before) = permits.checked_sub(1) else {
+            return Some(now);
+        };
+        let current = self.current(State(words).observe(), now);
+        let left = self.limit.saturating_sub(current.used());
+        if before < left {
+            return Some(now);
+        }
+        self.start_of(current.period() + 1 + (before - left) / self.limit)
+    }
+
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.limit.saturating_sub(self.spent(words, now))
     }
@@ -309,6 +322,10 @@ impl Algorithm for Calendar {
             _ => self.start_of(current.period() + 1),
         };
         idle.map(|idle| idle.max(now))
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        begin_and_charge(self, words, at, permits)
     }
 }
 

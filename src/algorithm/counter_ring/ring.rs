@@ -7,7 +7,7 @@ use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
 #[cfg(feature = "rules")]
 use crate::algorithm::traits::remaining_and_reset;
-use crate::algorithm::traits::{Algorithm, Reclaim, earliest, lowered_limit};
+use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit};
 use crate::algorithm::unit_ring::{UnitCells, UnitRing};
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
@@ -30,6 +30,10 @@ use crate::time::Nanos;
 ///
 /// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
 /// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.
+///
+/// A permit counts for one window and the rest of its cell. So a test that takes the whole limit, advances a
+/// [`ManualClock`](crate::ManualClock) by the window and expects capacity fails by one cell. Advance it by the
+/// [`retry_after`](crate::Denied::retry_after) of a denial: see [`ManualClock`](crate::ManualClock).
 ///
 /// For a limit of up to 60, a [`TimestampRing`](crate::TimestampRing) is a better choice. It takes 8·(L + 1) bytes, no more than
 /// 60 cells do. It admits all requests of a paced client, to within its unit of time.
@@ -281,7 +285,24 @@ impl Algorithm for CounterRing {
         // With shares, several requests in consecutive cells may get the permits sooner than one request does.
         let has_shares = max_request < either!(self, repr => repr.cell_window().limit());
         let at_once = if has_shares { 1 } else { max_request };
-        earliest(self, words, now, permits, at_once)
+        let before = permits.saturating_sub(1);
+        let Some(windows) = before.checked_div(self.highest).filter(|_| permits > 0) else {
+            return earliest(self, words, now, permits, at_once);
+        };
+        // The summed cells hold at most the limit, so of so many further permits the last is admitted at least that many cells
+        // later. A cell admits at most `max_request`.
+        let rest = before % self.highest;
+        let ready = self.ready_at(words, now, (rest + 1).min(at_once))?;
+        either!(self, repr => {
+            let cells = repr.cells();
+            let later = windows
+                .saturating_mul(repr.cell_window().summed())
+                .saturating_add(rest / max_request);
+            match later {
+                0 => Some(ready),
+                later => cells.start(cells.tick(ready).saturating_add(later)),
+            }
+        })
     }
 
     #[inline(always)]
@@ -309,6 +330,21 @@ impl Algorithm for CounterRing {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         either!(self, repr => repr.idle_at(words, now))
+    }
+
+    /// The start of the next cell.
+    ///
+    /// A window that includes the restore may begin in a cell of the old clock that the saved state no longer summed. The bound
+    /// has capacity for one such cell, in addition to the limit. Charged to the next cell, the saved permits count for a whole
+    /// window after the restore, and in that window the ring admits no more than the rest of its limit.
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        // With several windows it is not known which one counts for so long.
+        let span = if self.highest > 0 { self.span() } else { Duration::ZERO };
+        either!(self, repr => repr.cells().restored_at(now, idle_after, span, self.span()))
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        begin_and_charge(self, words, at, permits)
     }
 }
 

@@ -66,8 +66,7 @@ use alloc::format;
 use core::time::Duration;
 
 use super::attempt::{Attempt, until_decided};
-use super::traits::Algorithm;
-use super::traits::FIRST_WORD_BITS;
+use super::traits::{Algorithm, FIRST_WORD_BITS, begin_and_charge};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -217,9 +216,21 @@ impl Gcra {
     #[cfg(feature = "rules")]
     pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
         let same_window = self.quota.window() == before.quota.window();
+        let can_keep_time = self.permit <= fastest.permit || self.is_narrower(before);
+        same_window && self.ahead <= before.ahead && can_keep_time
+    }
+
+    /// Whether this bucket can continue with the time at which `before` is full, in words of its own: the window is the same, and
+    /// the burst does not take longer to refill. The sum over a window is then as in [`can_follow`](Self::can_follow).
+    #[cfg(feature = "rules")]
+    pub(crate) fn can_keep_time_of(&self, before: &Self) -> bool {
+        self.quota.window() == before.quota.window() && self.is_narrower(before)
+    }
+
+    #[cfg(feature = "rules")]
+    const fn is_narrower(&self, before: &Self) -> bool {
         // The time per permit is rounded up to a unit, so the tolerance may grow by one unit per permit.
-        let narrower = self.tolerance <= before.tolerance + self.burst;
-        same_window && self.ahead <= before.ahead && (self.permit <= fastest.permit || narrower)
+        self.tolerance <= before.tolerance + self.burst
     }
 
     #[cfg(feature = "rules")]
@@ -392,5 +403,9 @@ impl Algorithm for Gcra {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         let full = State(words).observe().time();
         (full <= LAST_TIME).then(|| now.max(Self::instant(full)))
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        begin_and_charge(self, words, at, permits)
     }
 }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use self::state::State;
 use self::word::{HeadWord, LogLayout, SlotPosition, SlotWord};
 use super::attempt::{Attempt, until_decided};
-use super::traits::Algorithm;
+use super::traits::{Algorithm, begin_and_charge};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -387,5 +387,17 @@ impl Algorithm for TimestampRing {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.ready_at(words, now, self.quota.limit())
+    }
+
+    /// Two units after the reading, so that rounding makes no decision at a time before it. If the state was ahead of its clock,
+    /// it is as far ahead as before.
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        let ahead = idle_after.saturating_sub(self.quota.window());
+        let units = Duration::from_nanos(2 * self.unit.divisor());
+        now.saturating_add(ahead).saturating_add(units)
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        begin_and_charge(self, words, at, permits)
     }
 }

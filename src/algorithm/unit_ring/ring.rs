@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::cells::UnitCells;
 use super::choose::choose;
 use crate::algorithm::attempt::Attempt;
-use crate::algorithm::traits::{Algorithm, Reclaim, lowered_limit};
+use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, lowered_limit};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -216,6 +216,16 @@ impl Algorithm for UnitRing {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.cells.idle_at(words, now)
+    }
+
+    /// The start of the next cell, as for a [`CounterRing`](crate::CounterRing).
+    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
+        let span = self.span();
+        self.cells.cells().restored_at(now, idle_after, span, span)
+    }
+
+    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+        begin_and_charge(self, words, at, permits)
     }
 }
 

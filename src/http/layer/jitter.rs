@@ -21,7 +21,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// # Cost
     ///
-    /// A random number for each rejection.
+    /// A random number for each rejection. The target `wasm32-unknown-unknown` has none, and so no jitter.
     ///
     /// # Examples
     ///
@@ -41,6 +41,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn jitter(self, max_jitter: Duration) -> Self {
         self.with(|config| config.max_jitter = max_jitter)
     }

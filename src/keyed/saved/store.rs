@@ -6,17 +6,21 @@ use crate::keyed::store::Store;
 use crate::limiter::SavedState;
 use crate::own_words::OwnWords;
 use crate::saved::{Reader, RestoreError, SavedWriter};
-use crate::sync::{Shared, Words};
+use crate::sync::{Ordering, Shared, Words};
 use crate::table::{AloneWords, Entry, InsertOutcome, Insertion, OccupiedWords, SeenWord};
 use crate::time::Nanos;
 
 impl SavedState {
-    /// The permits that count at `now`.
+    /// The permits that count at `now`. If none counts, the time is that by which the state is ahead of the clock.
     pub(crate) fn of<A: Reclaim>(algorithm: &A, words: impl Words, now: Nanos) -> Self {
         // The permits are read before the time, so a charge in between makes them count for longer, not shorter.
         let spent = algorithm.spent(words, now);
-        let idle_at = algorithm.idle_at(words, now).unwrap_or(Nanos::MAX);
-        Self::new(spent, idle_at.saturating_since(now))
+        let until = match spent {
+            // Relaxed: the word is only read.
+            0 => algorithm.latest_time(words.load(0, Ordering::Relaxed)),
+            _ => algorithm.idle_at(words, now).unwrap_or(Nanos::MAX),
+        };
+        Self::new(spent, until.saturating_since(now))
     }
 }
 
@@ -24,37 +28,70 @@ impl SavedState {
 pub(crate) struct Charger<'a, A> {
     algorithm: &'a A,
     now: Nanos,
+    /// The time at which a state begins that was not ahead of its clock.
+    begin: Nanos,
     /// The time since the save.
     elapsed: Duration,
-    /// The span of the algorithm in nanoseconds.
-    span: u128,
+    /// The longest time by which a state is ahead of its clock after a restore: the width of a cell.
+    cell: Duration,
+    /// The longest time for which a state counts that was not ahead of its clock otherwise.
+    longest: Duration,
 }
 
 impl<'a, A: Reclaim> Charger<'a, A> {
     pub(crate) fn new(algorithm: &'a A, now: Nanos, elapsed: Duration) -> Self {
+        let begin = algorithm.restored_at(now, Duration::ZERO);
+        let next = algorithm.restored_at(begin, Duration::ZERO);
+        let cell = next.saturating_since(begin);
         Self {
             algorithm,
             now,
+            begin,
             elapsed,
-            span: algorithm.span().as_nanos(),
+            cell,
+            longest: algorithm.span() + cell,
         }
     }
 
-    /// Charges the permits that still count to words that no other thread uses. Returns the time of the charge, or `None` if
-    /// none counts.
+    /// Begins words that no other thread uses, and charges them the permits that still count. Returns the time of the charge, or
+    /// `None` if none counts.
     #[inline]
     pub(crate) fn charge(&self, words: impl Words, state: SavedState) -> Option<Nanos> {
         let spent = state.spent_after(self.elapsed);
         if spent == 0 {
+            let at = self.begin_of_uncharged(state);
+            self.algorithm.restore(words, at, 0);
             return None;
         }
-        let at = if u128::from(state.idle_after_nanos()) <= self.span {
-            self.now
+        // A state that was restored within the last cell is ahead of its clock by up to a cell. It would be ahead by one more
+        // after each restart if that counted.
+        let at = if state.idle_after() <= self.longest {
+            self.begin
         } else {
             self.charged_at(state)
         };
-        self.algorithm.charge(words, at, spent);
+        self.algorithm.restore(words, at, spent);
         Some(at)
+    }
+
+    /// The time at which a state begins of which no permit is charged.
+    fn begin_of_uncharged(&self, state: SavedState) -> Nanos {
+        let ahead = match state.spent() {
+            0 => state.idle_after().saturating_sub(self.elapsed),
+            _ => Duration::ZERO,
+        };
+        self.begin_ahead(ahead)
+    }
+
+    /// The time at which a state begins that was ahead of its clock by `ahead`. As in [`charge`](Self::charge), up to a cell does
+    /// not count.
+    fn begin_ahead(&self, ahead: Duration) -> Nanos {
+        if ahead <= self.cell {
+            self.begin
+        } else {
+            self.algorithm
+                .restored_at(self.now.saturating_add(ahead), Duration::ZERO)
+        }
     }
 
     /// The time at which the permits of a state that counts for longer than a span are charged.
@@ -62,12 +99,14 @@ impl<'a, A: Reclaim> Charger<'a, A> {
     fn charged_at(&self, state: SavedState) -> Nanos {
         let (algorithm, now) = (self.algorithm, self.now);
         let idle_at = now.saturating_add(state.idle_after());
-        // Debt of a token bucket: the permits count for as long when they are charged now.
+        let at = algorithm.restored_at(now, state.idle_after());
+        // Debt of a token bucket, or a ring that is as far ahead as before: the permits count for as long when they are charged
+        // then.
         let fresh = OwnWords::new(algorithm.words());
         let words = Shared::new(fresh.get());
-        algorithm.charge(words, now, state.spent());
+        algorithm.restore(words, at, state.spent());
         if algorithm.idle_at(words, now).is_none_or(|idle| idle >= idle_at) {
-            return now;
+            return at;
         }
         // The state was ahead of its clock. No permit was admitted later than the time at which it would have become
         // idle.
@@ -102,9 +141,9 @@ impl Store {
                     continue;
                 }
                 match Self::state_of(entry, key, algorithm, now) {
-                    Some(state) if state.spent() > 0 => {
+                    Some(state) if !state.idle_after().is_zero() => {
                         to.put_key(key, state)?;
-                        keys += 1;
+                        keys += u64::from(state.spent() > 0);
                     }
                     _ => {}
                 }
@@ -142,9 +181,10 @@ impl Store {
         elapsed: Duration,
         from: &mut Reader<impl Read>,
     ) -> Result<(), RestoreError> {
-        // The permits of a key that is not charged no longer count now, but they may count at an older reading.
-        self.table.begin_alone_after(now);
         let charger = Charger::new(algorithm, now, elapsed);
+        // The permits of a key that is not charged no longer count now, but they may count at an older reading. In a ring, a
+        // window that includes the restore may still hold permits of a cell that the saved state did not sum any more.
+        self.table.begin_alone_after(charger.begin);
         let catch_all = Shared::new(self.catch_all.get());
         let mut pages = [0; 2];
         let last = loop {
@@ -153,7 +193,11 @@ impl Store {
                 break state;
             }
             let key = Self::fingerprint(key);
-            if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state, &mut pages) {
+            if state.spent() == 0 {
+                self.table
+                    .region(key)
+                    .reclaim_at(charger.begin_of_uncharged(state));
+            } else if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state, &mut pages) {
                 // The table is smaller than it was, or was filled in another order.
                 let end = charger.charge_catch_all(catch_all, state);
                 self.table.region(key).mark_overflow(key, now, end);
@@ -170,8 +214,8 @@ impl Store {
             let ahead = Duration::from_nanos(from.take_u64()?).saturating_sub(elapsed);
             if !ahead.is_zero() {
                 // Keys of the region were admitted at readings after that of the save, and have lost their entries.
-                self.table
-                    .restore_reclaimed(index, regions, now.saturating_add(ahead));
+                let at = charger.begin_ahead(ahead);
+                self.table.restore_reclaimed(index, regions, at);
             }
         }
         Ok(())

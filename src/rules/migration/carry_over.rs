@@ -80,14 +80,16 @@ impl<R: ?Sized> RuleState<R> {
         };
         let mut add_key = |key: u64| {
             let at = old.storage.latest_time(&old.algorithms.usage, key).max(now);
-            add(key, old.usage_decider(key).peek(&old.storage, at).spent(), at);
+            let spent = old.usage_decider(key).peek(&old.storage, at).spent();
+            add(key, self.algorithms.carried(&old.algorithms, spent), at);
         };
         match (&*old.storage, &*self.storage) {
             (StateStorage::Keyed(from), StateStorage::Keyed(to)) => {
                 to.table().begin_after(now);
                 from.table().for_each_key(add_key);
                 let (unlimited, usage) = (self.algorithms.unlimited(), &self.algorithms.usage);
-                let shared = to.inherit_overflow(from, unlimited, usage, &old.algorithms.usage, now);
+                let carried = |spent| self.algorithms.carried(&old.algorithms, spent);
+                let shared = to.inherit_overflow(from, unlimited, usage, &old.algorithms.usage, carried, now);
                 if let Some((permits, at)) = shared.spent {
                     // These keys already have an entry in this table, and the old catch-all may have admitted them before.
                     to.table().for_each_key(|key| {

@@ -20,8 +20,10 @@ impl<R: ?Sized> Rule<R> {
     ///
     /// The starts of periods are readings of the clock of the rule set. They are computed when the rule set is built, which reads
     /// the time of the operating system once, or by [`RuleSetBuilder::origin`](crate::rules::RuleSetBuilder::origin). Use a
-    /// [`SystemClock`](crate::clock::SystemClock), which follows the time of the operating system. The default clock does not: after
-    /// 100 days its periods can begin minutes early or late, and later by the time for which the machine was suspended.
+    /// [`SystemClock`](crate::clock::SystemClock), which follows the time of the operating system, and
+    /// [`random_seeds`](crate::keyed::random_seeds). [`RuleSetBuilder::build`](crate::rules::RuleSetBuilder::build) refuses the rule,
+    /// because the default clock does not follow that time: after 100 days its periods could begin minutes early or late, and later
+    /// by the time for which the machine was suspended.
     ///
     /// # Reloads and restarts
     ///

@@ -7,9 +7,9 @@ use super::RuleSet;
 use super::clock_origin::ClockOrigin;
 use super::compile::MAX_RULES;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
+#[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
 use crate::clock::QuantaClock;
-#[cfg(feature = "quanta")]
+#[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
 use crate::keyed::random_seeds;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::migration::{self, Migration};
@@ -96,14 +96,33 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         &self.rules
     }
 
-    /// Builds the rule set with a new clock and random seeds.
+    /// Builds the rule set with a new [`QuantaClock`](crate::QuantaClock) and [random seeds](crate::keyed::random_seeds).
     ///
     /// # Errors
     ///
-    /// When a rule is invalid: see [`build_with`](Self::build_with).
-    #[cfg(feature = "quanta")]
+    /// When a rule is invalid: see [`build_with`](Self::build_with). Also `clock`: a rule has a
+    /// [calendar](crate::Rule::calendar), and the default clock stops while the machine is suspended and does not follow the time of
+    /// the operating system. Build such rules with the clock that they need:
+    ///
+    /// ```
+    /// use ringgate::RuleSet;
+    /// use ringgate::clock::SystemClock;
+    /// use ringgate::keyed::random_seeds;
+    /// use ringgate::rules::RuleSetBuilder;
+    ///
+    /// # fn rules(builder: RuleSetBuilder<str>) -> Result<RuleSet<str, SystemClock>, ringgate::rules::RuleError> {
+    /// builder.build_with(SystemClock::new(), random_seeds())
+    /// # }
+    /// ```
+    ///
+    /// A reload that adds a calendar to such a rule set has the same error.
+    #[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
     pub fn build(&self) -> Result<RuleSet<R>, RuleError> {
-        self.build_with(QuantaClock::new(), random_seeds())
+        self.build_from(
+            QuantaClock::new(),
+            random_seeds(),
+            self.origin.with_default_clock(),
+        )
     }
 
     /// Builds the rule set with the given clock, and these seeds for the hashes of keys.
@@ -129,7 +148,17 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// - `enforce`, `allow`, `deny`, `capacity`: given for a rule without a key, or a percentage that is not 0 to 100;
     /// - `permits`, `period`, `pending`: out of the range of [`Mode`](super::super::Mode).
     pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {
-        let origin = self.origin.known_for(&self.rules, &clock);
+        self.build_from(clock, seeds, self.origin)
+    }
+
+    /// Builds the rule set with the given clock and seeds, and an origin of the clock that may be unknown.
+    pub(super) fn build_from<C: Clock>(
+        &self,
+        clock: C,
+        seeds: [u64; 4],
+        origin: ClockOrigin,
+    ) -> Result<RuleSet<R, C>, RuleError> {
+        let origin = origin.known_for(&self.rules, &clock)?;
         let Migration { states, .. } = migration::migrate(&self.rules, None, &[], Seeds::new(seeds), origin)?;
         Ok(RuleSet { states, clock })
     }

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 
 use super::RuleSet;
 use super::builder::RuleSetBuilder;
+use super::clock_origin::ClockOrigin;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
@@ -99,15 +100,26 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// documentation of [`saved`](crate::saved) says what is promised.
     ///
     /// The rules must have the names, quotas, algorithms, cells, bursts, tiers and names of keys that they had, in the same
-    /// order. Conditions, costs, limits by request, lists, percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
+    /// order. Rules that are equal in all but their names and quotas share a state, so a change that makes two rules share a
+    /// state, or no longer share one, is a change of this list. Otherwise, conditions, costs, limits by request, lists,
+    /// percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
+    ///
+    /// [Blocks](crate::Rule::block) and rules of [requests in flight](crate::Rule::in_flight) may be changed, added and removed,
+    /// because they are not saved: no key is blocked after a restore.
     ///
     /// # Errors
     ///
     /// [`RestoreError`] if the file cannot be read, is torn, has another version, or is of other rules; or if a rule is
-    /// invalid, as listed at [`build_with`](Self::build_with). To begin with a fresh rule set instead, build it.
+    /// invalid, as listed at [`build_with`](Self::build_with), or has a calendar, as listed at [`build`](Self::build). To begin with a
+    /// fresh rule set instead, build it.
     #[cfg(feature = "quanta")]
     pub fn restore(&self, from: impl Read, elapsed: Duration) -> Result<RuleSet<R>, RestoreError> {
-        self.restore_with(QuantaClock::new(), from, elapsed)
+        self.restore_from(
+            QuantaClock::new(),
+            from,
+            elapsed,
+            self.origin.with_default_clock(),
+        )
     }
 
     /// Builds the rule set with the given clock and the seeds of the file, and charges each key the permits that
@@ -124,9 +136,20 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         from: impl Read,
         elapsed: Duration,
     ) -> Result<RuleSet<R, C>, RestoreError> {
+        self.restore_from(clock, from, elapsed, self.origin)
+    }
+
+    /// Restores the rule set as [`restore_with`](Self::restore_with) does, with an origin of the clock that may be unknown.
+    fn restore_from<C: Clock>(
+        &self,
+        clock: C,
+        from: impl Read,
+        elapsed: Duration,
+        origin: ClockOrigin,
+    ) -> Result<RuleSet<R, C>, RestoreError> {
         let (mut from, header) = Reader::new(from)?;
         let rules = self
-            .build_with(clock, header.seeds)
+            .build_from(clock, header.seeds, origin)
             .map_err(|error| RestoreError::Invalid(error.into()))?;
         let seeds = &rules.states.seeds.tables;
         header.compare("list of rules", rules.states.description(), seeds)?;
@@ -146,9 +169,9 @@ impl<R: ?Sized> RuleStates<R> {
         states.filter(|state| !state.is_in_flight() && !state.is_block())
     }
 
-    /// The properties that distinguish the states from those of other rules, as text.
+    /// The properties that distinguish the saved states from those of other rules, as text.
     fn description(&self) -> String {
-        let states: Vec<String> = self.states.iter().map(|state| state.description()).collect();
+        let states: Vec<String> = self.saved().map(RuleState::description).collect();
         states.join("; ")
     }
 }

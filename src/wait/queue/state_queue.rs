@@ -14,6 +14,9 @@ pub(super) type Ticket = u64;
 /// The maximum number of waiters that are notified at the same time.
 const MAX_NOTIFIED: usize = 64;
 
+/// The maximum number of waiters that are counted ahead of another one.
+const MAX_COUNTED: usize = 256;
+
 /// The time in which a notified waiter must be polled. Later waiters do not wait longer for it: its task may be delayed by
 /// another task, or may never be polled.
 pub(crate) const GRACE_PERIOD: Duration = Duration::from_millis(10);
@@ -91,6 +94,14 @@ impl<T> StateQueue<T> {
 
     pub(super) const fn total_permits(&self) -> u64 {
         self.total_permits
+    }
+
+    /// A lower bound of the permits of the waiters with earlier tickets. The nearest [`MAX_COUNTED`] of those that are not
+    /// notified are counted.
+    pub(super) fn permits_before(&self, ticket: Ticket) -> u64 {
+        let waiting = self.waiting.range(..ticket).rev().take(MAX_COUNTED);
+        let waiting = waiting.fold(0, |sum: u64, (_, waiter)| sum.saturating_add(waiter.permits));
+        waiting.saturating_add(self.notified_permits)
     }
 
     pub(super) fn is_notified(&self, ticket: Ticket) -> bool {

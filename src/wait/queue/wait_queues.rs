@@ -230,7 +230,30 @@ impl<T: Runtime> WaitQueues<T> {
                 allowed: Duration::ZERO,
             }));
         }
+        if let Some(error) = Self::check_deadline(polling, &queues, ticket) {
+            self.leave(polling.position, now, &mut queues, &mut polling.deferred);
+            return Poll::Ready(Err(error));
+        }
         Poll::Pending
+    }
+
+    /// The reason why a wait cannot meet its deadline any more: the waiters ahead were served later than the first estimate
+    /// assumed, or other requests have taken the capacity.
+    fn check_deadline<R: QueuedRequest>(
+        polling: &Polling<'_, R, T>,
+        queues: &Queues<T::Timer>,
+        ticket: Ticket,
+    ) -> Option<WaitError> {
+        let (request, state) = (polling.request, polling.position.state);
+        let deadline = polling.deadline?;
+        let queue = queues.by_state.get(&state)?;
+        if queue.is_notified(ticket) {
+            return None;
+        }
+        let need = request.needs().into_iter().find(|need| need.state == state)?;
+        let needed = request.earliest_in(state, queue.permits_before(ticket), need.permits)?;
+        let allowed = deadline.saturating_since(request.now());
+        (needed > allowed).then_some(WaitError::TooLate { needed, allowed })
     }
 
     /// Adds the wait to the queue of a state. Advances the queue if the wait is its first, or if the leader is overdue.

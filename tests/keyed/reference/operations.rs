@@ -44,7 +44,8 @@ impl<K: Keys<u64>> World<'_, K> {
             assert_eq!(entered, 1, "a key without an entry gets one");
         }
         let decided_at = if entered == 1 { as_of } else { now };
-        let denied_at = |at: Option<Nanos>| at.map(|at| at.saturating_since(as_of));
+        // The caller waits by its own readings.
+        let denied_at = |at: Option<Nanos>| at.map(|at| at.saturating_since(now));
         let catch_all = it.ready_at(self.catch_all.shared(), as_of, permits);
         let mut barred = false;
         if !state.entered && needs_one {
@@ -85,10 +86,10 @@ impl<K: Keys<u64>> World<'_, K> {
             state.may_be_forgotten = false;
         }
         let expected = if barred {
-            Some(Err(as_of))
+            Some(Err(now))
         } else if overflow {
             match self.on_full {
-                OnFull::Deny => Some(Err(as_of)),
+                OnFull::Deny => Some(Err(now)),
                 OnFull::Admit => Some(Ok((as_of, None))),
                 _ => {
                     let decision = it.decide(self.catch_all.shared(), as_of, permits);
@@ -107,16 +108,16 @@ impl<K: Keys<u64>> World<'_, K> {
                             && let Some(wait) = retry
                         {
                             // The same request is admitted then, unless another key comes first.
-                            self.limiter.clock().set(as_of.saturating_add(wait));
+                            self.limiter.clock().set(now.saturating_add(wait));
                             let peek = self.limiter.peek(&key);
                             assert_eq!(
                                 peek.retry_after(permits),
                                 Some(Duration::ZERO),
-                                "{key} after {wait:?} from {as_of:?}"
+                                "{key} after {wait:?} from {now:?}"
                             );
                         }
                     }
-                    let decision = decision.map(|it| (it.at(), Some(it))).ok_or(as_of);
+                    let decision = decision.map(|it| (it.at(), Some(it))).ok_or(now);
                     (!self.vague).then_some(decision)
                 }
             }
@@ -125,7 +126,7 @@ impl<K: Keys<u64>> World<'_, K> {
         } else {
             state.words.as_ref().map(|words| {
                 let decision = it.decide(words.shared(), decided_at, permits);
-                decision.map(|it| (it.at(), Some(it))).ok_or(decided_at)
+                decision.map(|it| (it.at(), Some(it))).ok_or(now)
             })
         };
         match (&answer, &expected) {
@@ -320,7 +321,7 @@ impl<K: Keys<u64>> World<'_, K> {
         if self.on_full == OnFull::Forget && self.has_room(now) != Some(true) {
             return;
         }
-        assert_eq!(peek.at(), as_of);
+        assert_eq!(peek.at(), now);
         // A state of several words that was reset has a step to be finished before it is idle. A check finishes it, and a
         // peek shows the state that decides in place of an entry.
         let has_reset_entry = self.left > 0 && self.common > Some(self.limiter.counts().tracked);
@@ -343,11 +344,9 @@ impl<K: Keys<u64>> World<'_, K> {
             let fresh = State::fresh(&self.subject.algorithm);
             it.ready_at(fresh.shared(), as_of, permits)
         };
-        assert_eq!(
-            peek.retry_after(permits),
-            ready.map(|at| at.saturating_since(as_of)),
-            "{key} at {as_of:?}"
-        );
+        // A request that would be admitted at once is admitted at the reading, although its state begins later.
+        let wait = |ready: Nanos| ready.saturating_since(if ready == as_of { as_of } else { now });
+        assert_eq!(peek.retry_after(permits), ready.map(wait), "{key} at {as_of:?}");
         assert_eq!(peek.spent(), 0);
     }
 }

@@ -43,6 +43,30 @@ impl StateAlgorithms {
         }
     }
 
+    /// The permits that are charged to these algorithms for `spent` permits that count in a state of `before`.
+    ///
+    /// A bucket whose rate was lowered pays the debt of the old rate in the time in which the old bucket would have paid it, so it is
+    /// charged fewer permits, which take longer. This requires that the burst does not take longer to refill than that of `before`.
+    pub(crate) fn carried(&self, before: &Self, spent: u64) -> u64 {
+        let ([own], [old]) = (&*self.tiers, &*before.tiers) else {
+            return spent;
+        };
+        let (Some((bucket, unit)), Some((old, old_unit))) = (own.bucket(), old.bucket()) else {
+            return spent;
+        };
+        let Some((usage, _)) = before.usage.bucket() else {
+            return spent;
+        };
+        if !bucket.can_keep_time_of(old) {
+            return spent;
+        }
+        // All factors are below 2^63, and the product of a unit and a time per permit is below 2^63, too: it is at most a window.
+        let time = u128::from(spent.div_ceil(old_unit)) * u128::from(usage.time_per_permit());
+        let units = time.div_ceil(u128::from(bucket.time_per_permit()));
+        let permits = units.saturating_mul(u128::from(unit));
+        u64::try_from(permits).map_or(spent, |permits| permits.min(spent))
+    }
+
     /// These algorithms, over the words of another bucket. `None` if they would read less from the words than was charged.
     pub(super) fn bucket_over(&self, before: &Self) -> Option<Self> {
         let ([AnyAlgorithm::Gcra(bucket)], [AnyAlgorithm::Gcra(old)]) = (&*self.tiers, &*before.tiers) else {

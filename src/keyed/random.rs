@@ -1,0 +1,96 @@
+//! Random seeds, and the constructors that take them. The target `wasm32-unknown-unknown` has no source of random numbers, so it has
+//! none of these.
+
+use core::hash::BuildHasher;
+
+#[cfg(feature = "quanta")]
+use super::builder::KeyedBuilder;
+use super::keys::{AnyKey, Tiers};
+#[cfg(feature = "quanta")]
+use super::limiter::KeyedRateLimiter;
+use super::seeded_state::SeededState;
+#[cfg(feature = "quanta")]
+use crate::algorithm::Reclaim;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+#[cfg(feature = "quanta")]
+use crate::error::ConfigError;
+
+/// Returns random seeds for the hashes of keys, for limiters and rule sets that are built with a clock of the caller's choice.
+///
+/// The seeds come from the operating system, by way of the standard library's hasher. They are other ones in each call.
+///
+/// The target `wasm32-unknown-unknown` has no source of random numbers, so it does not have this function. Pass seeds from the
+/// host there, for example from `crypto.getRandomValues`.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::keyed::{AnyKey, KeyedBuilder, random_seeds};
+/// use ringgate::clock::SystemClock;
+/// use ringgate::{CounterRing, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let ring = CounterRing::new(Quota::per_minute(5)?)?;
+/// let keys = AnyKey::with_seeds(random_seeds());
+/// let limiter = KeyedBuilder::new(ring).build_with(SystemClock::new(), keys)?;
+/// assert!(limiter.check("ann").is_ok());
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn random_seeds() -> [u64; 4] {
+    core::array::from_fn(|index| std::hash::RandomState::new().hash_one(index))
+}
+
+impl SeededState {
+    /// Builds hashers with random seeds.
+    #[must_use]
+    pub fn random() -> Self {
+        Self::with_seeds(random_seeds())
+    }
+}
+
+impl AnyKey<SeededState> {
+    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
+    #[must_use]
+    pub fn random() -> Self {
+        Self::new(SeededState::random())
+    }
+}
+
+impl<F> Tiers<F, SeededState> {
+    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
+    /// `resolver` returns the tier of a key.
+    pub fn random(resolver: F) -> Self {
+        Self::new(resolver, SeededState::random())
+    }
+}
+
+#[cfg(feature = "quanta")]
+impl<A: Reclaim> KeyedBuilder<A> {
+    /// Builds the limiter with its own clock and random seeds.
+    ///
+    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
+    ///
+    /// # Errors
+    ///
+    /// `capacity`, `limit`, `windows` or `algorithm`: invalid, as listed at [`build_with`](Self::build_with).
+    pub fn build(self) -> Result<KeyedRateLimiter<A>, ConfigError> {
+        self.build_with(QuantaClock::new(), AnyKey::random())
+    }
+}
+
+#[cfg(feature = "quanta")]
+impl<A: Reclaim> KeyedRateLimiter<A> {
+    /// Creates a limiter for `capacity` keys (1 to 2^32), with its own clock and random seeds.
+    ///
+    /// Further keys take over the entries of idle keys. If there are none, [`OnFull::Share`](super::OnFull::Share) applies.
+    ///
+    /// # Errors
+    ///
+    /// `capacity` or `algorithm`: invalid, as listed at [`KeyedBuilder::build_with`].
+    pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
+        Self::builder(algorithm).capacity(capacity).build()
+    }
+}

@@ -1,0 +1,156 @@
+//! Random histories over saves and restores, compared with an exact log. Each process has a clock with an origin of its own,
+//! so the cells of its rings begin at other times. The clock may also step back.
+#![cfg(not(ringgate_loom))]
+#![cfg(not(miri))] // Thousands of histories of one thread.
+#![cfg(feature = "rules")]
+
+extern crate alloc;
+
+#[expect(dead_code, reason = "what only the tests of algorithms use")]
+mod common;
+
+#[cfg(feature = "calendar")]
+#[path = "restarts/calendar.rs"]
+mod calendar;
+#[path = "restarts/keyed.rs"]
+mod keyed;
+#[path = "restarts/limiter.rs"]
+mod limiter;
+#[path = "restarts/line.rs"]
+mod line;
+#[path = "restarts/rules.rs"]
+mod rules;
+
+use core::time::Duration;
+
+use common::{Any, Subject};
+use proptest::prelude::*;
+use ringgate::algorithm::Reclaim;
+use ringgate::{Algorithm, CounterRing, Gcra, Quota, TimestampRing};
+
+/// The window of every limit of these tests, in nanoseconds. It is a multiple of no number of cells but 1, 2 and 5.
+const WINDOW: u64 = 1_000_000_000;
+
+/// A step of a history. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Take {
+        key: u64,
+        permits: u64,
+    },
+    Wait(u64),
+    /// Saves the state, and restores it after `gap` in a process whose clock then shows `phase`. The caller is certain of
+    /// `known` thousandths of the gap.
+    Restart {
+        gap: u64,
+        known: u64,
+        phase: u64,
+    },
+    /// The clock steps back.
+    Back(u64),
+}
+
+/// Spans of time around the widths of cells and windows.
+fn spans() -> impl Strategy<Value = u64> {
+    let near = |time: u64| time - 2..time + 3;
+    prop_oneof![
+        Just(0),
+        0..WINDOW / 100,
+        0..WINDOW / 4,
+        (1..6_u64, 0..3_u64).prop_map(|(cells, more)| cells * WINDOW / 5 + more),
+        near(WINDOW),
+        near(WINDOW / 2),
+        0..2 * WINDOW,
+    ]
+}
+
+fn restart() -> impl Strategy<Value = Act> {
+    let known = prop_oneof![Just(0), Just(1_000), 0..=1_000_u64];
+    (spans(), known, spans()).prop_map(|(gap, known, phase)| Act::Restart { gap, known, phase })
+}
+
+/// A history for limits of a few permits and the keys 0 to `keys`.
+fn history(keys: u64) -> impl Strategy<Value = Vec<Act>> {
+    let take = (0..=keys, 1..5_u64).prop_map(|(key, permits)| Act::Take { key, permits });
+    let act = prop_oneof![
+        8 => take,
+        3 => spans().prop_map(Act::Wait),
+        2 => restart(),
+    ];
+    prop::collection::vec(act, 1..120)
+}
+
+/// A history in which the clock also steps back, by up to `most`.
+fn history_with_steps(keys: u64, most: u64) -> impl Strategy<Value = Vec<Act>> {
+    let take = (0..=keys, 1..5_u64).prop_map(|(key, permits)| Act::Take { key, permits });
+    let act = prop_oneof![
+        8 => take,
+        3 => spans().prop_map(Act::Wait),
+        2 => restart(),
+        1 => (0..=most).prop_map(Act::Back),
+    ];
+    prop::collection::vec(act, 1..120)
+}
+
+/// Every algorithm of one window, with wide and narrow cells, in one word and in several.
+fn subjects(limit: u64) -> Vec<Subject> {
+    let quota = Quota::new(limit, Duration::from_nanos(WINDOW)).expect("a quota");
+    let ring = |cells| CounterRing::builder(quota).cells(cells);
+    let built = |builder: ringgate::algorithm::CounterRingBuilder| builder.build().expect("a ring");
+    vec![
+        Subject::new("fixed window", CounterRing::fixed_window(quota).expect("a ring")),
+        Subject::new("fixed window, unpacked", built(ring(1).classic().unpacked())),
+        Subject::new("classic of 2", built(ring(2).classic())),
+        Subject::new("classic of 3", built(ring(3).classic().unpacked())),
+        Subject::new("classic of 5", built(ring(5).classic())),
+        Subject::new("even of 1", built(ring(1).even())),
+        Subject::new("even of 2", built(ring(2).even())),
+        Subject::new("even of 3", built(ring(3).even().unpacked())),
+        Subject::new("even of 7", built(ring(7).even())),
+        Subject::new("strict of 1", built(ring(1))),
+        Subject::new("strict of 2", built(ring(2))),
+        Subject::new("strict of 3", built(ring(3).unpacked())),
+        Subject::new("strict of 5", built(ring(5))),
+        Subject::new("strict of 60", built(ring(60))),
+        Subject::new("log", TimestampRing::new(quota).expect("a ring")),
+        Subject::new("bucket", Gcra::new(quota).expect("a bucket")),
+        Subject::new("bucket of 1", Gcra::token_bucket(quota, 1).expect("a bucket")),
+        Subject::new(
+            "bucket of 3",
+            Gcra::token_bucket(quota, 3.min(limit)).expect("a bucket"),
+        ),
+    ]
+}
+
+/// How many subjects there are.
+const SUBJECTS: usize = 18;
+
+/// The width of a cell, or two units of a log, in nanoseconds.
+fn cell_of(subject: &Subject) -> u64 {
+    let cell = match &subject.algorithm {
+        Any::Counter(ring) => ring.cell(),
+        Any::Log(log) => log.span() - log.window(),
+        _ => Duration::ZERO,
+    };
+    u64::try_from(cell.as_nanos()).expect("seconds")
+}
+
+fn span_of(subject: &Subject) -> u64 {
+    u64::try_from(subject.algorithm.span().as_nanos()).expect("seconds")
+}
+
+/// The bound in an interval that is shorter than the window by a cell.
+fn shorter_by_a_cell(subject: &Subject) -> Subject {
+    let cell = Duration::from_nanos(cell_of(subject));
+    let mut shorter = subject.clone();
+    for (window, _) in &mut shorter.bounds {
+        *window = window.saturating_sub(cell);
+    }
+    shorter.bounds.retain(|(window, _)| !window.is_zero());
+    shorter
+}
+
+#[test]
+fn every_subject_is_chosen() {
+    assert_eq!(subjects(10).len(), SUBJECTS);
+}
