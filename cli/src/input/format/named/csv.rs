@@ -1,9 +1,10 @@
 //! CSV: values between delimiters, with names in the first line.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 use crate::failure::Failure;
 use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
+use crate::input::format::realign::realign;
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
@@ -15,6 +16,8 @@ pub(crate) struct Csv {
     /// For each column, its place in a row.
     places: Vec<Option<usize>>,
     named: NamedFields,
+    /// The place of the time. Details follow it.
+    time_place: usize,
 }
 
 impl Csv {
@@ -74,6 +77,7 @@ impl Csv {
             header,
             places,
             named,
+            time_place: wanted.time_place,
         })
     }
 }
@@ -85,7 +89,10 @@ impl LogFormat for Csv {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        self.header.read(line, &self.places, row)?;
+        if let Err(reason) = self.header.read(line, &self.places, row) {
+            self.read_odd(line, timestamps, row).ok_or(reason)?;
+            return Ok(Parsed::Request);
+        }
         self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
     }
@@ -96,6 +103,35 @@ impl LogFormat for Csv {
 
     fn has_header(&self) -> bool {
         true
+    }
+}
+
+impl Csv {
+    /// Reads a line with another number of values than the header: a value has delimiters and no quotation marks, or the line was
+    /// cut within a quoted value behind the needed ones. `None` if the needed values are unknown.
+    fn read_odd(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Option<()> {
+        let mut values = Vec::new();
+        let cut = split(line, self.header.delimiter, |_, value| {
+            values.push(value.to_vec())
+        });
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let mut read = |values: &[&[u8]], row: &mut Row| {
+            for (value, place) in values.iter().zip(&self.places) {
+                if let Some(place) = *place {
+                    row.set(place, value);
+                }
+            }
+            self.named.complete(timestamps, row)
+        };
+        if cut.is_none() {
+            let columns = (self.header.names.len(), self.header.delimiter);
+            return realign(&values, columns, self.time_place, row, read);
+        }
+        let is_needed = |place: &Option<usize>| place.is_some_and(|place| place <= self.time_place);
+        let last = self.places.iter().rposition(is_needed);
+        row.clear();
+        let has_needed = last.is_none_or(|last| last < values.len()) && values.len() < self.places.len();
+        has_needed.then(|| read(&values, row))?.ok()
     }
 }
 
@@ -120,10 +156,13 @@ impl Header {
         });
         let delimiter = delimiter.unwrap_or(b',');
         let mut names = Vec::new();
-        split(line, delimiter, |_, value| {
+        let cut = split(line, delimiter, |_, value| {
             names.push(String::from_utf8_lossy(value).trim().to_string());
-        })?;
-        Ok(Self { delimiter, names })
+        });
+        match cut {
+            Some(at) => Err(unclosed(line, at)),
+            None => Ok(Self { delimiter, names }),
+        }
     }
 
     /// Reads the wanted columns into a row; `places` has the place of each column.
@@ -138,12 +177,15 @@ impl Header {
         row: &mut Row,
     ) -> Result<(), Unreadable> {
         let mut count = 0;
-        split(line, self.delimiter, |column, value| {
+        let cut = split(line, self.delimiter, |column, value| {
             if let Some(&Some(place)) = places.get(column) {
                 row.set(place, value);
             }
             count = column + 1;
-        })?;
+        });
+        if let Some(at) = cut {
+            return Err(unclosed(line, at));
+        }
         if count == self.names.len() {
             return Ok(());
         }
@@ -154,58 +196,50 @@ impl Header {
     }
 }
 
+fn unclosed(line: &[u8], at: usize) -> Unreadable {
+    let what = format!("unclosed quotation mark before \"{}\"", shown(&line[at + 1..]));
+    Unreadable::at(at, what)
+}
+
 /// Calls `each` with the number and the text of each value. Within quotation marks a delimiter is text, and two quotation
-/// marks are one.
-fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Result<(), Unreadable> {
+/// marks are one. A single one is text too unless the value ends behind it. Returns the place of a quotation mark that is not
+/// closed; the value behind it was cut, and is left out.
+fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Option<usize> {
     let mut rest = line;
     for column in 0.. {
-        let value;
         let after;
         if let [b'"', text @ ..] = rest {
             let mut unescaped = Vec::new();
             let mut text = text;
             loop {
                 let Some(end) = memchr(b'"', text) else {
-                    let at = line.len() - rest.len();
-                    let what = format!("unclosed quotation mark before \"{}\"", shown(&rest[1..]));
-                    return Err(Unreadable::at(at, what));
+                    return Some(line.len() - rest.len());
                 };
                 unescaped.extend_from_slice(&text[..end]);
                 text = &text[end + 1..];
                 match text {
+                    [] => break,
+                    [next, ..] if *next == delimiter => break,
                     [b'"', more @ ..] => {
                         unescaped.push(b'"');
                         text = more;
                     }
-                    _ => break,
+                    _ => unescaped.push(b'"'),
                 }
             }
+            each(column, &unescaped);
             after = text;
-            value = Some(unescaped);
         } else {
             let end = memchr(delimiter, rest).unwrap_or(rest.len());
             each(column, &rest[..end]);
             after = &rest[end..];
-            value = None;
-        }
-        if let Some(value) = value {
-            each(column, &value);
         }
         match after {
-            [] => return Ok(()),
-            [next, more @ ..] if *next == delimiter => rest = more,
-            _ => {
-                let at = line.len() - after.len();
-                let until = memchr2(delimiter, b'"', after).unwrap_or(after.len());
-                let what = format!(
-                    "unexpected \"{}\" after a closing quotation mark",
-                    shown(&after[..until])
-                );
-                return Err(Unreadable::at(at, what));
-            }
+            [] => return None,
+            [_, more @ ..] => rest = more,
         }
     }
-    Ok(())
+    None
 }
 
 #[cfg(test)]
@@ -235,6 +269,7 @@ mod tests {
                 ["1,5", "say \"hi\"", ""],
             ),
             ("a,b,c", r#"1,"",x"y"#, ["1", "", "x\"y"]),
+            ("a,b,c", r#"1,"say "hi" you",2"#, ["1", "say \"hi\" you", "2"]),
             ("a\tb\tc", "1,5\t2\t3", ["1,5", "2", "3"]),
             ("a;b;c", "1,5;2;3", ["1,5", "2", "3"]),
             (r#""a,x";b|y;c"#, "1;2;3", ["1", "2", "3"]),
@@ -255,10 +290,6 @@ mod tests {
             ("1", "line has 1 values (expected 2, as in the header)"),
             ("1,2,3", "line has 3 values"),
             ("1,\"2", "column 3: unclosed quotation mark before \"2\""),
-            (
-                "\"1\"x,2",
-                "column 4: unexpected \"x\" after a closing quotation mark",
-            ),
             ("\"\"\",2", "column 1: unclosed quotation mark"),
         ] {
             let error = values("a,b", line).expect_err(line);
