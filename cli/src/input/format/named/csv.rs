@@ -38,15 +38,19 @@ impl Csv {
             let Some(column) = position(name) else {
                 return Vec::new();
             };
-            let mut places = vec![None; header.names.len()];
-            places[column] = Some(0);
-            let mut row = Row::new(1);
-            let value = |(_, line): &(usize, Vec<u8>)| {
-                row.clear();
-                header.read(line, &places, &mut row).ok()?;
-                row.get(0).map(<[u8]>::to_vec)
+            // In a line with more values than columns the value may be that of either side.
+            let of_line = |(_, line): &(usize, Vec<u8>)| {
+                let mut values = Vec::new();
+                split(line, header.delimiter, |_, value| values.push(value.to_vec()));
+                let extra = values.len().saturating_sub(header.names.len());
+                let last = values.get(column + extra).cloned();
+                values
+                    .into_iter()
+                    .nth(column)
+                    .into_iter()
+                    .chain(last.filter(|_| extra > 0))
             };
-            let found: Vec<Vec<u8>> = rest.iter().take(LOOKED_AT).filter_map(value).collect();
+            let found: Vec<Vec<u8>> = rest.iter().take(LOOKED_AT).flat_map(of_line).collect();
             // A column without a readable value still has its name.
             if found.is_empty() {
                 vec![b"?".to_vec()]
