@@ -177,9 +177,9 @@ fn a_fault_in_an_object_hides_no_request() {
         b"\"n\":1.",
     ];
     for line in [
-        "{\"time\":\"2015-05-17T{T}\",\"remote_addr\":\"{C}\",\"status\":200,X}",
-        "{X,\"time\":\"2015-05-17T{T}\",\"remote_addr\":\"{C}\",\"status\":200}",
-        "{\"ts\":\"2015-05-17T{T}\",\"logger\":\"a\",\"request\":{\"remote_ip\":\"{C}\",X},\"status\":200}",
+        "{\"time\":\"2015-05-17T{T}\",\"remote_addr\":\"{C}\",\"status\":200,{X}}",
+        "{{X},\"time\":\"2015-05-17T{T}\",\"remote_addr\":\"{C}\",\"status\":200}",
+        "{\"ts\":\"2015-05-17T{T}\",\"logger\":\"a\",\"request\":{\"remote_ip\":\"{C}\",{X}},\"status\":200}",
     ] {
         Lines {
             header: "",

@@ -206,37 +206,24 @@ fn unclosed(line: &[u8], at: usize) -> Unreadable {
 }
 
 /// Calls `each` with the number and the text of each value. Within quotation marks a delimiter is text, and two quotation
-/// marks are one. A single one is text too unless the value ends behind it. Returns the place of a quotation mark that is not
+/// marks are one. A single one is text too unless the value ends behind it; a value with such a one and no end was never quoted.
+/// Returns the place of a quotation mark that is not
 /// closed; the value behind it was cut, and is left out.
 fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Option<usize> {
     let mut rest = line;
     for column in 0.. {
         let after;
-        if let [b'"', text @ ..] = rest {
-            let mut unescaped = Vec::new();
-            let mut text = text;
-            loop {
-                let Some(end) = memchr(b'"', text) else {
-                    return Some(line.len() - rest.len());
-                };
-                unescaped.extend_from_slice(&text[..end]);
-                text = &text[end + 1..];
-                match text {
-                    [] => break,
-                    [next, ..] if *next == delimiter => break,
-                    [b'"', more @ ..] => {
-                        unescaped.push(b'"');
-                        text = more;
-                    }
-                    _ => unescaped.push(b'"'),
-                }
+        match quoted(rest, delimiter) {
+            Value::Quoted(value, behind) => {
+                each(column, &value);
+                after = behind;
             }
-            each(column, &unescaped);
-            after = text;
-        } else {
-            let end = memchr(delimiter, rest).unwrap_or(rest.len());
-            each(column, &rest[..end]);
-            after = &rest[end..];
+            Value::Cut => return Some(line.len() - rest.len()),
+            Value::Plain => {
+                let end = memchr(delimiter, rest).unwrap_or(rest.len());
+                each(column, &rest[..end]);
+                after = &rest[end..];
+            }
         }
         match after {
             [] => return None,
@@ -244,6 +231,36 @@ fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Opti
         }
     }
     None
+}
+
+/// The form of a value.
+enum Value<'l> {
+    Plain,
+    /// The value without its quotation marks, and the text behind it.
+    Quoted(Vec<u8>, &'l [u8]),
+    /// The line ends within the quotation marks.
+    Cut,
+}
+
+fn quoted(text: &[u8], delimiter: u8) -> Value<'_> {
+    let [b'"', rest @ ..] = text else {
+        return Value::Plain;
+    };
+    let (mut rest, mut value, mut has_single) = (rest, Vec::new(), false);
+    loop {
+        let Some(end) = memchr(b'"', rest) else {
+            return if has_single { Value::Plain } else { Value::Cut };
+        };
+        value.extend_from_slice(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest {
+            [] => return Value::Quoted(value, rest),
+            [next, ..] if *next == delimiter => return Value::Quoted(value, rest),
+            [b'"', more @ ..] => rest = more,
+            _ => has_single = true,
+        }
+        value.push(b'"');
+    }
 }
 
 #[cfg(test)]
@@ -273,6 +290,7 @@ mod tests {
                 ["1,5", "say \"hi\"", ""],
             ),
             ("a,b,c", r#"1,"",x"y"#, ["1", "", "x\"y"]),
+            ("a,b,c", r#""1"x,2,3"#, ["\"1\"x", "2", "3"]),
             ("a,b,c", r#"1,"say "hi" you",2"#, ["1", "say \"hi\" you", "2"]),
             ("a\tb\tc", "1,5\t2\t3", ["1,5", "2", "3"]),
             ("a;b;c", "1,5;2;3", ["1,5", "2", "3"]),
