@@ -13,9 +13,9 @@ pub(crate) const LONGEST: usize = 64 * 1024;
 /// Bytes of the buffer; more than the longest line with its end.
 const BUFFER: usize = 4 * LONGEST;
 
-/// The zeros within a line that are a hole. A shorter run may be a part of a value, so that a client with a zero in its
-/// user agent does not end its line.
-const HOLE: usize = 16;
+/// The zeros within a line that are a hole: more than the header of an archive has, which is refused. A shorter run may be a
+/// part of a value, so that a client with a zero in its user agent does not end its line.
+const HOLE: usize = 512;
 
 /// The byte order mark U+FEFF in UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";

@@ -78,8 +78,8 @@ fn keys(args: &str, input: &[u8]) -> Vec<(String, u64)> {
     keys
 }
 
-/// Lines of a format: the text before them, and a line, in which {T} stands for the time of day, {C} for the client, and {X} for the
-/// fault of one client, or for the text of the other one.
+/// Lines of a format: the text before them, and a line, in which {T} stands for the time of day, {C} for the client, and {X}
+/// for the fault of one client, or for the text of the other one.
 struct Lines {
     header: &'static str,
     line: &'static str,
