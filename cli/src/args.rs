@@ -77,14 +77,15 @@ macro_rules! input_notes {
 
   A message's own time counts, unless the line around it has a year and the message has none.
 
-  Files may be compressed by gzip or zstd. If a compressed file was cut, the result so far is printed. A line that is not a
-  request, or exceeds 64 KiB, is unreadable: it is counted and skipped. The first three are shown on standard error.
+  Files may be compressed by gzip or zstd. If a compressed file was cut, the result so far is printed. Holes of zeros, as
+  copytruncate leaves them, are skipped. A line whose time or whose fields in rules cannot be read, or that exceeds 64 KiB,
+  is unreadable: it is counted and skipped. The first three are shown on standard error. Other fields may be invalid or cut.
   With more of them than requests, the input is an error unless --lenient is given. Blank lines are skipped. Requests
   without the field of a key share one key.
 
 Time:
-  17/May/2015:10:05:03 +0000, RFC 3339 (without a zone: --utc-offset), seconds, milliseconds, microseconds or
-  nanoseconds since 1970 (by the size of the number), or May 17 10:05:03. A missing year is the one nearest to the line
+  17/May/2015:10:05:03 +0000, RFC 3339, seconds, milliseconds, microseconds or nanoseconds since 1970 (by the size of the
+  number, also as 1.4318571e+09), or May 17 10:05:03. A time without a zone has that of --utc-offset. A missing year is the one nearest to the line
   before. For the first line it is --year, or else the last year in which the time is not in the future. From 1678 to
   2261. A leap second counts as second 59."#
     };

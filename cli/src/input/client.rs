@@ -17,8 +17,12 @@ pub(crate) fn address(text: &[u8]) -> Option<&[u8]> {
     without_port(text)
 }
 
-/// The address in `1.2.3.4:5678`, or in `::1:5678` of formats that always write a port and no brackets.
+/// The address in `1.2.3.4:5678`, or in `::1:5678` of formats that always write a port and no brackets. HAProxy writes `unix:1`
+/// for the client of a socket, with the number of the listener.
 pub(crate) fn without_port(text: &[u8]) -> Option<&[u8]> {
+    if let Some(number) = text.strip_prefix(b"unix:") {
+        return is_port(number).then_some(&text[..text.len() - number.len()]);
+    }
     let colon = text.iter().rposition(|&byte| byte == b':')?;
     let (host, port) = (&text[..colon], &text[colon + 1..]);
     let inner = host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]"));
@@ -114,6 +118,8 @@ mod tests {
             ("[::1]", Some("::1")),
             ("fe80::1%eth0", Some("fe80::1%eth0")),
             ("unix:", Some("unix:")),
+            ("unix:1", Some("unix:")),
+            ("unix:x", None),
             ("1.2.3", None),
             ("1.2.3.4.5", None),
             ("1.2.3.256", None),

@@ -116,7 +116,7 @@ fn detect_line(line: &[u8], timestamps: &mut TimestampParser, wanted: &WantedFie
             &with_client
         };
         if WordFormat::new(layout, wanted)
-            .is_ok_and(|mut words| words.parse(line, timestamps, &mut row).is_ok())
+            .is_ok_and(|words| words.strict().parse(line, timestamps, &mut row).is_ok())
         {
             return Some(kind);
         }

@@ -1,4 +1,7 @@
 //! The lines of a log, of arbitrary bytes, in bounded memory.
+//!
+//! A log may have holes: bytes of zero where a file was truncated under its writer, or a machine lost power. A hole is no part of
+//! a line.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -9,6 +12,10 @@ pub(crate) const LONGEST: usize = 64 * 1024;
 
 /// Bytes of the buffer; more than the longest line with its end.
 const BUFFER: usize = 4 * LONGEST;
+
+/// The zeros within a line that are a hole: more than the header of an archive has, which is refused. A shorter run may be a
+/// part of a value, so that a client with a zero in its user agent does not end its line.
+const HOLE: usize = 512;
 
 /// The byte order mark U+FEFF in UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -25,6 +32,7 @@ pub(crate) struct Lines<R> {
     /// The error of the reader. It is returned behind the last whole line.
     failed: Option<io::Error>,
     number: u64,
+    holes: Holes,
 }
 
 /// One line, without its end.
@@ -59,6 +67,7 @@ impl<R: Read> Lines<R> {
             ended: false,
             failed: None,
             number: 0,
+            holes: Holes::default(),
         }
     }
 
@@ -128,6 +137,8 @@ impl<R: Read> Lines<R> {
         if length > LONGEST {
             (length, whole) = (LONGEST, false);
         }
+        // The beginning of a hole, which ended the line.
+        length = without_zeros(&self.buffer[start..start + length]).len();
         Ok(Some(Line {
             number: self.number,
             bytes: &self.buffer[start..start + length],
@@ -156,6 +167,7 @@ impl<R: Read> Lines<R> {
         Ok(())
     }
 
+    /// Reads bytes to a place of the buffer, and returns their number, without those of holes. It may be zero before the end.
     fn more(&mut self, at: usize) -> io::Result<usize> {
         loop {
             match self.reader.read(&mut self.buffer[at..]) {
@@ -164,7 +176,7 @@ impl<R: Read> Lines<R> {
                     return Ok(0);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(read) => return Ok(read),
+                Ok(read) => return Ok(self.holes.remove(&mut self.buffer[at..at + read])),
                 Err(error) => {
                     (self.ended, self.failed) = (true, Some(error));
                     return Ok(0);
@@ -190,9 +202,83 @@ impl<R: Read> Lines<R> {
     }
 }
 
+/// A line without zeros at its end.
+pub(crate) fn without_zeros(line: &[u8]) -> &[u8] {
+    match line {
+        [.., 0] => {
+            &line[..line
+                .iter()
+                .rposition(|&byte| byte != 0)
+                .map_or(0, |last| last + 1)]
+        }
+        _ => line,
+    }
+}
+
+/// The removal of holes, from one read to the next.
+#[derive(Debug)]
+struct Holes {
+    /// Whether the next byte begins a line.
+    begins: bool,
+    /// The zeros at the end of the line so far.
+    zeros: usize,
+}
+
+impl Default for Holes {
+    fn default() -> Self {
+        Self {
+            begins: true,
+            zeros: 0,
+        }
+    }
+}
+
+impl Holes {
+    /// Removes zeros at the beginning of lines, and replaces a hole within a line by the end of the line. Returns the number of
+    /// bytes that remain at the front.
+    #[inline]
+    fn remove(&mut self, bytes: &mut [u8]) -> usize {
+        if memchr(0, bytes).is_some() {
+            return self.remove_some(bytes);
+        }
+        if let Some(last) = bytes.last() {
+            (self.begins, self.zeros) = (*last == b'\n', 0);
+        }
+        bytes.len()
+    }
+
+    #[cold]
+    fn remove_some(&mut self, bytes: &mut [u8]) -> usize {
+        let (mut from, mut to) = (0, 0);
+        while from < bytes.len() {
+            let text = memchr(0, &bytes[from..]).unwrap_or(bytes.len() - from);
+            if text > 0 {
+                bytes.copy_within(from..from + text, to);
+                (from, to) = (from + text, to + text);
+                (self.begins, self.zeros) = (bytes[to - 1] == b'\n', 0);
+                continue;
+            }
+            let zeros = &bytes[from..];
+            let run = zeros.iter().position(|&byte| byte != 0).unwrap_or(zeros.len());
+            from += run;
+            if self.begins {
+                continue;
+            }
+            let kept = run.min(HOLE - self.zeros);
+            bytes[to..to + kept].fill(0);
+            (to, self.zeros) = (to + kept, self.zeros + kept);
+            if self.zeros == HOLE {
+                bytes[to - 1] = b'\n';
+                (self.begins, self.zeros) = (true, 0);
+            }
+        }
+        to
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, Lines};
+    use super::{HOLE, LONGEST, Lines};
     use std::io::{self, BufReader, Read};
 
     /// A reader that returns at most this number of bytes.
@@ -277,6 +363,36 @@ mod tests {
             let seen: Vec<usize> = lengths(&text, at_once)?.iter().map(|line| line.1).collect();
             assert_eq!(seen, expected);
         }
+        Ok(())
+    }
+
+    #[test]
+    fn holes_are_no_part_of_a_line() -> io::Result<()> {
+        for (text, expected) in [
+            ([&[0; 70_000][..], b"one\ntwo"].concat(), &["one", "two"][..]),
+            ([b"one\n", &[0; 5][..], b"two\n"].concat(), &["one", "two"]),
+            ([b"one", &[0; 70_000][..], b"two\n"].concat(), &["one", "two"]),
+            ([b"one\n\n", &[0; 100][..]].concat(), &["one", ""]),
+            ([b"one", &[0; 3][..]].concat(), &["one"]),
+            (
+                [b"o\0\0ne", &[0; HOLE][..], b"\ntwo"].concat(),
+                &["o\0\0ne", "", "two"],
+            ),
+            (vec![0; 70_000], &[]),
+        ] {
+            for at_once in [1, 7, 1000, usize::MAX] {
+                let mut lines = Lines::with_buffer(Slow(&text, at_once), 0);
+                let mut seen = Vec::new();
+                while let Some(line) = lines.read()? {
+                    assert!(line.whole);
+                    seen.push(String::from_utf8_lossy(line.bytes).into_owned());
+                }
+                assert_eq!(seen, expected, "{at_once}");
+            }
+        }
+        // A run that is shorter than a hole stays in its line.
+        let text = [b"a", &[0; HOLE - 1][..], b"b"].concat();
+        assert_eq!(lengths(&text, 1)?, [(1, HOLE + 1, true)]);
         Ok(())
     }
 

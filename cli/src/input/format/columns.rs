@@ -32,6 +32,8 @@ pub(crate) struct Columns {
     names: Vec<String>,
     /// The column of the time, or those of the date and of the time.
     time: Vec<usize>,
+    /// Places from here on are not those of fields that rules name.
+    time_place: usize,
     /// Whether "-" is a missing value.
     dash_is_missing: bool,
 }
@@ -94,6 +96,7 @@ impl Columns {
             takes,
             names: names.iter().map(|name| name.as_ref().to_owned()).collect(),
             time,
+            time_place: wanted.time_place,
             dash_is_missing: false,
         })
     }
@@ -101,6 +104,13 @@ impl Columns {
     pub(crate) fn with_missing_dash(mut self) -> Self {
         self.dash_is_missing = true;
         self
+    }
+
+    /// The number of columns up to the last one that is the time or a field that rules name.
+    pub(crate) fn needed(&self) -> usize {
+        let takes = self.takes.iter().filter(|take| take.2 < self.time_place);
+        let columns = self.time.iter().copied().chain(takes.map(|take| take.0));
+        columns.max().map_or(0, |last| last + 1)
     }
 
     /// Whether a column is known to be the time.

@@ -28,6 +28,9 @@ const NAMES: [&str; 14] = [
 
 const HEADERS: usize = 12;
 
+/// The words by which a line is an HTTP log: up to the status. Those behind them may have been cut.
+const NEEDED: usize = 6;
+
 const STANDARD: &[Standard] = &[
     ("client", "client:port", Part::AddressBeforePort),
     ("request", "request", Part::Whole),
@@ -65,39 +68,41 @@ impl LogFormat for Haproxy {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        let mut values: [&[u8]; NAMES.len()] = [b""; NAMES.len()];
+        let mut values: [Option<&[u8]>; NAMES.len()] = [None; NAMES.len()];
         let mut rest = line;
-        for value in &mut values[..HEADERS] {
-            let end = memchr(b' ', rest).filter(|&end| end > 0);
-            let end = end.ok_or_else(|| {
-                Unreadable::at(line.len() - rest.len(), "line ends within an HTTP log of HAProxy")
-            })?;
-            *value = &rest[..end];
+        for (number, value) in values[..HEADERS].iter_mut().enumerate() {
+            let Some(end) = memchr(b' ', rest).filter(|&end| end > 0) else {
+                let at = line.len() - rest.len();
+                if number < NEEDED {
+                    return Err(Unreadable::at(at, "line ends within an HTTP log of HAProxy"));
+                }
+                // The last word was cut.
+                rest = b"";
+                break;
+            };
+            *value = Some(&rest[..end]);
             rest = &rest[end + 1..];
         }
-        let date = values[1]
-            .strip_prefix(b"[")
-            .and_then(|date| date.strip_suffix(b"]"));
-        values[1] =
-            date.ok_or_else(|| Unreadable::at(values[0].len() + 1, "no time in brackets after the client"))?;
-        let is_status =
-            |status: &[u8]| status == b"-1" || status.len() == 3 && status.iter().all(u8::is_ascii_digit);
-        // A log of TCP has no status there.
-        if !is_status(values[5]) || values[4].iter().filter(|&&byte| byte == b'/').count() != 4 {
-            return Err(Unreadable::line(
-                "no five timers and status of an HTTP log of HAProxy",
-            ));
+        let [client, date, _, _, timers, ..] = values.map(Option::unwrap_or_default);
+        let inner = date.strip_prefix(b"[").and_then(|date| date.strip_suffix(b"]"));
+        let date =
+            inner.ok_or_else(|| Unreadable::at(client.len() + 1, "no time in brackets after the client"))?;
+        values[1] = Some(date);
+        // A log of TCP has three timers.
+        if timers.iter().filter(|&&byte| byte == b'/').count() != 4 {
+            return Err(Unreadable::line("no five timers of an HTTP log of HAProxy"));
         }
-        // Captured headers are in braces; quotation marks in them are escaped.
-        let quote =
-            memchr(b'"', rest).ok_or_else(|| Unreadable::at(line.len() - rest.len(), "no quoted request"))?;
-        values[HEADERS] = rest[..quote].trim_ascii();
-        let request = &rest[quote + 1..];
-        // HAProxy cuts a long request, and then its quotation mark may be missing.
-        let end = memchr::memrchr(b'"', request).unwrap_or(request.len());
-        values[HEADERS + 1] = &request[..end];
+        // Captured headers are in braces; quotation marks in them are escaped. HAProxy cuts a line, so that the request or its
+        // last quotation mark may be missing.
+        let quote = memchr(b'"', rest);
+        let headers = rest[..quote.unwrap_or(rest.len())].trim_ascii();
+        values[HEADERS] = Some(headers).filter(|_| !rest.is_empty());
+        values[HEADERS + 1] = quote.map(|quote| {
+            let request = &rest[quote + 1..];
+            &request[..memchr::memrchr(b'"', request).unwrap_or(request.len())]
+        });
         self.0
-            .fill(|column| values.get(column).copied(), timestamps, row)?;
+            .fill(|column| values.get(column).copied().flatten(), timestamps, row)?;
         Ok(Parsed::Request)
     }
 }
@@ -126,6 +131,33 @@ mod tests {
         let values = values.map(|value| Some(value.to_owned())).to_vec();
         let at = 1_431_857_103_655_000_000;
         assert_eq!(fields(&mut format, line, 7), Ok((at, values.clone())));
+        // The client of a socket, and lines that were cut.
+        let socket = line.replace("198.51.100.9:33317", "unix:1");
+        let mut of_socket = values.clone();
+        of_socket[0] = Some("unix:".to_owned());
+        assert_eq!(fields(&mut format, &socket, 7), Ok((at, of_socket)));
+        let cut = |text: &str, from: usize, headers: Option<&str>| {
+            let mut values = values.clone();
+            values[from..6].fill(None);
+            values[6] = headers.map(str::to_owned);
+            let end = line.find(text).expect("a text of the line");
+            (&line[..end], values)
+        };
+        for (cut, mut values) in [
+            cut("|a b}", 6, Some("{1wt.eu")),
+            cut(" \"GET", 6, Some("{1wt.eu|a b} {}")),
+            cut("0 0/0", 6, None),
+            cut(" ---- ", 6, None),
+        ] {
+            (values[1], values[2]) = (None, None);
+            assert_eq!(fields(&mut format, cut, 7), Ok((at, values)), "{cut}");
+        }
+        let mut of_odd = values.clone();
+        of_odd[3] = Some("2000".to_owned());
+        assert_eq!(
+            fields(&mut format, &line.replace(" 200 ", " 2000 "), 7),
+            Ok((at, of_odd))
+        );
         // The port of an IPv6 address has no brackets before it. `option httpslog` appends words.
         let six = line.replace("198.51.100.9", "2001:db8::1") + " 0/0000000000000000/0/0/0 -/TLSv1.3/-";
         let mut of_six = values;
@@ -136,7 +168,6 @@ mod tests {
             &line.replace("198.51.100.9:33317", "198.51.100.9"),
             &line.replace("198.51.100.9", "www.example.com"),
             &line.replace("[17/May", "[37/May"),
-            &line.replace(" 200 ", " 2000 "),
             &line[..60],
         ] {
             fields(&mut format, neighbour, 7).expect_err(neighbour);

@@ -7,6 +7,7 @@ pub(crate) mod envoy;
 pub(crate) mod haproxy;
 pub(crate) mod nginx;
 pub(crate) mod pattern;
+pub(crate) mod realign;
 pub(crate) mod s3;
 pub(crate) mod w3c;
 pub(crate) mod words;
@@ -15,7 +16,7 @@ pub(crate) mod wrapper;
 
 use core::fmt::Debug;
 
-use crate::input::lines::Line;
+use crate::input::lines::{Line, without_zeros};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -123,8 +124,9 @@ const INSPECTED: usize = 1000;
 pub(crate) fn first_lines(start: &[u8]) -> Vec<(usize, Vec<u8>)> {
     let lines = (1..).zip(start.split(|&byte| byte == b'\n'));
     lines
+        .map(|(number, line)| (number, without_zeros(line.strip_suffix(b"\r").unwrap_or(line))))
         .filter(|(_, line)| !line.trim_ascii().is_empty())
         .take(INSPECTED)
-        .map(|(number, line)| (number, line.strip_suffix(b"\r").unwrap_or(line).to_vec()))
+        .map(|(number, line)| (number, line.to_vec()))
         .collect()
 }

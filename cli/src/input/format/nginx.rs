@@ -39,19 +39,33 @@ enum Piece {
     Variable(String),
 }
 
-/// The expression that matches lines of a format, and the names of its groups.
+/// The expressions of a format, and the names of their groups.
+#[derive(Debug)]
+pub(crate) struct Expressions {
+    /// Matches lines whose values have the form of their variables.
+    pub(crate) exact: Regex,
+    /// Matches lines in which only the times have that form: a value may be missing, or not be escaped.
+    pub(crate) loose: Regex,
+    pub(crate) names: Vec<String>,
+}
+
+/// The expressions that match lines of a format.
 ///
 /// # Errors
 ///
 /// When the string has no variable, names one twice or has two without a text between them.
-pub(crate) fn expression(format: &str) -> Result<(Regex, Vec<String>), Failure> {
+pub(crate) fn expression(format: &str) -> Result<Expressions, Failure> {
     let wrong = |given: &str, expected: &str| Failure::argument("--log-format", given, expected);
     let pieces = pieces(format);
     let mut names = Vec::new();
-    let mut source = String::from("(?s-u)^");
+    let mut exact = String::from("(?s-u)^");
+    let mut loose = exact.clone();
     for (number, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Text(text) => source += &regex::escape(text),
+            Piece::Text(text) => {
+                exact += &regex::escape(text);
+                loose += &regex::escape(text);
+            }
             Piece::Variable(name) => {
                 if names.contains(name) {
                     return Err(wrong(&format!("${name} twice"), "each variable once"));
@@ -65,7 +79,7 @@ pub(crate) fn expression(format: &str) -> Result<(Regex, Vec<String>), Failure> 
                 let before = number.checked_sub(1).map(|before| &pieces[before]);
                 let quoted = matches!(before, Some(Piece::Text(text)) if text.ends_with('"'))
                     && matches!(pieces.get(number + 1), Some(Piece::Text(text)) if text.starts_with('"'));
-                source += match name.as_str() {
+                let of_value = match name.as_str() {
                     "remote_addr" | "realip_remote_addr" | "request_method" => r"([^ ]+)",
                     "status" => r"([0-9]{3})",
                     "body_bytes_sent" | "bytes_sent" => r"([0-9]+|-)",
@@ -75,6 +89,13 @@ pub(crate) fn expression(format: &str) -> Result<(Regex, Vec<String>), Failure> 
                     // In quotation marks, nginx escapes those of the value.
                     _ if quoted => r#"([^"\\]*(?:\\.[^"\\]*)*)"#,
                     name if may_have_spaces(name) => "(.*?)",
+                    _ => "([^ ]*?)",
+                };
+                exact += of_value;
+                loose += match name.as_str() {
+                    "remote_addr" | "realip_remote_addr" | "msec" | "time_local" | "time_iso8601" => of_value,
+                    _ if quoted => "(.*?)",
+                    name if may_have_spaces(name) && name != "request_time" => "(.*?)",
                     _ => "([^ ]*?)",
                 };
                 names.push(name.clone());
@@ -87,9 +108,14 @@ pub(crate) fn expression(format: &str) -> Result<(Regex, Vec<String>), Failure> 
             "variables of nginx, as in '$remote_addr [$time_local] \"$request\"'",
         ));
     }
-    source.push('$');
-    let regex = Regex::new(&source).map_err(|error| wrong(&format!("{format:?}"), &error.to_string()))?;
-    Ok((regex, names))
+    let regex = |source: String| {
+        Regex::new(&(source + "$")).map_err(|error| wrong(&format!("{format:?}"), &error.to_string()))
+    };
+    Ok(Expressions {
+        exact: regex(exact)?,
+        loose: regex(loose)?,
+        names,
+    })
 }
 
 /// Whether the value of a variable may have spaces: a client chooses it, or it is a list.
@@ -177,10 +203,21 @@ mod tests {
             fields(&mut format, line, 8),
             Ok((1_431_857_103_000_000_000, values))
         );
+        for (written, other) in [
+            (" 200 ", " - "),
+            (" 200 ", "  "),
+            (" 57 ", " 1,024 "),
+            ("0.005", "-"),
+            (r#"say \"hi\""#, r#"say "hi" you\"#),
+            ("GET /a", "G\"E\"T /a"),
+        ] {
+            let odd = line.replace(written, other);
+            let (_, values) = fields(&mut format, &odd, 8).expect(&odd);
+            assert_eq!(values[0].as_deref(), Some("198.51.100.9"), "{odd}");
+        }
         for neighbour in [
             &line.replace("198.51.100.9", "198.51.100.9, 10.0.0.1"),
             &line.replace("198.51.100.9", "localhost"),
-            &line.replace(" 200 ", " - "),
             &line.replace("rt=", ""),
             &format!("{line} more"),
         ] {

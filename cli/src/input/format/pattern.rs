@@ -24,8 +24,9 @@ pub(crate) struct Pattern {
     regex: Regex,
     columns: Columns,
     groups: CaptureLocations,
-    /// Whether a line that the expression does not match is unreadable, and not another line.
-    strict: bool,
+    /// The expression of lines that the first one does not match. A line that it does not match either is unreadable. Without
+    /// it, a line that the first one does not match is another line.
+    loose: Option<Regex>,
 }
 
 impl Pattern {
@@ -49,7 +50,7 @@ impl Pattern {
             .map(Option::unwrap_or_default)
             .collect();
         let columns = Columns::new("--pattern", &names, CLIENT, TIMES, wanted)?;
-        Ok(Self::new(regex, columns, false))
+        Ok(Self::new(regex, columns, None))
     }
 
     /// The lines of a `log_format` of nginx.
@@ -58,8 +59,14 @@ impl Pattern {
     ///
     /// When the string is invalid, or does not have a wanted field or the time.
     pub(crate) fn of_nginx(format: &str, wanted: &WantedFields) -> Result<Self, Failure> {
-        let (regex, names) = nginx::expression(format)?;
-        let columns = Columns::new("--log-format", &names, nginx::STANDARD, nginx::TIMES, wanted)?;
+        let expressions = nginx::expression(format)?;
+        let columns = Columns::new(
+            "--log-format",
+            &expressions.names,
+            nginx::STANDARD,
+            nginx::TIMES,
+            wanted,
+        )?;
         if !columns.has_time() {
             return Err(Failure::argument(
                 "--log-format",
@@ -67,7 +74,7 @@ impl Pattern {
                 "$time_local, $time_iso8601 or $msec, or --time-field",
             ));
         }
-        Ok(Self::new(regex, columns, true))
+        Ok(Self::new(expressions.exact, columns, Some(expressions.loose)))
     }
 
     /// Whether the expression matches a line.
@@ -75,12 +82,12 @@ impl Pattern {
         self.regex.is_match(line)
     }
 
-    fn new(regex: Regex, columns: Columns, strict: bool) -> Self {
+    fn new(regex: Regex, columns: Columns, loose: Option<Regex>) -> Self {
         Self {
             groups: regex.capture_locations(),
             regex,
             columns,
-            strict,
+            loose,
         }
     }
 }
@@ -93,10 +100,16 @@ impl LogFormat for Pattern {
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
         if self.regex.captures_read(&mut self.groups, line).is_none() {
-            return match self.strict {
-                true => Err(Unreadable::line("not a line of --log-format")),
-                false => Ok(Parsed::Other),
+            let Some(loose) = &self.loose else {
+                return Ok(Parsed::Other);
             };
+            let mut groups = loose.capture_locations();
+            if loose.captures_read(&mut groups, line).is_none() {
+                return Err(Unreadable::line("not a line of --log-format"));
+            }
+            let group = |column: usize| groups.get(column + 1).map(|(start, end)| &line[start..end]);
+            self.columns.fill(group, timestamps, row)?;
+            return Ok(Parsed::Request);
         }
         let group = |column: usize| self.groups.get(column + 1).map(|(start, end)| &line[start..end]);
         self.columns.fill(group, timestamps, row)?;

@@ -4,6 +4,7 @@ use memchr::memchr;
 
 use crate::failure::Failure;
 use crate::input::format::columns::{Columns, Part, Standard};
+use crate::input::format::realign::realign;
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
@@ -113,6 +114,15 @@ impl LogFormat for W3c {
             b' '
         };
         let values: Vec<&[u8]> = line.trim_ascii_end().split(|&byte| byte == delimiter).collect();
+        if values.len() > *count {
+            let needed = self.wanted.time_place;
+            let read = |values: &[&[u8]], row: &mut Row| {
+                columns.fill(|column| values.get(column).copied(), timestamps, row)
+            };
+            if realign(&values, (*count, delimiter), needed, row, read).is_some() {
+                return Ok(Parsed::Request);
+            }
+        }
         if values.len() != *count {
             return Err(Unreadable::line(format!(
                 "line has {} values (expected {count}, as in #Fields)",
@@ -156,8 +166,13 @@ mod tests {
             fields(&mut format, "#Date: 2015-05-17 10:05:03", 6),
             Err("no request".into())
         );
+        // A user agent with spaces.
+        let spaces = line.replace("(X11)", "(X11; Linux) x");
+        let read = fields(&mut with(header, &names[..1]).expect("known fields"), &spaces, 1);
+        assert_eq!(read, Ok((AT, values[..1].to_vec())));
         for neighbour in [
-            &format!("{line} 1"),
+            // Which of the values have the spaces is unknown.
+            &spaces,
             &line.replace(" 46", ""),
             &line.replace("198.51.100.9", "web-1"),
             &line.replace("10:05:03", "25:05:03"),

@@ -28,6 +28,7 @@ pub(crate) struct WordFormat {
     layout: Layout,
     columns: Columns,
     words: Vec<(usize, usize)>,
+    strict: bool,
 }
 
 impl WordFormat {
@@ -40,19 +41,18 @@ impl WordFormat {
             layout,
             columns: columns.with_missing_dash(),
             words: Vec::new(),
+            strict: false,
         })
     }
-}
 
-impl LogFormat for WordFormat {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
-        split(line, &mut self.words)?;
-        let words: Vec<&[u8]> = self.words.iter().map(|&(start, end)| &line[start..end]).collect();
+    /// The format for a detection: it has no lines but those with the right number of words.
+    pub(crate) const fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// Whether the words are those of the format.
+    fn check(&self, words: &[&[u8]]) -> Result<(), Unreadable> {
         let Layout {
             title, least, most, ..
         } = self.layout;
@@ -67,8 +67,29 @@ impl LogFormat for WordFormat {
                 "line has {count} words (expected {expected}, as in {title})"
             )));
         }
-        if !(self.layout.is)(&words) {
+        if !(self.layout.is)(words) {
             return Err(Unreadable::line(format!("not the words of {title}")));
+        }
+        Ok(())
+    }
+}
+
+impl LogFormat for WordFormat {
+    fn parse(
+        &mut self,
+        line: &[u8],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<Parsed, Unreadable> {
+        let cut = split(line, &mut self.words);
+        let words: Vec<&[u8]> = self.words.iter().map(|&(start, end)| &line[start..end]).collect();
+        // A client may send a quotation mark to a server that does not escape it, and a long line may be cut. Then the words
+        // before that are those of the format if the time and the needed fields are among them.
+        match self.check(&words) {
+            Ok(()) if cut.is_none() || !self.strict => {}
+            Ok(()) => return Err(Unreadable::at(cut.unwrap_or(0), "unclosed quotation mark")),
+            Err(reason) if self.strict || words.len() < self.columns.needed() => return Err(reason),
+            Err(_) => {}
         }
         self.columns
             .fill(|column| words.get(column).copied(), timestamps, row)?;
@@ -77,15 +98,12 @@ impl LogFormat for WordFormat {
 }
 
 /// Splits a line at spaces. A word may be `"quoted"`, where a backslash escapes a byte, or `[in brackets]`; both are
-/// removed.
-///
-/// # Errors
-///
-/// When a quotation mark or a bracket is not closed.
-pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Result<(), Unreadable> {
+/// removed. Returns the place of a quotation mark that is not closed; the word behind it was cut, and is left out.
+pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usize> {
     words.clear();
     let mut at = 0;
     while at < line.len() {
+        let to_space = || memchr::memchr(b' ', &line[at..]).map_or(line.len(), |length| at + length);
         let (start, end) = match line[at] {
             b'"' => {
                 let mut end = at + 1;
@@ -96,7 +114,7 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Result<(), 
                     end += if line[end] == b'\\' { 2 } else { 1 };
                 }
                 if end >= line.len() {
-                    return Err(Unreadable::at(at, "unclosed quotation mark"));
+                    return Some(at);
                 }
                 (at + 1, end)
             }
@@ -104,18 +122,16 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Result<(), 
                 Some(length) if matches!(line.get(at + length + 1), None | Some(b' ')) => {
                     (at + 1, at + length)
                 }
-                _ => return Err(Unreadable::at(at, "unclosed bracket")),
+                // An address in brackets before a port.
+                _ => (at, to_space()),
             },
-            _ => (
-                at,
-                memchr::memchr(b' ', &line[at..]).map_or(line.len(), |length| at + length),
-            ),
+            _ => (at, to_space()),
         };
         words.push((start, end));
         // Behind the word, its closing mark and a space.
         at = end + usize::from(start > at) + 1;
     }
-    Ok(())
+    None
 }
 
 #[cfg(test)]
@@ -169,6 +185,7 @@ pub(crate) mod tests {
             .map(|(_, value)| value.map(str::to_owned))
             .collect();
         assert_eq!(fields(&mut format, line, names.len()), Ok((time, values)));
+        let mut format = format.strict();
         for other in neighbours {
             fields(&mut format, other, names.len()).expect_err(other);
         }
@@ -180,21 +197,18 @@ pub(crate) mod tests {
     fn words_are_split_at_spaces_outside_of_quotes() {
         let words = |line: &str| {
             let mut words = Vec::new();
-            split(line.as_bytes(), &mut words).map_err(|error| error.to_string())?;
-            Ok::<_, String>(
-                words
-                    .iter()
-                    .map(|&(from, to)| line[from..to].to_owned())
-                    .collect::<Vec<_>>(),
-            )
+            let cut = split(line.as_bytes(), &mut words);
+            let words = words.iter().map(|&(from, to)| line[from..to].to_owned());
+            (words.collect::<Vec<_>>(), cut)
         };
-        let expect = |words: &[&str]| Ok(words.iter().map(ToString::to_string).collect());
+        let expect = |words: &[&str]| (words.iter().map(ToString::to_string).collect::<Vec<_>>(), None);
         assert_eq!(words(r#"a "b c" [d e] f"#), expect(&["a", "b c", "d e", "f"]));
         assert_eq!(words(r#""x \" y" "" -"#), expect(&[r#"x \" y"#, "", "-"]));
         assert_eq!(
             words(r#""say "hi" you" z"#),
             expect(&[r#"say "hi"#, r#"you""#, "z"])
         );
-        assert!(words(r#"a "b"#).is_err() && words("[a").is_err() && words("[a]b").is_err());
+        assert_eq!(words("[a [b]c [::1]:80"), expect(&["[a", "[b]c", "[::1]:80"]));
+        assert_eq!(words(r#"a "b"#), (vec!["a".to_owned()], Some(2)));
     }
 }

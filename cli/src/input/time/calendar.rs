@@ -44,10 +44,10 @@ pub(crate) fn second(date: Date, [hour, minute, second]: [i8; 3]) -> Option<i64>
     Some(Offset::UTC.to_timestamp(time).ok()?.as_second())
 }
 
-/// Parses a UTC offset such as `+0000`, `-05:30` or `Z` into seconds.
+/// Parses a UTC offset such as `+0000`, `-05:30`, `Z`, `UTC` or `GMT` into seconds. Other names of zones have several meanings.
 pub(crate) fn utc_offset(text: &[u8]) -> Option<i64> {
     let (sign, [h0, h1, m0, m1]) = match *text {
-        [b'Z' | b'z'] => return Some(0),
+        [b'Z' | b'z'] | [b'U', b'T', b'C'] | [b'G', b'M', b'T'] => return Some(0),
         [sign, h0, h1, m0, m1] | [sign, h0, h1, b':', m0, m1] => (sign, [h0, h1, m0, m1]),
         [sign, h0, h1] => (sign, [h0, h1, b'0', b'0']),
         _ => return None,
@@ -110,6 +110,9 @@ mod tests {
             ("+02", Some(7200)),
             ("+14:00", Some(50_400)),
             ("-14:00", Some(-50_400)),
+            ("UTC", Some(0)),
+            ("GMT", Some(0)),
+            ("CST", None),
             ("+14:01", None),
             ("+25:00", None),
             ("+0060", None),

@@ -12,7 +12,7 @@ pub(crate) enum TimestampFormat {
     /// Detected for each timestamp
     #[default]
     Auto,
-    /// 17/May/2015:10:05:03 +0000, optionally in brackets
+    /// 17/May/2015:10:05:03 +0000, also in brackets, without the zone
     Clf,
     /// 2015-05-17T10:05:03.123+00:00, also without the zone
     Rfc3339,
@@ -86,10 +86,8 @@ impl TimestampParser {
             _ => return None,
         };
         let (time, rest) = time_of_day(rest)?;
-        let (fraction, []) = fraction(rest)? else {
-            return None;
-        };
-        let zone = self.local();
+        let (fraction, rest) = fraction(rest)?;
+        let zone = zone(rest, || self.local())?;
         let at = |year| {
             let second = calendar::second(Date { year, month, day }, time)? - zone;
             second.checked_mul(SECOND)?.checked_add(fraction)
@@ -118,7 +116,18 @@ impl TimestampParser {
         rfc3339(text, || self.local())
     }
 
-    /// Parses `17/May/2015:10:05:03 +0000`, and `17/May/2015:10:05:03.123` of HAProxy.
+    /// Parses the time in the brackets of a common log format: `17/May/2015:10:05:03 +0000`, or another time with a date and
+    /// a year.
+    #[inline]
+    pub(crate) fn bracketed(&mut self, text: &[u8]) -> Option<i64> {
+        match *text {
+            [_, _, b'/', ..] => self.clf(text),
+            [_, _, _, _, b'-' | b'/', ..] => self.rfc3339(text),
+            _ => None,
+        }
+    }
+
+    /// Parses `17/May/2015:10:05:03 +0000`, also with a fraction of the second, and without the zone or with its name.
     fn clf(&mut self, text: &[u8]) -> Option<i64> {
         let inner = text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
         let text = inner.unwrap_or(text);
@@ -126,34 +135,33 @@ impl TimestampParser {
             return self.stamp(stamp);
         }
         let (second, rest) = clf_time::local(text)?;
-        let ([b'.', ..], Some((fraction, []))) = (rest, fraction(rest)) else {
-            return None;
-        };
-        (second - self.local()).checked_mul(SECOND)?.checked_add(fraction)
+        let (fraction, rest) = fraction(rest)?;
+        let zone = zone(rest, || self.local())?;
+        (second - zone).checked_mul(SECOND)?.checked_add(fraction)
     }
 
     /// Parses a timestamp by its form, whatever the chosen format is.
     pub(crate) fn detected(&mut self, text: &[u8]) -> Option<i64> {
         match *text {
             [b'[', ..] | [_, _, b'/', ..] => self.clf(text),
-            [_, _, _, _, b'-', _, _, b'-', ..] => self.rfc3339(text),
+            [_, _, _, _, b'-', _, _, b'-', ..] | [_, _, _, _, b'/', _, _, b'/', ..] => self.rfc3339(text),
             [b'A'..=b'Z', ..] => self.syslog(text),
             _ => epoch(text, None),
         }
     }
 }
 
-/// Parses `2015-05-17T10:05:03.123+00:00`.
+/// Parses `2015-05-17T10:05:03.123+00:00`, also with slashes in the date.
 fn rfc3339(text: &[u8], local: impl FnOnce() -> i64) -> Option<i64> {
     let &[
         c0,
         c1,
         y0,
         y1,
-        b'-',
+        dash @ (b'-' | b'/'),
         m0,
         m1,
-        b'-',
+        other_dash,
         d0,
         d1,
         b'T' | b't' | b' ',
@@ -162,6 +170,9 @@ fn rfc3339(text: &[u8], local: impl FnOnce() -> i64) -> Option<i64> {
     else {
         return None;
     };
+    if dash != other_dash {
+        return None;
+    }
     let date = Date {
         year: i16::from(two(c0, c1)?) * 100 + i16::from(two(y0, y1)?),
         month: two(m0, m1)?,
@@ -169,12 +180,16 @@ fn rfc3339(text: &[u8], local: impl FnOnce() -> i64) -> Option<i64> {
     };
     let (time, rest) = time_of_day(rest)?;
     let (fraction, rest) = fraction(rest)?;
-    let zone = match rest.strip_prefix(b" ").unwrap_or(rest) {
-        [] if rest.is_empty() => local(),
-        rest => calendar::utc_offset(rest)?,
-    };
-    let second = calendar::second(date, time)? - zone;
+    let second = calendar::second(date, time)? - zone(rest, local)?;
     second.checked_mul(SECOND)?.checked_add(fraction)
+}
+
+/// The UTC offset behind a time of day: `Z`, `+00:00` or ` UTC`, or that of times without a zone if the text is empty.
+fn zone(text: &[u8], local: impl FnOnce() -> i64) -> Option<i64> {
+    match text.strip_prefix(b" ").unwrap_or(text) {
+        [] if text.is_empty() => Some(local()),
+        zone => calendar::utc_offset(zone),
+    }
 }
 
 /// Splits `10:05:03rest` into hour, minute and second, and the rest.
@@ -207,6 +222,34 @@ fn decimals(digits: &[u8], unit: i64) -> i64 {
 /// Parses a number of units since 1970 into nanoseconds. Without a unit, the number of digits decides: seconds reach up to
 /// the year 5138, milliseconds and smaller units begin in 1973.
 fn epoch(text: &[u8], unit: Option<i64>) -> Option<i64> {
+    match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+        Some(at) => decimal_epoch(&without_exponent(&text[..at], &text[at + 1..])?, unit),
+        None => decimal_epoch(text, unit),
+    }
+}
+
+/// The largest exponent of a time: nanoseconds since 1970 have 19 digits.
+const LARGEST_EXPONENT: usize = 18;
+
+/// The decimal number of `1.4318571` with the exponent `+09`; `None` if the exponent is negative or too large.
+fn without_exponent(number: &[u8], exponent: &[u8]) -> Option<Vec<u8>> {
+    let exponent: usize = str::from_utf8(exponent).ok()?.parse().ok()?;
+    let point = number
+        .iter()
+        .position(|byte| *byte == b'.')
+        .unwrap_or(number.len());
+    let (whole, part) = (&number[..point], number.get(point + 1..).unwrap_or(b"0"));
+    if exponent > LARGEST_EXPONENT || whole.is_empty() || part.is_empty() {
+        return None;
+    }
+    let mut digits = [whole, part].concat();
+    let end = whole.len() + exponent;
+    digits.resize(digits.len().max(end + 1), b'0');
+    digits.insert(end, b'.');
+    Some(digits)
+}
+
+fn decimal_epoch(text: &[u8], unit: Option<i64>) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
@@ -261,6 +304,23 @@ mod tests {
             (Seconds, "1431857103.25", AT + 250_000_000),
             (Millis, "1431857103000", AT),
             (Millis, "1431857103000.5", AT + 500_000),
+            (Seconds, "1.431857103e+09", AT),
+            (Seconds, "1.43185710325E9", AT + 250_000_000),
+            (Seconds, "1431857103e0", AT),
+            (Seconds, "14318571.03e2", AT),
+            (Millis, "1.431857103e12", AT),
+            (Nanos, "1.431857103000000007e+18", AT + 7),
+            (Clf, "17/May/2015:11:05:03", AT),
+            (Clf, "17/May/2015 11:05:03", AT),
+            (Clf, "17/May/2015 11:05:03,5", AT + 500_000_000),
+            (Clf, "17/May/2015:10:05:03.655 +0000", AT + 655_000_000),
+            (Clf, "[17/May/2015:10:05:03 UTC]", AT),
+            (Clf, "17/May/2015:12:05:03 +02:00", AT),
+            (Rfc3339, "2015-05-17 10:05:03 UTC", AT),
+            (Rfc3339, "2015-05-17T10:05:03.25 GMT", AT + 250_000_000),
+            (Rfc3339, "2015/05/17 11:05:03", AT),
+            (Rfc3339, "2015/05/17 10:05:03.5 +0000", AT + 500_000_000),
+            (Syslog, "May 17 10:05:03 UTC", AT),
             (Micros, "1431857103000000", AT),
             (Nanos, "1431857103000000007", AT + 7),
             (Seconds, "-1.5", -1_500_000_000),
@@ -282,11 +342,18 @@ mod tests {
             "-",
             ".5",
             "5.",
-            "1e9",
+            "1e-9",
+            "1e19",
+            "e9",
+            "1.e9",
+            "1e",
+            "1.5.5e9",
             "+1431857103",
             "99999999999999999999",
             "9223372036854775807.0.0",
-            "17/May/2015:10:05:03",
+            "17/May/2015:10:05:03 CEST",
+            "17/May/2015-10:05:03",
+            "2015-05/17 10:05:03",
             "[17/May/2015:10:05:03 +0000",
             "31/Feb/2015:10:05:03 +0000",
             "2015-02-29T10:05:03Z",

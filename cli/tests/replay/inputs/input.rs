@@ -197,7 +197,13 @@ fn unreadable_lines_are_counted_and_three_are_shown() {
 
 #[test]
 fn an_input_without_a_request_is_an_error() {
-    for (log, unreadable) in [(&b""[..], 0), (b"\n\r\n", 0), (b"a\nb\nc\nd", 4), (b"\0", 1)] {
+    for (log, unreadable) in [
+        (&b""[..], 0),
+        (b"\n\r\n", 0),
+        (b"a\nb\nc\nd", 4),
+        (b"\0", 0),
+        (b"\x01", 1),
+    ] {
         let output = on_file("--rule 2/60s --json", log);
         assert_eq!(output.status.code(), Some(2));
         assert!(output.stdout.is_empty());

@@ -74,6 +74,8 @@ impl LogFormat for Common {
 /// Parses `address ident user [time] "request" status size`, or `host:port address ident user ...`. More may follow after a
 /// space, as `"referer" "agent"` does in the combined format.
 ///
+/// A line up to its request is one of the format: a client must not hide by a request, a status or an agent of another form.
+///
 /// # Errors
 ///
 /// When the line has another form.
@@ -97,8 +99,8 @@ pub(crate) fn parse(
     };
     let (user, stamp, request) =
         bracketed(after_ident).map_err(|(what, at)| Unreadable::at(place(after_ident) + at, what))?;
-    let Some(time) = timestamps.stamp(stamp) else {
-        let at = place(request) - STAMP - 3;
+    let Some(time) = timestamps.bracketed(stamp) else {
+        let at = place(request) - stamp.len() - 3;
         let given = shown(stamp);
         return Err(Unreadable::at(
             at,
@@ -107,28 +109,12 @@ pub(crate) fn parse(
             ),
         ));
     };
-    let Some(rest) = after_quote(request) else {
-        return wrong(request, "no end of the quoted request");
+    let (quoted, rest) = match end_of_request(request) {
+        Some(split) => split,
+        None => return wrong(request, "a second request on the line"),
     };
-    let quoted = &request[..request.len() - rest.len() - 1];
-    let &[b' ', s0, s1, s2, ref after_status @ ..] = rest else {
-        return wrong(rest, "no status of three digits");
-    };
-    let status = [s0, s1, s2];
-    if !status.iter().all(u8::is_ascii_digit) {
-        return wrong(rest, "no status of three digits");
-    }
-    let (size, rest) = match after_status {
-        [b' ', text @ ..] => {
-            let end = memchr(b' ', text).unwrap_or(text.len());
-            if !is_size(&text[..end]) {
-                return wrong(text, "no size, in digits or \"-\"");
-            }
-            text.split_at(end)
-        }
-        [] => return wrong(after_status, "no size, in digits or \"-\""),
-        _ => return wrong(rest, "no status of three digits"),
-    };
+    let (status, rest) = next_value(rest);
+    let (size, rest) = next_value(rest);
     if has_request(rest) {
         return wrong(rest, "a second request on the line");
     }
@@ -148,7 +134,10 @@ pub(crate) fn parse(
                 &target[..memchr(b'?', target).unwrap_or(target.len())]
             }
             CommonField::Protocol => part(quoted, 2),
-            CommonField::Status => &status,
+            CommonField::Status | CommonField::Size if status.is_empty() => continue,
+            CommonField::Status => status,
+            // Behind another value the size may have another place.
+            CommonField::Size if size.is_empty() || !may_be_status(status) => continue,
             CommonField::Size => size,
             CommonField::Referer => match quoted_after(rest) {
                 Some((referer, _)) => referer,
@@ -264,7 +253,7 @@ fn quoted_after(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..text.len() - rest.len() - 1], rest))
 }
 
-type Bracketed<'a> = (&'a [u8], &'a [u8; STAMP], &'a [u8]);
+type Bracketed<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 
 /// Splits `user [time] "rest` into the user, the time and the rest; or returns the missing part and its offset.
 ///
@@ -280,14 +269,75 @@ fn bracketed(text: &[u8]) -> Result<Bracketed<'_>, (&'static str, usize)> {
         if at < 2 || text[at - 1] != b' ' {
             continue;
         }
-        if let Some((stamp, [b']', rest @ ..])) = text[at + 1..].split_first_chunk::<STAMP>() {
+        if let Some((stamp, rest)) = stamp(&text[at + 1..]) {
             if let [b' ', b'"', rest @ ..] = rest {
                 return Ok((&text[..at - 1], stamp, rest));
             }
-            missing = ("no quoted request after the time", at + STAMP + 2);
+            missing = ("no quoted request after the time", at + stamp.len() + 2);
         }
     }
     Err(missing)
+}
+
+/// Bytes of the shortest and of the longest time in brackets.
+const SHORTEST_STAMP: usize = "2015-05-17 10:05:03".len();
+const LONGEST_STAMP: usize = "17/May/2015:10:05:03.123456789 +00:00".len();
+
+/// Splits `17/May/2015:10:05:03 +0000]rest`, or another time with a date, into the time and the rest.
+fn stamp(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = match text.get(STAMP) {
+        Some(b']') => STAMP,
+        _ => memchr(b']', &text[..text.len().min(LONGEST_STAMP + 1)]).filter(|&end| end >= SHORTEST_STAMP)?,
+    };
+    let stamp = &text[..end];
+    let has_date = matches!(
+        stamp,
+        [_, _, b'/', _, _, _, b'/', ..] | [_, _, _, _, b'-' | b'/', _, _, b'-' | b'/', ..]
+    );
+    (has_date && !stamp.contains(&b'[')).then(|| (stamp, &text[end + 1..]))
+}
+
+/// Splits the text behind an opening quotation mark into the request and the rest of the line; `None` if another request
+/// begins in it.
+///
+/// A client may send a quotation mark or a backslash to a server that does not escape them. Then the request ends at the first
+/// quotation mark before a space, or with the line.
+fn end_of_request(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let split = |rest: &[u8]| text.split_at(text.len() - rest.len());
+    if let Some(rest) = after_quote(text).filter(|rest| matches!(rest, [] | [b' ', ..])) {
+        let (request, rest) = split(rest);
+        return Some((&request[..request.len() - 1], rest));
+    }
+    let has_other = memchr::memchr_iter(b'[', text)
+        .any(|at| matches!(stamp(&text[at + 1..]), Some((_, [b' ', b'"', ..]))));
+    if has_other {
+        return None;
+    }
+    let mut quotes = memchr::memchr_iter(b'"', text);
+    Some(
+        match quotes.find(|at| matches!(text.get(at + 1), None | Some(b' '))) {
+            Some(at) => (&text[..at], &text[at + 1..]),
+            None => (text, b""),
+        },
+    )
+}
+
+/// Splits ` value rest` into the value and the rest. The value may be quoted.
+fn next_value(rest: &[u8]) -> (&[u8], &[u8]) {
+    if let Some(split) = quoted_after(rest) {
+        return split;
+    }
+    let Some(text) = rest.strip_prefix(b" ") else {
+        return (b"", rest);
+    };
+    text.split_at(memchr(b' ', text).unwrap_or(text.len()))
+}
+
+/// Whether a value in the place of the status is one, or stands for a missing one as `-` does. A longer number is another
+/// field.
+fn may_be_status(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    digits == 0 || (digits == value.len() && digits <= 3)
 }
 
 /// The text behind the closing quotation mark; `\"` does not close.
@@ -307,8 +357,7 @@ fn has_request(mut rest: &[u8]) -> bool {
     while let Some(at) = memchr2(b'"', b'[', rest) {
         let after = &rest[at + 1..];
         if rest[at] == b'[' {
-            let stamp = after.split_first_chunk::<STAMP>();
-            if matches!(stamp, Some(([_, _, b'/', _, _, _, b'/', ..], [b']', ..]))) {
+            if stamp(after).is_some() {
                 return true;
             }
             rest = after;
@@ -320,11 +369,6 @@ fn has_request(mut rest: &[u8]) -> bool {
         }
     }
     false
-}
-
-/// Whether the text is a size in bytes, or `-`.
-fn is_size(size: &[u8]) -> bool {
-    size == b"-" || (!size.is_empty() && size.iter().all(u8::is_ascii_digit))
 }
 
 #[cfg(test)]

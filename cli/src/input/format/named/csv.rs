@@ -1,9 +1,10 @@
 //! CSV: values between delimiters, with names in the first line.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 use crate::failure::Failure;
 use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
+use crate::input::format::realign::realign;
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
@@ -15,6 +16,8 @@ pub(crate) struct Csv {
     /// For each column, its place in a row.
     places: Vec<Option<usize>>,
     named: NamedFields,
+    /// The place of the time. Details follow it.
+    time_place: usize,
 }
 
 impl Csv {
@@ -35,15 +38,19 @@ impl Csv {
             let Some(column) = position(name) else {
                 return Vec::new();
             };
-            let mut places = vec![None; header.names.len()];
-            places[column] = Some(0);
-            let mut row = Row::new(1);
-            let value = |(_, line): &(usize, Vec<u8>)| {
-                row.clear();
-                header.read(line, &places, &mut row).ok()?;
-                row.get(0).map(<[u8]>::to_vec)
+            // In a line with more values than columns the value may be that of either side.
+            let of_line = |(_, line): &(usize, Vec<u8>)| {
+                let mut values = Vec::new();
+                split(line, header.delimiter, |_, value| values.push(value.to_vec()));
+                let extra = values.len().saturating_sub(header.names.len());
+                let last = values.get(column + extra).cloned();
+                values
+                    .into_iter()
+                    .nth(column)
+                    .into_iter()
+                    .chain(last.filter(|_| extra > 0))
             };
-            let found: Vec<Vec<u8>> = rest.iter().take(LOOKED_AT).filter_map(value).collect();
+            let found: Vec<Vec<u8>> = rest.iter().take(LOOKED_AT).flat_map(of_line).collect();
             // A column without a readable value still has its name.
             if found.is_empty() {
                 vec![b"?".to_vec()]
@@ -74,6 +81,7 @@ impl Csv {
             header,
             places,
             named,
+            time_place: wanted.time_place,
         })
     }
 }
@@ -85,7 +93,10 @@ impl LogFormat for Csv {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        self.header.read(line, &self.places, row)?;
+        if let Err(reason) = self.header.read(line, &self.places, row) {
+            self.read_odd(line, timestamps, row).ok_or(reason)?;
+            return Ok(Parsed::Request);
+        }
         self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
     }
@@ -96,6 +107,35 @@ impl LogFormat for Csv {
 
     fn has_header(&self) -> bool {
         true
+    }
+}
+
+impl Csv {
+    /// Reads a line with another number of values than the header: a value has delimiters and no quotation marks, or the line was
+    /// cut within a quoted value behind the needed ones. `None` if the needed values are unknown.
+    fn read_odd(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Option<()> {
+        let mut values = Vec::new();
+        let cut = split(line, self.header.delimiter, |_, value| {
+            values.push(value.to_vec())
+        });
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let mut read = |values: &[&[u8]], row: &mut Row| {
+            for (value, place) in values.iter().zip(&self.places) {
+                if let Some(place) = *place {
+                    row.set(place, value);
+                }
+            }
+            self.named.complete(timestamps, row)
+        };
+        if cut.is_none() {
+            let columns = (self.header.names.len(), self.header.delimiter);
+            return realign(&values, columns, self.time_place, row, read);
+        }
+        let is_needed = |place: &Option<usize>| place.is_some_and(|place| place <= self.time_place);
+        let last = self.places.iter().rposition(is_needed);
+        row.clear();
+        let has_needed = last.is_none_or(|last| last < values.len()) && values.len() < self.places.len();
+        has_needed.then(|| read(&values, row))?.ok()
     }
 }
 
@@ -120,10 +160,13 @@ impl Header {
         });
         let delimiter = delimiter.unwrap_or(b',');
         let mut names = Vec::new();
-        split(line, delimiter, |_, value| {
+        let cut = split(line, delimiter, |_, value| {
             names.push(String::from_utf8_lossy(value).trim().to_string());
-        })?;
-        Ok(Self { delimiter, names })
+        });
+        match cut {
+            Some(at) => Err(unclosed(line, at)),
+            None => Ok(Self { delimiter, names }),
+        }
     }
 
     /// Reads the wanted columns into a row; `places` has the place of each column.
@@ -138,12 +181,15 @@ impl Header {
         row: &mut Row,
     ) -> Result<(), Unreadable> {
         let mut count = 0;
-        split(line, self.delimiter, |column, value| {
+        let cut = split(line, self.delimiter, |column, value| {
             if let Some(&Some(place)) = places.get(column) {
                 row.set(place, value);
             }
             count = column + 1;
-        })?;
+        });
+        if let Some(at) = cut {
+            return Err(unclosed(line, at));
+        }
         if count == self.names.len() {
             return Ok(());
         }
@@ -154,58 +200,67 @@ impl Header {
     }
 }
 
+fn unclosed(line: &[u8], at: usize) -> Unreadable {
+    let what = format!("unclosed quotation mark before \"{}\"", shown(&line[at + 1..]));
+    Unreadable::at(at, what)
+}
+
 /// Calls `each` with the number and the text of each value. Within quotation marks a delimiter is text, and two quotation
-/// marks are one.
-fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Result<(), Unreadable> {
+/// marks are one. A single one is text too unless the value ends behind it; a value with such a one and no end was never quoted.
+/// Returns the place of a quotation mark that is not
+/// closed; the value behind it was cut, and is left out.
+fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Option<usize> {
     let mut rest = line;
     for column in 0.. {
-        let value;
         let after;
-        if let [b'"', text @ ..] = rest {
-            let mut unescaped = Vec::new();
-            let mut text = text;
-            loop {
-                let Some(end) = memchr(b'"', text) else {
-                    let at = line.len() - rest.len();
-                    let what = format!("unclosed quotation mark before \"{}\"", shown(&rest[1..]));
-                    return Err(Unreadable::at(at, what));
-                };
-                unescaped.extend_from_slice(&text[..end]);
-                text = &text[end + 1..];
-                match text {
-                    [b'"', more @ ..] => {
-                        unescaped.push(b'"');
-                        text = more;
-                    }
-                    _ => break,
-                }
+        match quoted(rest, delimiter) {
+            Value::Quoted(value, behind) => {
+                each(column, &value);
+                after = behind;
             }
-            after = text;
-            value = Some(unescaped);
-        } else {
-            let end = memchr(delimiter, rest).unwrap_or(rest.len());
-            each(column, &rest[..end]);
-            after = &rest[end..];
-            value = None;
-        }
-        if let Some(value) = value {
-            each(column, &value);
+            Value::Cut => return Some(line.len() - rest.len()),
+            Value::Plain => {
+                let end = memchr(delimiter, rest).unwrap_or(rest.len());
+                each(column, &rest[..end]);
+                after = &rest[end..];
+            }
         }
         match after {
-            [] => return Ok(()),
-            [next, more @ ..] if *next == delimiter => rest = more,
-            _ => {
-                let at = line.len() - after.len();
-                let until = memchr2(delimiter, b'"', after).unwrap_or(after.len());
-                let what = format!(
-                    "unexpected \"{}\" after a closing quotation mark",
-                    shown(&after[..until])
-                );
-                return Err(Unreadable::at(at, what));
-            }
+            [] => return None,
+            [_, more @ ..] => rest = more,
         }
     }
-    Ok(())
+    None
+}
+
+/// The form of a value.
+enum Value<'l> {
+    Plain,
+    /// The value without its quotation marks, and the text behind it.
+    Quoted(Vec<u8>, &'l [u8]),
+    /// The line ends within the quotation marks.
+    Cut,
+}
+
+fn quoted(text: &[u8], delimiter: u8) -> Value<'_> {
+    let [b'"', rest @ ..] = text else {
+        return Value::Plain;
+    };
+    let (mut rest, mut value, mut has_single) = (rest, Vec::new(), false);
+    loop {
+        let Some(end) = memchr(b'"', rest) else {
+            return if has_single { Value::Plain } else { Value::Cut };
+        };
+        value.extend_from_slice(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest {
+            [] => return Value::Quoted(value, rest),
+            [next, ..] if *next == delimiter => return Value::Quoted(value, rest),
+            [b'"', more @ ..] => rest = more,
+            _ => has_single = true,
+        }
+        value.push(b'"');
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +290,8 @@ mod tests {
                 ["1,5", "say \"hi\"", ""],
             ),
             ("a,b,c", r#"1,"",x"y"#, ["1", "", "x\"y"]),
+            ("a,b,c", r#""1"x,2,3"#, ["\"1\"x", "2", "3"]),
+            ("a,b,c", r#"1,"say "hi" you",2"#, ["1", "say \"hi\" you", "2"]),
             ("a\tb\tc", "1,5\t2\t3", ["1,5", "2", "3"]),
             ("a;b;c", "1,5;2;3", ["1,5", "2", "3"]),
             (r#""a,x";b|y;c"#, "1;2;3", ["1", "2", "3"]),
@@ -255,10 +312,6 @@ mod tests {
             ("1", "line has 1 values (expected 2, as in the header)"),
             ("1,2,3", "line has 3 values"),
             ("1,\"2", "column 3: unclosed quotation mark before \"2\""),
-            (
-                "\"1\"x,2",
-                "column 4: unexpected \"x\" after a closing quotation mark",
-            ),
             ("\"\"\",2", "column 1: unclosed quotation mark"),
         ] {
             let error = values("a,b", line).expect_err(line);

@@ -7,7 +7,9 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
+use crate::input::format::named::faulty;
 use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
+use crate::input::format::named::paths::{Open, PathStep, Paths};
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
@@ -73,84 +75,24 @@ impl LogFormat for Json {
     }
 }
 
-/// The wanted fields, with their places in a row.
-#[derive(Debug)]
-pub(crate) struct Paths {
-    all: Vec<Path>,
-    /// The paths of details, which never make a line unreadable.
-    details: Open,
-}
-
-/// A path to a field: its whole name, or the parts of a name with dots as fields of fields.
-#[derive(Debug)]
-struct Path {
-    steps: Vec<Box<str>>,
-    place: usize,
-}
-
-/// A set of paths, with a bit for each.
-type Open = u64;
-
-impl Paths {
-    /// The largest number of fields.
-    pub(crate) const MOST: usize = 32;
-
-    /// The paths of names with their places in a row.
-    pub(crate) fn new<N: AsRef<str>>(names: impl Iterator<Item = (N, usize)>) -> Self {
-        let mut paths = Vec::new();
-        for (name, place) in names {
-            let name = name.as_ref();
-            let steps = vec![name.into()];
-            paths.push(Path { steps, place });
-            if name.contains('.') {
-                let steps = name.split('.').map(Into::into).collect();
-                paths.push(Path { steps, place });
-            }
-        }
-        debug_assert!(paths.len() <= 2 * Self::MOST, "of {} bits", Open::BITS);
-        Self {
-            all: paths,
-            details: 0,
-        }
-    }
-
-    /// The place for the value of an object's field, or the paths that continue inside of it.
-    fn step(&self, open: Open, depth: usize, name: &str) -> PathStep {
-        let mut step = PathStep {
-            here: None,
-            path: 0,
-            deeper: 0,
-        };
-        for (number, path) in self.all.iter().enumerate() {
-            if open & (1 << number) != 0 && path.steps.get(depth).is_some_and(|step| **step == *name) {
-                if path.steps.len() == depth + 1 {
-                    step.here = Some(path.place);
-                    step.path = number;
-                } else {
-                    step.deeper |= 1 << number;
-                }
-            }
-        }
-        step
-    }
-}
-
-struct PathStep {
-    here: Option<usize>,
-    /// The number of the path that ends here.
-    path: usize,
-    deeper: Open,
-}
-
 /// The beginning of an error about a field that an object has twice.
 const TWICE: &str = "twice";
 
-/// Reads the wanted fields of an object into a row. A null field is missing.
+/// Reads the wanted fields of an object into an empty row. A null field is missing. A value that is no JSON and is not needed
+/// is skipped, so that a client cannot hide by its user agent.
 ///
 /// # Errors
 ///
-/// When the line is not a JSON object.
+/// When the line is not a JSON object, or its faults concern a needed field.
 pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Result<(), Unreadable> {
+    parse_valid(line, paths, row).or_else(|reason| {
+        row.clear();
+        faulty::parse(line, paths, row).ok_or(reason)
+    })
+}
+
+/// Reads an object in which everything is valid.
+fn parse_valid(line: &[u8], paths: &Paths, row: &mut Row) -> Result<(), Unreadable> {
     // One check of the whole line is faster than a check of each text.
     let text = str::from_utf8(line).map_err(|error| Unreadable::at(error.valid_up_to(), "not UTF-8"))?;
     let mut json = serde_json::Deserializer::from_str(text);
@@ -181,7 +123,7 @@ pub(crate) fn names(line: &[u8]) -> Vec<String> {
     // Values are skipped, as by `parse`: lone surrogates and huge numbers in them are no errors.
     match serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(line) {
         Ok(object) => object.into_keys().map(|name| shown(name.as_bytes())).collect(),
-        Err(_) => Vec::new(),
+        Err(_) => faulty::names(line).iter().map(|name| shown(name)).collect(),
     }
 }
 
@@ -304,7 +246,8 @@ impl Visitor<'_> for Name<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Paths, names, parse};
+    use super::{names, parse};
+    use crate::input::format::named::paths::Paths;
     use crate::input::row::Row;
 
     fn fields<const N: usize>(line: &[u8], wanted: [&str; N]) -> Result<[Option<String>; N], String> {
@@ -357,8 +300,7 @@ mod tests {
             (b"[1]", "column 1: no JSON object: invalid type: sequence"),
             (b"{\"a\":1", "column 6: no JSON object: EOF"),
             (b"{\"a\":1}}", "column 8: no JSON object: trailing"),
-            (b"{\"a\":}", "column 6: no JSON object: expected value"),
-            (b"{\"a\":\"\xff\"}", "column 7: not UTF-8"),
+            (b"{\"b\":\"\xff\",\"a\":\"", "column 7: not UTF-8"),
             (
                 b"{\"a\":1,\"b\":2,\"a\":3}",
                 "column 19: the field \"a\" is there twice",

@@ -1,6 +1,7 @@
 //! Logs of containers: of Docker's json-file driver, and of the Container Runtime Interface of Kubernetes.
 
-use crate::input::format::named::json::{Paths, parse};
+use crate::input::format::named::json::parse;
+use crate::input::format::named::paths::Paths;
 use crate::input::format::named::servers::has_all;
 use crate::input::format::wrapper::{Envelope, Parts};
 use crate::input::row::{Row, Unreadable};

@@ -1,0 +1,361 @@
+//! JSON objects with faults in some values, as servers write them that put a text or a number between quotation marks and commas
+//! without escaping it: `\xFA` or a tab in a text, `NaN`, `-`, `007` or nothing as a number, or a line that was cut.
+
+use crate::input::format::named::paths::{Open, Paths};
+use crate::input::row::Row;
+
+/// The deepest objects and arrays.
+const DEEPEST: usize = 100;
+
+/// Reads the wanted fields of an object into a row; `None` if that is impossible.
+///
+/// A needed field must be there, because a fault before it may have hidden it. A text that was cut is no value.
+pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Option<()> {
+    let mut scan = Scan::new(line);
+    let mut fields = Fields { paths, seen: 0, row };
+    let end = scan.whole(&mut |scan, name, open, depth| fields.value(scan, name, open, depth));
+    match end {
+        End::Whole | End::Cut => fields.has_all().then_some(()),
+        End::Invalid => None,
+    }
+}
+
+/// The names of an object's fields; none if the line is not an object to its end.
+pub(crate) fn names(line: &[u8]) -> Vec<Vec<u8>> {
+    let mut names = Vec::new();
+    let end = Scan::new(line).whole(&mut |scan, name, _, depth| {
+        names.push(name.to_vec());
+        scan.value(0, depth, &mut skip).map(|_| ())
+    });
+    match end {
+        End::Whole => names,
+        End::Cut | End::Invalid => Vec::new(),
+    }
+}
+
+/// The end of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Whole,
+    /// The line ends within the object.
+    Cut,
+    Invalid,
+}
+
+/// A scan ends early at a fault that is not one of a value.
+type Scanned<T> = Result<T, End>;
+
+/// Reads the value of a field of an object, given the name of the field, the open paths and the depth.
+type OnField<'f, 'l> = dyn FnMut(&mut Scan<'l>, &'l [u8], Open, usize) -> Scanned<()> + 'f;
+
+/// Skips a value.
+fn skip<'l>(scan: &mut Scan<'l>, _name: &'l [u8], _open: Open, depth: usize) -> Scanned<()> {
+    scan.value(0, depth, &mut skip).map(|_| ())
+}
+
+/// The wanted fields that were read so far.
+struct Fields<'p, 'r> {
+    paths: &'p Paths,
+    seen: Open,
+    row: &'r mut Row,
+}
+
+impl Fields<'_, '_> {
+    fn value<'l>(&mut self, scan: &mut Scan<'l>, name: &'l [u8], open: Open, depth: usize) -> Scanned<()> {
+        let step = self
+            .paths
+            .step(open, depth, &String::from_utf8_lossy(&unescaped(name)));
+        let raw = scan.value(step.deeper, depth, &mut |scan, name, open, depth| {
+            self.value(scan, name, open, depth)
+        })?;
+        let Some(place) = step.here else {
+            return Ok(());
+        };
+        let bit = 1 << step.path;
+        let is_first = self.seen & bit == 0;
+        if !is_first && self.paths.details & bit == 0 {
+            return Err(End::Invalid);
+        }
+        self.seen |= bit;
+        if is_first {
+            set(self.row, place, raw);
+        }
+        Ok(())
+    }
+
+    /// Whether all fields were seen that are not details. A name with dots has two paths to one place.
+    fn has_all(&self) -> bool {
+        let places = |all: Open| {
+            let numbers = self.paths.all.iter().enumerate();
+            numbers
+                .filter(move |(number, _)| all & (1 << number) != 0)
+                .map(|(_, path)| path.place)
+        };
+        places(!self.paths.details).all(|place| places(self.seen).any(|seen| seen == place))
+    }
+}
+
+/// Sets a field: a text without its quotation marks and escapes, another value as written. Nothing and null are missing.
+fn set(row: &mut Row, place: usize, raw: &[u8]) {
+    let between = |open: &[u8], close: &[u8]| raw.strip_prefix(open).and_then(|raw| raw.strip_suffix(close));
+    // Caddy writes headers as arrays.
+    let of_array = between(b"[\"", b"\"]").filter(|text| !text.windows(2).any(|pair| pair == b"\","));
+    match of_array.or_else(|| between(b"\"", b"\"")) {
+        Some(text) => row.set(place, &unescaped(text)),
+        None if raw.is_empty() || raw == b"null" => {}
+        None => row.set(place, raw),
+    }
+}
+
+/// A text without the escapes of JSON. Others are kept as written.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        rest = after;
+        let ([escape, behind @ ..], b'\\') = (after, first) else {
+            out.push(*first);
+            continue;
+        };
+        rest = behind;
+        let byte = match escape {
+            b'"' | b'\\' | b'/' => *escape,
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'b' => 8,
+            b'f' => 12,
+            b'u' => {
+                let digits = behind.get(..4).and_then(|digits| str::from_utf8(digits).ok());
+                let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                if let Some(char) = code.and_then(char::from_u32) {
+                    out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+                    rest = &behind[4..];
+                } else {
+                    out.extend_from_slice(b"\\u");
+                }
+                continue;
+            }
+            _ => {
+                out.extend_from_slice(&[b'\\', *escape]);
+                continue;
+            }
+        };
+        out.push(byte);
+    }
+    out
+}
+
+/// A place in a line.
+struct Scan<'l> {
+    line: &'l [u8],
+    at: usize,
+}
+
+impl<'l> Scan<'l> {
+    const fn new(line: &'l [u8]) -> Self {
+        Self { line, at: 0 }
+    }
+
+    /// The next byte that is not white space, which is skipped.
+    fn next(&mut self) -> Option<u8> {
+        self.at = self.line.len() - self.line[self.at..].trim_ascii_start().len();
+        self.line.get(self.at).copied()
+    }
+
+    /// Scans an object that is the whole line.
+    fn whole(&mut self, on_field: &mut OnField<'_, 'l>) -> End {
+        if self.next() != Some(b'{') {
+            return End::Invalid;
+        }
+        match self.object(Open::MAX, 0, on_field) {
+            Ok(()) if self.next().is_none() => End::Whole,
+            Ok(()) => End::Invalid,
+            Err(end) => end,
+        }
+    }
+
+    /// Scans the object that begins here.
+    fn object(&mut self, open: Open, depth: usize, on_field: &mut OnField<'_, 'l>) -> Scanned<()> {
+        self.at += 1;
+        if self.next() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.expect(b'"')?;
+            let name = self.text(|_| true)?;
+            self.expect(b':')?;
+            self.at += 1;
+            on_field(self, name, open, depth)?;
+            match self.next() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(_) => return Err(End::Invalid),
+                None => return Err(End::Cut),
+            }
+        }
+    }
+
+    fn expect(&mut self, byte: u8) -> Scanned<()> {
+        match self.next() {
+            Some(next) if next == byte => Ok(()),
+            Some(_) => Err(End::Invalid),
+            None => Err(End::Cut),
+        }
+    }
+
+    /// Scans the value of a field, and returns it as written.
+    fn value(&mut self, open: Open, depth: usize, on_field: &mut OnField<'_, 'l>) -> Scanned<&'l [u8]> {
+        let next = self.next();
+        let start = self.at;
+        match next {
+            None => return Err(End::Cut),
+            Some(b'{' | b'[') if depth == DEEPEST => return Err(End::Invalid),
+            Some(b'{') => self.object(open, depth + 1, on_field)?,
+            Some(b'[') => self.array(depth + 1)?,
+            Some(b'"') => drop(self.text(ends_field)?),
+            Some(_) => {
+                // Another value ends at a comma before the next name, or at the end of the object.
+                let ends = |at: usize| match self.line[at] {
+                    b'}' => true,
+                    b',' => begins_name(&self.line[at + 1..]),
+                    _ => false,
+                };
+                self.at = (start..self.line.len()).find(|&at| ends(at)).ok_or(End::Cut)?;
+                return Ok(self.line[start..self.at].trim_ascii());
+            }
+        }
+        Ok(&self.line[start..self.at])
+    }
+
+    /// Scans the array that begins here.
+    fn array(&mut self, depth: usize) -> Scanned<()> {
+        self.at += 1;
+        loop {
+            match self.next() {
+                None => return Err(End::Cut),
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'{' | b'[') if depth == DEEPEST => return Err(End::Invalid),
+                Some(b'{') => self.object(0, depth + 1, &mut skip)?,
+                Some(b'[') => self.array(depth + 1)?,
+                Some(b'"') => {
+                    self.text(|rest| matches!(rest.first(), Some(b',' | b']')))?;
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// Scans the text that begins here, and returns it without quotation marks. It ends at a quotation mark that is not
+    /// escaped, and behind which `ends` holds.
+    fn text(&mut self, ends: fn(&[u8]) -> bool) -> Scanned<&'l [u8]> {
+        let start = self.at + 1;
+        let mut at = start;
+        loop {
+            match self.line.get(at) {
+                None => return Err(End::Cut),
+                Some(b'\\') => at += 2,
+                Some(b'"') if ends(self.line[at + 1..].trim_ascii_start()) => {
+                    self.at = at + 1;
+                    return Ok(&self.line[start..at]);
+                }
+                Some(_) => at += 1,
+            }
+        }
+    }
+}
+
+/// Whether the value of a field ends before this text.
+fn ends_field(rest: &[u8]) -> bool {
+    match rest {
+        [] | [b'}', ..] => true,
+        [b',', rest @ ..] => begins_name(rest),
+        _ => false,
+    }
+}
+
+/// Whether the name of a field begins with this text.
+fn begins_name(text: &[u8]) -> bool {
+    text.trim_ascii_start().first() == Some(&b'"')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{names, parse};
+    use crate::input::format::named::paths::Paths;
+    use crate::input::row::Row;
+
+    /// The fields `ip` and `o.ip`, and the detail `ua`.
+    fn fields(line: &[u8]) -> Option<[Option<String>; 3]> {
+        let mut paths = Paths::new([("ip", 0), ("o.ip", 1), ("ua", 2)].into_iter());
+        // The last path, behind both of the name with a dot.
+        paths.details = 1 << 3;
+        let mut row = Row::new(3);
+        parse(line, &paths, &mut row)?;
+        Some(core::array::from_fn(|at| {
+            row.get(at).map(|text| String::from_utf8_lossy(text).into_owned())
+        }))
+    }
+
+    #[test]
+    fn faults_in_other_values_are_skipped() {
+        for (fault, agent) in [
+            (r#""ua":"F\xFAt""#, Some(r"F\xFAt")),
+            (r#""ua":"tab	"here" \"x\" you""#, Some("tab\t\"here\" \"x\" you")),
+            (r#""ua":["a\q"]"#, Some(r"a\q")),
+            (r#""ua":"\u00e9\ud800\n""#, Some("\u{e9}\\ud800\n")),
+            (r#""n":007,"ua":NaN"#, Some("NaN")),
+            (r#""n":-,"ua":"x""#, Some("x")),
+            (r#""n":,"ua":"x""#, Some("x")),
+            (r#""ua":"x","n":"#, Some("x")),
+            (r#""n":1,024,"ua":"x""#, Some("x")),
+            (r#""n":0.1, 0.2 : -,"ua":"x""#, Some("x")),
+            (r#""n":%!d(<nil>),"ua":"x""#, Some("x")),
+            (r#""n":[1,{"a":-},"\x00"],"ua":"x""#, Some("x")),
+            (r#""o2":{"n":nil,"m":[-]}"#, None),
+        ] {
+            for line in [
+                format!(r#"{{"ip":"a",{fault},"o":{{"b":-,"ip":"b"}}}}"#),
+                format!(r#" {{"o":{{"ip":"b"}},"ip" : "a", {fault} }} "#),
+            ] {
+                let expected = [Some("a"), Some("b"), agent].map(|text| text.map(str::to_owned));
+                assert_eq!(fields(line.as_bytes()), Some(expected), "{line}");
+                assert!(names(line.as_bytes()).iter().any(|name| name == b"ip"), "{line}");
+            }
+        }
+        let raw = fields(b"{\"ip\":\"a\",\"o\":{\"ip\":null},\"ua\":\"\xff\"}");
+        assert_eq!(raw, Some([Some("a".into()), None, Some("\u{fffd}".into())]));
+        // The text at the end was cut.
+        let cut = fields(br#"{"ip":"a","o":{"ip":"b"},"ua":"Mozi"#);
+        assert_eq!(cut, Some([Some("a".into()), Some("b".into()), None]));
+    }
+
+    #[test]
+    fn faults_of_needed_fields_are_errors() {
+        for line in [
+            "",
+            "[1]",
+            "{",
+            r#"{"ip":"a"}"#,
+            r#"{"ip":"a","ua":"x","o":{"ip":"b"#,
+            r#"{"ip":"a","o":{"ip":7"#,
+            r#"{"ip":"a","ua":"\","o":{"ip":"b"}}"#,
+            r#"{"ip":"a","ip":"a2","ua":-,"o":{"ip":"b"}}"#,
+            r#"{"ip":"a","ua":-,"o":{"ip":"b"}} {"ip":"a","ua":-,"o":{"ip":"b"}}"#,
+            r#"{"ip":"a","ua":-,"o":{"ip":"b"}"ip2":1}"#,
+            r#"{"ip":"a",ua:1,"o":{"ip":"b"}}"#,
+        ] {
+            assert_eq!(fields(line.as_bytes()), None, "{line}");
+        }
+        let deep = format!("{{\"ip\":{}", "[".repeat(60_000));
+        assert_eq!(fields(deep.as_bytes()), None);
+        assert_eq!(names(br#"{"ip":"a","ua":"Mozi"#), Vec::<Vec<u8>>::new());
+    }
+}

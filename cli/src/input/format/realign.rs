@@ -1,0 +1,38 @@
+//! Lines with more values than columns, because a value has delimiters: a user agent with commas, or a size such as `1,024`.
+
+use crate::input::row::{Row, Unreadable};
+
+/// Reads a line with more values than columns by `read`, which takes one value for each column.
+///
+/// Each column in turn is taken as the one whose value has the delimiters. The line is read if all columns for which `read`
+/// succeeds lead to the same time and to the same first `needed` fields of the row.
+pub(crate) fn realign(
+    values: &[&[u8]],
+    (columns, delimiter): (usize, u8),
+    needed: usize,
+    row: &mut Row,
+    mut read: impl FnMut(&[&[u8]], &mut Row) -> Result<(), Unreadable>,
+) -> Option<()> {
+    let extra = values.len().checked_sub(columns)?;
+    let mut attempt = |column: usize, row: &mut Row| {
+        let end = column + extra + 1;
+        let joined = values[column..end].join(&delimiter);
+        let aligned = [&values[..column], &[&joined[..]], &values[end..]].concat();
+        row.clear();
+        read(&aligned, row)
+    };
+    let mut found: Option<(usize, i64, Vec<Option<Vec<u8>>>)> = None;
+    for column in 0..columns {
+        if attempt(column, row).is_err() {
+            continue;
+        }
+        let fields = (0..needed)
+            .map(|place| row.get(place).map(<[u8]>::to_vec))
+            .collect();
+        match &found {
+            Some((_, time, known)) if *time != row.time || *known != fields => return None,
+            _ => found = Some((column, row.time, fields)),
+        }
+    }
+    attempt(found?.0, row).ok()
+}
