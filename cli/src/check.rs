@@ -3,7 +3,7 @@
 use ringgate::rules::RuleView;
 
 use crate::failure::Failure;
-use crate::rules::Plan;
+use crate::rules::{Plan, UNSEEN};
 
 /// A paragraph for each rule. A request that one rule denies is charged to none.
 ///
@@ -54,6 +54,7 @@ pub(crate) fn words(plan: &Plan) -> Result<String, Failure> {
                 "  {limit} requests in flight for {}: 8 bytes of state a key\n",
                 whom(&view)
             );
+            text += &format!("  left out by ringgate replay, because {UNSEEN}\n");
         }
         for sentence in sentences(&view) {
             text += &format!("  {sentence}\n");

@@ -17,6 +17,8 @@ mod output;
 mod block;
 #[path = "replay/calendar.rs"]
 mod calendar;
+#[path = "replay/cases_clients.rs"]
+mod cases_clients;
 #[path = "replay/commands.rs"]
 mod commands;
 #[path = "replay/details.rs"]

@@ -3,8 +3,8 @@
 use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
-use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
-use crate::input::format::{LogFormat, Parsed, WantedFields};
+use crate::input::format::named::fields::NamedFields;
+use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -43,7 +43,7 @@ impl Csv {
                 header.read(line, &places, &mut row).ok()?;
                 row.get(0).map(<[u8]>::to_vec)
             };
-            let found: Vec<Vec<u8>> = rest.iter().take(LOOKED_AT).filter_map(value).collect();
+            let found: Vec<Vec<u8>> = sample(rest).into_iter().filter_map(value).collect();
             // A column without a readable value still has its name.
             if found.is_empty() {
                 vec![b"?".to_vec()]
@@ -92,6 +92,10 @@ impl LogFormat for Csv {
 
     fn describe(&self) -> String {
         self.named.describe()
+    }
+
+    fn forwarded(&self) -> Option<String> {
+        self.named.forwarded()
     }
 
     fn has_header(&self) -> bool {
