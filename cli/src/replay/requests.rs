@@ -362,7 +362,7 @@ impl Collector<'_> {
                 (false, _) if name == CLIENT && keys.contains(&place) => {
                     return Err(Failure::new(format!(
                         "no line has a client: the place of the address is empty or \"-\" in all {} requests (expected an \
-                         address; --key FIELD counts by another field, and ALL counts all requests together)",
+                         address; --key FIELD counts by another field, and --key all counts all requests together)",
                         self.findings.readable
                     )));
                 }

@@ -106,7 +106,8 @@ mod tests {
                 time: None,
             };
             let lines = [(1, line.as_bytes().to_vec())];
-            let mut format = Json::new(&lines, &wanted_fields, &server).expect("a format");
+            let marks: &'static [&'static str] = if server == CADDY { &CADDY } else { &TRAEFIK };
+            let mut format = Json::new(&lines, &wanted_fields, marks).expect("a format");
             let mut row = Row::new(wanted.len() + 1);
             let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
             let parsed = format.parse(line.as_bytes(), &mut timestamps, &mut row);
