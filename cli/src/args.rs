@@ -50,20 +50,22 @@ pub(crate) enum Command {
 macro_rules! input_notes {
     () => {
         r#"Input:
-  One request a line. The format is detected from the first lines of each file, or given with --format:
+  One request a line. The format is that of most of the first 1,000 lines of each file, or given with --format:
 
     common, combined  address ident user [17/May/2015:10:05:03 +0000] "request" status size "referer" "user-agent"
                       Fields: client, ident, user, request, method, target, path, protocol, status, size, referer,
                       agent (or nginx's names for them), and vhost if each line begins with a virtual host. A client
-                      is an address, or a host name if clients of the first lines are; its port is left out.
+                      is an address or a host name; its port is left out. A line may be in quotation marks, and the
+                      client may be there again in brackets.
     json, logfmt      {"time": "2015-05-17T10:05:03Z", "client": "1.2.3.4", "user": {"id": 7}}
                       time=2015-05-17T10:05:03Z client=1.2.3.4 user=7
                       Fields: those of the line. user.id is a field of a field. A null field is missing. client, method,
-                      path, status and so on also stand for the names that nginx, Caddy, Traefik and others use.
+                      path, status and so on also stand for the names that nginx, Caddy, Traefik and others use, as
+                      they are in lines about requests. Lines of other loggers are no requests.
     csv               The first line names the columns. Commas, tabs, semicolons or bars separate values, which may be
                       quoted. A record is one line.
     w3c               IIS, CloudFront: #Fields: date time c-ip cs-method ..
-    alb, elb, s3, envoy, haproxy
+    alb, elb, nlb, s3, envoy, istio, haproxy, proxy-manager
                       Access logs in the documented order of fields. Fields: those of common, or the documented names.
     syslog, rfc5424, journald
                       Fields: host, program, pid, message, and those of a message in one of the other formats.
@@ -110,6 +112,9 @@ Rules:
   "field=prefix*". Every spelling of a whole address of IPv6 is equal. Several rules are one decision: a request that one
   rule denies is charged to none. In a rules file, keys, costs, conditions and tiers name fields in the same way. --alias
   maps other names to fields.
+
+  A client counts as in the library: by the /64 network of an address of IPv6, and by the address of IPv4 in one. A rule
+  of a file with in_flight is left out with a note, because a log does not show when a request ends.
 
   Cells and fixed windows begin at multiples of the window since 1970-01-01T00:00:00Z (of all windows, if they have a
   common multiple of at most 400 days, or else of the longest). A log may span 15 years, less two windows. Times are

@@ -6,7 +6,7 @@ use ringgate::rules::{Mode, RuleView};
 use ringgate::shared::{MemoryStore, SharedRules};
 
 use crate::failure::Failure;
-use crate::rules::Plan;
+use crate::rules::{Plan, UNSEEN};
 
 /// A paragraph for each rule. A request that one rule denies is charged to none. With `shared`, a paragraph also says how a store
 /// serves the rule.
@@ -61,6 +61,7 @@ pub(crate) fn words(plan: &Plan, shared: bool) -> Result<String, Failure> {
                 "  {limit} requests in flight for {}: 8 bytes of state a key\n",
                 whom(&view)
             );
+            text += &format!("  left out by ringgate replay, because {UNSEEN}\n");
         }
         for sentence in sentences(&view) {
             text += &format!("  {sentence}\n");

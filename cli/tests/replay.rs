@@ -17,6 +17,8 @@ mod output;
 mod block;
 #[path = "replay/calendar.rs"]
 mod calendar;
+#[path = "replay/cases_clients.rs"]
+mod cases_clients;
 #[path = "replay/cases_lines.rs"]
 mod cases_lines;
 #[path = "replay/commands.rs"]

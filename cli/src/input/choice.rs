@@ -26,10 +26,16 @@ pub(crate) enum FormatArg {
     Alb,
     /// AWS Classic Load Balancer
     Elb,
+    /// AWS Network Load Balancer: connections of TLS
+    Nlb,
     /// AWS S3
     S3,
     /// Envoy's default text format
     Envoy,
+    /// Istio's default text format
+    Istio,
+    /// Nginx Proxy Manager: [time] status .. [Client address] ..
+    ProxyManager,
     /// HAProxy's HTTP logs
     Haproxy,
     /// Caddy's JSON
@@ -63,8 +69,11 @@ impl FormatArg {
             Self::W3c => "#Fields",
             Self::Alb => "a protocol, a time, client:port and a quoted request",
             Self::Elb => "a time, client:port and a quoted request",
+            Self::Nlb => "tls, a version, a time and client:port",
             Self::S3 => "an operation of S3",
             Self::Envoy => "13 words with a time and a quoted request first",
+            Self::Istio => "22 words with a time and a quoted request first",
+            Self::ProxyManager => "a time, a status and [Client ..]",
             Self::Haproxy => "client:port, a time, five timers and a quoted request",
             Self::Caddy => "an object with request, logger and status",
             Self::Traefik => "an object with ClientHost and RequestMethod",

@@ -1,6 +1,8 @@
 //! The client of a request: an address, or a host name where the format says so.
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ringgate::keyed::ClientAddress;
 
 /// The address in `1.2.3.4`, `1.2.3.4:5678`, `::1`, `[::1]` or `[::1]:5678`, without the port; `None` for another text.
 #[inline]
@@ -58,6 +60,46 @@ pub(crate) fn canonical(text: &[u8]) -> Option<String> {
     Some(address.to_canonical().to_string() + zone)
 }
 
+/// The client of an address of IPv6, as the library counts it: a network of IPv6, or the address of IPv4 in it. `None` for
+/// another text.
+pub(crate) fn counted(text: &[u8]) -> Option<String> {
+    let spelled = canonical(text)?;
+    let (bare, zone) = spelled.split_at(spelled.find('%').unwrap_or(spelled.len()));
+    let address: IpAddr = bare.parse().ok()?;
+    let client = ClientAddress::new(address);
+    let IpAddr::V6(of_six) = address else {
+        return Some(spelled);
+    };
+    let neighbour = Ipv6Addr::from_bits(of_six.to_bits() ^ 1);
+    let is_network = ClientAddress::new(IpAddr::V6(neighbour)) == client;
+    Some(match client.address() {
+        IpAddr::V6(first) if is_network => format!("{first}/{}{zone}", ClientAddress::DEFAULT_PREFIX),
+        client => format!("{client}{zone}"),
+    })
+}
+
+/// Whether a text is a network of IP: an address, a slash and a number of bits.
+pub(crate) fn is_network(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(address, bits)| {
+        address.parse::<IpAddr>().is_ok() && bits.parse::<u8>().is_ok_and(|bits| bits <= 128)
+    })
+}
+
+/// Whether an address is that of another network. The address of a proxy is often one of the same network or machine.
+pub(crate) fn is_public(text: &[u8]) -> bool {
+    let spelled = canonical(text);
+    let text = spelled.as_ref().map_or(text, String::as_bytes);
+    match str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
+        Some(IpAddr::V4(address)) => {
+            !(address.is_loopback() || address.is_private() || address.is_link_local())
+        }
+        Some(IpAddr::V6(address)) => {
+            !(address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local())
+        }
+        None => false,
+    }
+}
+
 /// The first groups of an address of IPv6 in the form of [`all_groups`]. The last group may be incomplete, so it keeps its
 /// zeros.
 pub(crate) fn first_groups(text: &str) -> String {
@@ -105,7 +147,9 @@ pub(crate) fn has_port(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, all_groups, canonical, first_groups, has_port, is_name};
+    use super::{
+        address, all_groups, canonical, counted, first_groups, has_port, is_name, is_network, is_public,
+    };
 
     #[test]
     fn addresses_lose_their_port() {
@@ -155,6 +199,46 @@ mod tests {
                 (name, port),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn addresses_of_six_count_by_the_network_of_a_client() {
+        for (text, expected) in [
+            ("2001:DB8:1:2::1", Some("2001:db8:1:2::/64")),
+            ("2001:db8:1:2:ffff:ffff:ffff:ffff", Some("2001:db8:1:2::/64")),
+            ("2001:db8:1:3::1", Some("2001:db8:1:3::/64")),
+            ("::ffff:192.0.2.1", Some("192.0.2.1")),
+            ("192.0.2.1", None),
+            ("www.example.com:443", None),
+            ("/a:b", None),
+        ] {
+            assert_eq!(counted(text.as_bytes()).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_and_public_addresses_are_told() {
+        for text in ["10.0.0.0/8", "2001:db8::/64", "192.0.2.1/32"] {
+            assert!(is_network(text), "{text}");
+        }
+        for text in ["10.0.0.0", "/a/8", "10.0.0.0/", "10.0.0.0/x", "a/8"] {
+            assert!(!is_network(text), "{text}");
+        }
+        for text in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "::1",
+            "fd00::1",
+            "::ffff:10.0.0.1",
+            "fe80::1",
+            "@",
+            "www",
+        ] {
+            assert!(!is_public(text.as_bytes()), "{text}");
+        }
+        for text in ["198.51.100.7", "2001:db8::1"] {
+            assert!(is_public(text.as_bytes()), "{text}");
         }
     }
 

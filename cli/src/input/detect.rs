@@ -8,9 +8,12 @@ use crate::input::format::common::field::CommonField;
 use crate::input::format::common::{self, CommonLayout};
 use crate::input::format::envoy::ENVOY;
 use crate::input::format::haproxy::Haproxy;
+use crate::input::format::istio::Istio;
 use crate::input::format::named::csv::Header;
 use crate::input::format::named::servers::{CADDY, TRAEFIK, has_all};
 use crate::input::format::named::{fields, json, logfmt};
+use crate::input::format::nlb::NLB;
+use crate::input::format::proxy_manager::ProxyManager;
 use crate::input::format::s3::S3;
 use crate::input::format::words::{self, WordFormat};
 use crate::input::format::wrapper::container::{Cri, Docker, Timed};
@@ -18,7 +21,7 @@ use crate::input::format::wrapper::journald::Journald;
 use crate::input::format::wrapper::rfc5424::Rfc5424;
 use crate::input::format::wrapper::syslog::Syslog;
 use crate::input::format::wrapper::{Envelope, Parts};
-use crate::input::format::{LogFormat, WantedFields};
+use crate::input::format::{LogFormat, WantedFields, sample};
 use crate::input::row::{Row, shown};
 use crate::input::time::infer_year::YearInference;
 use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
@@ -62,18 +65,34 @@ pub(crate) fn reject_address_as_user(lines: &FirstLines) -> Result<(), Failure> 
     }
 }
 
-/// The format of the first line that is one of a known format, and the number of that line; never `Auto`.
+/// The format of most lines that are of a known format, and the number of the first such line; never `Auto`. A line of a
+/// server that writes JSON stands for all lines of JSON.
 pub(crate) fn detect(lines: &FirstLines, wanted: &WantedFields) -> Option<(FormatArg, usize)> {
     let mut timestamps = parser();
     let has_directives = lines.iter().any(|(_, line)| line.starts_with(b"#Fields:"));
-    for (number, line) in lines {
-        if has_directives && line.starts_with(b"#") {
+    // Each format with the number of its first line, and its lines.
+    let mut found: Vec<(FormatArg, usize, usize)> = Vec::new();
+    for (number, line) in sample(lines) {
+        if has_directives && found.is_empty() && line.starts_with(b"#") {
             return Some((FormatArg::W3c, *number));
         }
-        let kind = detect_line(line, &mut timestamps, wanted);
-        if let Some(kind) = kind {
-            return Some((kind, *number));
+        if let Some(kind) = detect_line(line, &mut timestamps, wanted) {
+            match found.iter_mut().find(|(known, ..)| *known == kind) {
+                Some((_, _, count)) => *count += 1,
+                None => found.push((kind, *number, 1)),
+            }
         }
+    }
+    // Of several with equally many lines, the first.
+    let most = found.iter().rev().max_by_key(|(_, _, count)| *count);
+    let is_server =
+        |(kind, ..): &&(FormatArg, usize, usize)| matches!(kind, FormatArg::Caddy | FormatArg::Traefik);
+    let most = match most {
+        Some((FormatArg::Json, ..)) => found.iter().find(is_server).or(most),
+        most => most,
+    };
+    if let Some((kind, number, _)) = most {
+        return Some((*kind, *number));
     }
     let (number, first) = lines.first()?;
     let header = Header::parse(first).ok()?;
@@ -97,7 +116,8 @@ fn detect_line(line: &[u8], timestamps: &mut TimestampParser, wanted: &WantedFie
     }
     let nothing = WantedFields::default();
     let mut row = Row::new(1);
-    let layouts: [(words::Layout, FormatArg); 4] = [
+    let layouts: [(words::Layout, FormatArg); 5] = [
+        (NLB, FormatArg::Nlb),
         (ALB, FormatArg::Alb),
         (ELB, FormatArg::Elb),
         (S3, FormatArg::S3),
@@ -120,6 +140,12 @@ fn detect_line(line: &[u8], timestamps: &mut TimestampParser, wanted: &WantedFie
         {
             return Some(kind);
         }
+    }
+    if Istio::new(&nothing).is_ok_and(|mut format| format.parse(line, timestamps, &mut row).is_ok()) {
+        return Some(FormatArg::Istio);
+    }
+    if ProxyManager::new(&nothing).is_ok_and(|mut format| format.parse(line, timestamps, &mut row).is_ok()) {
+        return Some(FormatArg::ProxyManager);
     }
     if Haproxy::new(&nothing).is_ok_and(|mut format| format.parse(line, timestamps, &mut row).is_ok()) {
         return Some(FormatArg::Haproxy);

@@ -15,6 +15,7 @@ pub(crate) mod detect;
 pub(crate) mod format;
 pub(crate) mod lines;
 pub(crate) mod open;
+pub(crate) mod refuse;
 pub(crate) mod row;
 pub(crate) mod source;
 pub(crate) mod time;

@@ -7,10 +7,14 @@ use crate::input::format::alb::{ALB, ELB};
 use crate::input::format::common::{self, Common, CommonLayout};
 use crate::input::format::envoy::ENVOY;
 use crate::input::format::haproxy::Haproxy;
+use crate::input::format::istio::Istio;
 use crate::input::format::named::csv::Csv;
 use crate::input::format::named::json::Json;
 use crate::input::format::named::logfmt::Logfmt;
+use crate::input::format::named::servers::{CADDY, TRAEFIK};
+use crate::input::format::nlb::NLB;
 use crate::input::format::pattern::Pattern;
+use crate::input::format::proxy_manager::ProxyManager;
 use crate::input::format::s3::S3;
 use crate::input::format::w3c::W3c;
 use crate::input::format::words::WordFormat;
@@ -20,6 +24,7 @@ use crate::input::format::wrapper::rfc5424::Rfc5424;
 use crate::input::format::wrapper::syslog::Syslog;
 use crate::input::format::wrapper::{Envelope, Parts, Wrapped, messages};
 use crate::input::format::{LogFormat, TimeKind, WantedFields, first_lines};
+use crate::input::refuse::refuse;
 use crate::input::row::shown;
 
 /// An input's format.
@@ -87,6 +92,9 @@ fn open_lines(
             notes: Vec::new(),
         });
     }
+    if choice.format == FormatArg::Auto {
+        refuse(lines)?;
+    }
     let (kind, why) = match choice.format {
         FormatArg::Auto => match detect(lines, wanted) {
             Some((kind, number)) => (kind, by_line(kind, number)),
@@ -115,13 +123,16 @@ fn open_lines(
                     shown(client)
                 ));
             }
-            Box::new(Common::new(
-                wanted,
-                CommonLayout {
-                    names: name.is_some(),
-                    vhost: false,
-                },
-            )?)
+            Box::new(
+                Common::new(
+                    wanted,
+                    CommonLayout {
+                        names: true,
+                        vhost: false,
+                    },
+                )?
+                .with_known_names(name.is_some()),
+            )
         }
         FormatArg::Vhost => Box::new(Common::new(
             wanted,
@@ -130,7 +141,9 @@ fn open_lines(
                 vhost: true,
             },
         )?),
-        FormatArg::Json | FormatArg::Caddy | FormatArg::Traefik => Box::new(Json::new(lines, wanted)?),
+        FormatArg::Json => Box::new(Json::new(lines, wanted, &[])?),
+        FormatArg::Caddy => Box::new(Json::new(lines, wanted, &CADDY)?),
+        FormatArg::Traefik => Box::new(Json::new(lines, wanted, &TRAEFIK)?),
         FormatArg::Csv => Box::new(Csv::new(lines, wanted)?),
         FormatArg::Logfmt => Box::new(Logfmt::new(lines, wanted)?),
         FormatArg::W3c => Box::new(W3c::new(lines, wanted)?),
@@ -138,6 +151,12 @@ fn open_lines(
         FormatArg::Elb => Box::new(words(ELB)?),
         FormatArg::S3 => Box::new(words(S3)?),
         FormatArg::Envoy => Box::new(words(ENVOY)?),
+        FormatArg::Istio => Box::new(Istio::new(wanted)?),
+        FormatArg::ProxyManager => Box::new(ProxyManager::new(wanted)?),
+        FormatArg::Nlb => {
+            notes.push("a line is a connection of TLS: a Network Load Balancer logs no requests".to_owned());
+            Box::new(words(NLB)?)
+        }
         FormatArg::Haproxy => Box::new(Haproxy::new(wanted)?),
         FormatArg::Syslog
         | FormatArg::Rfc5424
@@ -217,6 +236,7 @@ fn wrap(
             return Err(Failure::new(format!("messages of {title}: {failure}")));
         }
         None if required => {
+            refuse(&messages)?;
             let names: Vec<&str> = wanted.fields.iter().map(|(name, _)| name.as_str()).collect();
             let first = messages
                 .first()
@@ -270,6 +290,9 @@ fn envelope(kind: FormatArg, lines: &FirstLines) -> Option<Box<dyn Envelope>> {
         | FormatArg::Elb
         | FormatArg::S3
         | FormatArg::Envoy
+        | FormatArg::Istio
+        | FormatArg::ProxyManager
+        | FormatArg::Nlb
         | FormatArg::Haproxy
         | FormatArg::Caddy
         | FormatArg::Traefik => None,

@@ -3,8 +3,11 @@
 use alloc::collections::BTreeSet;
 use core::fmt;
 
+use crate::input::client;
+use crate::input::row::{Row, shown};
 use crate::input::time::calendar::{self, SECOND};
 use crate::rules::key::NONE;
+use crate::rules::record_layout::RecordLayout;
 
 /// Findings about the inputs.
 #[derive(Debug, Default)]
@@ -29,6 +32,10 @@ pub(crate) struct Findings {
     pub(crate) assumed_year: Option<i16>,
     /// Whether timestamps without a time zone were taken as UTC.
     pub(crate) assumed_utc: bool,
+    /// The client of all requests, if there is only one.
+    pub(crate) one_client: Option<String>,
+    /// A field that may have the address of the client behind a proxy.
+    pub(crate) forwarded: Option<String>,
     /// Inputs that end within compressed data.
     pub(crate) truncated: Vec<String>,
     /// Notes of formats.
@@ -134,6 +141,15 @@ impl Findings {
                 self.unreadable
             ));
         }
+        if let Some(client) = &self.one_client {
+            let option = match &self.forwarded {
+                Some(field) => format!("--key {field} counts by the address that a proxy forwards"),
+                None => "behind a proxy, --key FIELD, --log-format or --pattern names the address that it forwards".into(),
+            };
+            warnings.push(format!(
+                "every request has the client \"{client}\", so all share one limit: {option}"
+            ));
+        }
         warnings.extend(self.missing(true));
         warnings.extend(self.stray());
         if calendar::year(self.gaps.first) < PLAUSIBLE {
@@ -226,5 +242,53 @@ impl Findings {
             ));
         }
         notes
+    }
+}
+
+/// The name of the client's field.
+pub(crate) const CLIENT: &str = "client";
+
+/// Other names of an address of the client.
+const NAMES: [&str; 6] = ["remote_addr", "client_ip", "remote_ip", "ip", "address", CLIENT];
+
+/// Requests of one client from which a public address is no coincidence.
+const MANY: u64 = 30;
+
+/// Whether all requests have one client.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    /// The place of the client in a row; `None` if no key is the client, or there are two clients.
+    place: Option<usize>,
+    first: Option<Vec<u8>>,
+}
+
+impl Clients {
+    pub(crate) fn new(layout: &RecordLayout) -> Self {
+        let mut keys = layout.keys().flat_map(|(_, fields)| fields);
+        let place = keys.find(|place| NAMES.contains(&layout.fields[**place].as_str()));
+        Self {
+            place: place.copied(),
+            first: None,
+        }
+    }
+
+    /// Adds the client of a request.
+    #[inline]
+    pub(crate) fn add(&mut self, row: &Row) {
+        let Some(place) = self.place else { return };
+        let value = row.get(place).unwrap_or_default();
+        match &self.first {
+            None => self.first = Some(value.to_vec()),
+            Some(first) if first == value => {}
+            Some(_) => self.place = None,
+        }
+    }
+
+    /// The client of all requests, if there is only one, and it is likely to be that of a proxy.
+    pub(crate) fn only(&self, requests: u64) -> Option<String> {
+        let first = self.place.and(self.first.as_deref())?;
+        let is_public = client::address(first).is_some_and(client::is_public);
+        let least = if is_public { MANY } else { 2 };
+        (requests >= least && !first.is_empty()).then(|| shown(first))
     }
 }

@@ -78,7 +78,8 @@ pub(crate) fn replay(
         layout.details = parts.charts;
         inputs.read(&layout, progress)?
     };
-    let mut notes = requests.findings.notes();
+    let mut notes = plan.notes.clone();
+    notes.extend(requests.findings.notes());
     let mut warnings = requests.findings.warnings();
     let span = requests.span(plan.windows())?;
     let mut evaluated = evaluate(plan, requests.events, requests.names.at_most(), span, progress)?;

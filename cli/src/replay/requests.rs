@@ -17,7 +17,7 @@ use crate::input::time::timestamp::TimestampParser;
 use crate::key_names::KeyNames;
 use crate::progress::Progress;
 use crate::replay::details::{Details, FIELDS};
-use crate::replay::findings::{Findings, Location};
+use crate::replay::findings::{CLIENT, Clients, Findings, Location};
 use crate::replay::span::Span;
 use crate::rules::key::name;
 use crate::rules::record_layout::{RecordLayout, time_of_word};
@@ -101,20 +101,21 @@ impl Inputs {
     ) -> Result<Requests, Failure> {
         progress.begin("reading");
         let wanted = WantedFields {
-            fields: layout.fields.iter().cloned().zip(0..).collect(),
+            fields: layout.wanted_fields().collect(),
             time_place: layout.fields.len(),
             time: self.time_field.take(),
         };
         let mut collector = Collector {
             layout,
-            row: Row::new(wanted.fields.len() + 1 + FIELDS.len()),
+            row: Row::new(layout.fields.len() + 1 + FIELDS.len()),
             details: Details::default(),
             record: Vec::with_capacity(layout.words()),
             events: Sorter::new(layout.words()),
             names: KeyNames::new(),
             last: None,
-            seen: vec![false; wanted.fields.len()],
-            missing: vec![0; wanted.fields.len()],
+            seen: vec![false; layout.fields.len()],
+            missing: vec![0; layout.fields.len()],
+            clients: Clients::new(layout),
             lines: 0,
             unreadable: UnreadableLines::default(),
             formats: Vec::new(),
@@ -227,6 +228,14 @@ impl Inputs {
             }
         }
         let number = reader.count();
+        let late = format.late_notes().into_iter();
+        collector
+            .findings
+            .notes
+            .extend(late.map(|note| format!("{input}{note}")));
+        if let Some(field) = format.forwarded() {
+            collector.findings.forwarded.get_or_insert(field);
+        }
         if let Err(reason) = format.finish() {
             let line = Line {
                 number,
@@ -280,6 +289,7 @@ struct Collector<'l> {
     seen: Vec<bool>,
     /// For each field, the requests without it, if it is a part of a key.
     missing: Vec<u64>,
+    clients: Clients,
     lines: u64,
     unreadable: UnreadableLines,
     formats: Vec<String>,
@@ -310,6 +320,7 @@ impl Collector<'_> {
         for (field, seen) in self.seen.iter_mut().enumerate() {
             *seen = *seen || self.row.get(field).is_some();
         }
+        self.clients.add(&self.row);
         if self.layout.details {
             let start = self.layout.fields.len() + 1;
             self.record.push(self.details.word(&self.row, start));
@@ -339,9 +350,22 @@ impl Collector<'_> {
         drop(reader);
         let last = events.last().unwrap_or(first);
         self.findings.unreadable = self.unreadable.count;
-        let fields = wanted.fields.into_iter().zip(self.seen).zip(self.missing);
-        for (((name, _), seen), missing) in fields {
-            match (seen, missing) {
+        self.findings.one_client = self.clients.only(self.findings.readable);
+        let keys: Vec<usize> = self
+            .layout
+            .keys()
+            .flat_map(|(_, fields)| fields)
+            .copied()
+            .collect();
+        for (name, place) in wanted.fields {
+            match (self.seen[place], self.missing[place]) {
+                (false, _) if name == CLIENT && keys.contains(&place) => {
+                    return Err(Failure::new(format!(
+                        "no line has a client: the place of the address is empty or \"-\" in all {} requests (expected an \
+                         address; --key FIELD counts by another field, and --key all counts all requests together)",
+                        self.findings.readable
+                    )));
+                }
                 (false, _) => self.findings.absent.push(name),
                 (true, 0) => {}
                 (true, requests) => self.findings.missing.push((name, requests)),

@@ -6,7 +6,7 @@ use std::hash::DefaultHasher;
 use crate::input::client;
 use crate::input::row::{Row, shown};
 
-/// Hashes the values of a key, equally in every run and for every spelling of an address. Its 62 bits tell keys apart.
+/// Hashes the values of a key, equally in every run and for every address of one client. Its 62 bits tell keys apart.
 pub(crate) fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u8(u8::try_from(column % 256).unwrap_or(0));
@@ -15,9 +15,9 @@ pub(crate) fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = O
             // The length tells "ab", "c" from "a", "bc". No value has this length.
             None => hasher.write_u32(u32::MAX),
             Some(value) => {
-                // An address has one key, however it is written.
-                let canonical = client::canonical(value.as_ref());
-                let value = canonical.as_ref().map_or(value.as_ref(), String::as_bytes);
+                // A client has one key, however its address is written and whichever of its network it is.
+                let client = client::counted(value.as_ref());
+                let value = client.as_ref().map_or(value.as_ref(), String::as_bytes);
                 hasher.write_u32(u32::try_from(value.len()).unwrap_or(u32::MAX - 1));
                 hasher.write(value);
             }
@@ -40,7 +40,12 @@ const NAME: usize = 200;
 pub(crate) fn name(row: &Row, fields: &[usize]) -> String {
     let values: Vec<String> = fields
         .iter()
-        .map(|&field| row.get(field).map_or_else(|| NONE.into(), shown))
+        .map(|&field| {
+            row.get(field).map_or_else(
+                || NONE.into(),
+                |value| client::counted(value).unwrap_or_else(|| shown(value)),
+            )
+        })
         .collect();
     let mut name = values.join(",");
     if let Some((end, _)) = name.char_indices().nth(NAME) {

@@ -32,7 +32,12 @@ pub(crate) struct Plan {
     roomy: bool,
     pub(crate) entries: Vec<PlanEntry>,
     pub(crate) fields: Fields,
+    /// Notes about rules that are left out.
+    pub(crate) notes: Vec<String>,
 }
+
+/// The reason why a limit of requests in flight is not replayed.
+pub(crate) const UNSEEN: &str = "a log does not show when a request ends";
 
 /// Fixed seeds of the tables, so that every run makes the same decisions.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
@@ -130,6 +135,7 @@ impl Plan {
             roomy,
             entries,
             fields,
+            notes: Vec::new(),
         })
     }
 
@@ -139,21 +145,38 @@ impl Plan {
         entries.map(PlanEntry::window)
     }
 
-    /// The rules, each of which can be built.
-    ///
-    /// Checks that a log can be replayed against the rules.
+    /// Leaves out the rules that a log cannot show, with a note for each.
     ///
     /// # Errors
     ///
-    /// When a rule limits requests in flight: a log does not say when a request has ended.
-    pub(crate) fn replayable(self) -> Result<Self, Failure> {
-        let mut rules = self.rules.rules().iter().map(Rule::view);
-        match rules.find_map(|view| Some((view.name, view.in_flight?))) {
-            None => Ok(self),
-            Some((name, limit)) => Err(Failure::new(format!(
-                "rule {name:?}: in_flight = {limit} cannot be replayed, because a log does not say when a request has ended (expected a quota)"
-            ))),
+    /// When no other rule is left.
+    pub(crate) fn replayable(mut self) -> Result<Self, Failure> {
+        let mut kept = RuleSetBuilder::new();
+        for rule in self.rules.rules() {
+            let view = rule.view();
+            match view.in_flight {
+                Some(limit) => self.notes.push(format!(
+                    "rule {:?} is not replayed: in_flight = {limit} limits requests that have not ended, and {UNSEEN}",
+                    view.name
+                )),
+                None => kept = kept.rule(rule.clone()),
+            }
         }
+        if kept.rules().is_empty() {
+            return Err(Failure::new(format!(
+                "no rule to replay: each is in_flight, and {UNSEEN} (expected one or more rules with a quota)"
+            )));
+        }
+        if !self.notes.is_empty() {
+            let names = |in_flight: bool| {
+                let views = self.rules.rules().iter().map(Rule::view);
+                let views = views.filter(move |view| view.in_flight.is_some() == in_flight);
+                views.map(|view| (view.key, view.when))
+            };
+            self.fields.layout().skip(names(true), names(false));
+            self.rules = kept;
+        }
+        Ok(self)
     }
 
     /// The rules as they were given.
@@ -161,6 +184,8 @@ impl Plan {
         &self.rules
     }
 
+    /// The rules, each of which can be built.
+    ///
     /// # Errors
     ///
     /// When a rule cannot be built.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use ringgate::Key;
 use ringgate::rules::{Condition, Cost, TierOf};
 
+use crate::input::client;
 use crate::input::row::{Row, Unreadable};
 use crate::rules::condition::Test;
 use crate::rules::key::hash;
@@ -56,6 +57,8 @@ pub(crate) struct RecordLayout {
     costs: HashMap<String, (usize, Cost<Event>)>,
     conditions: HashMap<String, (Place, Condition<Event>)>,
     tiers_of: HashMap<String, TierOf<Event>>,
+    /// The places of fields that only rules name which are not replayed.
+    pub(crate) unused: Vec<usize>,
     /// Whether a last word has the details of a request.
     pub(crate) details: bool,
     /// The fields of names that are not fields.
@@ -143,7 +146,19 @@ impl RecordLayout {
                     "{parts} values with commas between them, one for each field"
                 ));
             }
-            key.write_u64(hash(column, values.into_iter().map(Some)));
+            // An address stands for its client, and so does the network of that client.
+            let mut clients = Vec::new();
+            for value in values {
+                let bare = value.rsplit_once('/').map_or(value, |(address, _)| address);
+                let own = client::counted(bare.as_bytes()).filter(|client| client == value);
+                if client::is_network(value) && own.is_none() {
+                    return Err(
+                        "an address, or the network of one client: other networks cannot be replayed".into(),
+                    );
+                }
+                clients.push(if own.is_some() { bare } else { value });
+            }
+            key.write_u64(hash(column, clients.into_iter().map(Some)));
             Ok(())
         });
         self.keys.insert(name.into(), (column, key.clone()));
@@ -230,6 +245,43 @@ impl RecordLayout {
             });
         }
         Ok(())
+    }
+
+    /// The fields that the rules need, with their places in a row.
+    pub(crate) fn wanted_fields(&self) -> impl Iterator<Item = (String, usize)> {
+        let fields = self.fields.iter().cloned().zip(0..);
+        fields.filter(|(_, place)| !self.unused.contains(place))
+    }
+
+    /// Notes the fields that only the keys and the conditions of rules name which are not replayed.
+    pub(crate) fn skip<'n>(
+        &mut self,
+        skipped: impl Iterator<Item = (Option<&'n str>, Option<&'n str>)>,
+        replayed: impl Iterator<Item = (Option<&'n str>, Option<&'n str>)>,
+    ) {
+        let mut unused: Vec<usize> = skipped.flat_map(|(key, when)| self.named(key, when)).collect();
+        let used: Vec<usize> = replayed.flat_map(|(key, when)| self.named(key, when)).collect();
+        let is_value = |place| {
+            let mut columns = self.columns.iter();
+            columns
+                .any(|column| matches!(column, Column::Cost(field) | Column::Tier(field) if *field == place))
+        };
+        unused.retain(|place| !used.contains(place) && !is_value(*place));
+        self.unused = unused;
+    }
+
+    /// The places of the fields of a key and of a condition.
+    fn named(&self, key: Option<&str>, when: Option<&str>) -> Vec<usize> {
+        let mut places = Vec::new();
+        if let Some((column, _)) = key.and_then(|key| self.keys.get(key))
+            && let Column::Key(fields) = &self.columns[*column]
+        {
+            places.extend(fields);
+        }
+        if let Some((place, _)) = when.and_then(|when| self.conditions.get(when)) {
+            places.push(self.tests[place.bit].field);
+        }
+        places
     }
 
     /// The columns that are keys: their words in a record, and their fields.

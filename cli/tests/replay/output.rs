@@ -126,8 +126,8 @@ rule   algorithm          admitted  denied  peak usage  bound  bytes/key
 1/60s  counter, 13 cells         2       1           1      1          8
 1/60s  counter, 60 cells         2       1           1      1        496
 
-most denied       requests  denied  peak demand          first denied
-2001:db8::aaaa:1         2       1            2  2020-02-28T23:30:00Z
+most denied    requests  denied  peak demand          first denied
+2001:db8::/64         2       1            2  2020-02-28T23:30:00Z
 ";
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
 }

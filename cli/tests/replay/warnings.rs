@@ -9,7 +9,7 @@ use crate::tool::{
 fn unreadable_lines_are_a_warning_or_an_error() {
     let good = twenty(|number| access("198.51.100.9", number));
     let with_bad = |good: usize, bad: usize| {
-        let lines = (0..good).map(|number| access("198.51.100.9", number % 60) + "\n");
+        let lines = (0..good).map(|number| access(&format!("198.51.100.{}", number % 2), number % 60) + "\n");
         lines.collect::<String>() + &"nonsense\n".repeat(bad)
     };
     let warned = |good, bad| {

@@ -5,8 +5,11 @@ pub(crate) mod columns;
 pub(crate) mod common;
 pub(crate) mod envoy;
 pub(crate) mod haproxy;
+pub(crate) mod istio;
 pub(crate) mod nginx;
+pub(crate) mod nlb;
 pub(crate) mod pattern;
+pub(crate) mod proxy_manager;
 pub(crate) mod realign;
 pub(crate) mod s3;
 pub(crate) mod w3c;
@@ -84,6 +87,16 @@ pub(crate) trait LogFormat: Debug {
         String::new()
     }
 
+    /// Facts that the lines after the first ones have shown.
+    fn late_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// A field of the input with the address that a proxy forwards.
+    fn forwarded(&self) -> Option<String> {
+        None
+    }
+
     /// Whether further wanted fields leave the meaning of each line as it is.
     fn takes_fields(&self) -> bool {
         true
@@ -129,4 +142,17 @@ pub(crate) fn first_lines(start: &[u8]) -> Vec<(usize, Vec<u8>)> {
         .take(INSPECTED)
         .map(|(number, line)| (number, line.to_vec()))
         .collect()
+}
+
+/// Lines whose formats and values are compared.
+const SAMPLED: usize = 100;
+
+/// The first ones of some lines, and as many that are spread over the others.
+pub(crate) fn sample<T>(lines: &[T]) -> Vec<&T> {
+    if lines.len() <= SAMPLED {
+        return lines.iter().collect();
+    }
+    let (first, rest) = lines.split_at(SAMPLED / 2);
+    let step = rest.len().div_ceil(SAMPLED / 2);
+    first.iter().chain(rest.iter().step_by(step)).collect()
 }

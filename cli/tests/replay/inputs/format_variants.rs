@@ -104,15 +104,21 @@ fn other_lines_are_errors_with_a_reason() {
     for (first, message) in [
         (
             "10.9.9.9, 203.0.113.9",
-            "no client address at the beginning: \"10.9.9.9,\"",
+            "line 1 is of a log with X-Forwarded-For in the first column",
         ),
-        ("10.9.9.9 203.0.113.9", "two addresses at the beginning"),
+        (
+            "10.9.9.9 203.0.113.9",
+            "line 1 is of a log with two addresses in the first columns",
+        ),
         (
             "www.example.com:443",
             "no client address at the beginning: \"www.example.com:443\"",
         ),
-        ("-", "no client address at the beginning: \"-\""),
-        ("- 203.0.113.9", "no client address at the beginning"),
+        ("-", "no line has a client: the first column is \"-\""),
+        (
+            "- 203.0.113.9",
+            "line 1 is of a log with two addresses in the first columns",
+        ),
         ("web-1 | 203.0.113.9", "no client address"),
         ("[pod/web/nginx] 203.0.113.9", "no client address"),
     ] {

@@ -29,6 +29,13 @@ pub(crate) fn file(content: impl AsRef<[u8]>) -> NamedTempFile {
     file
 }
 
+/// Writes a temporary rules file.
+pub(crate) fn rules(content: &str) -> NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    file.write_all(content.as_bytes()).unwrap();
+    file
+}
+
 /// Runs a replay of a file with this content.
 pub(crate) fn on_file(args: &str, content: impl AsRef<[u8]>) -> Output {
     tool(args, Some(file(content).path())).output().unwrap()

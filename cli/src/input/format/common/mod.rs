@@ -6,6 +6,7 @@ use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
 use crate::input::client;
+use crate::input::format::columns::path;
 use crate::input::format::common::field::CommonField;
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
@@ -26,6 +27,9 @@ pub(crate) struct CommonLayout {
 pub(crate) struct Common {
     wanted: Vec<(CommonField, usize)>,
     layout: CommonLayout,
+    /// Whether a host name among the clients is known, and the first one of later lines if not.
+    knows_names: bool,
+    late_name: Option<String>,
 }
 
 impl Common {
@@ -55,7 +59,15 @@ impl Common {
         Ok(Self {
             wanted: known.collect::<Result<_, _>>()?,
             layout,
+            knows_names: false,
+            late_name: None,
         })
+    }
+
+    /// Sets whether the first lines have a host name as a client.
+    pub(crate) const fn with_known_names(mut self, known: bool) -> Self {
+        self.knows_names = known;
+        self
     }
 }
 
@@ -66,8 +78,18 @@ impl LogFormat for Common {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        parse(line, self.layout, timestamps, &self.wanted, row)?;
+        let name = parse_client(line, self.layout, timestamps, &self.wanted, row)?;
+        if let Some(name) = name.filter(|_| !self.knows_names) {
+            self.knows_names = true;
+            self.late_name = Some(shown(name));
+        }
         Ok(Parsed::Request)
+    }
+
+    fn late_notes(&mut self) -> Vec<String> {
+        let name = self.late_name.take().into_iter();
+        name.map(|name| format!("clients may be host names, as \"{name}\" after the first lines"))
+            .collect()
     }
 }
 
@@ -86,19 +108,69 @@ pub(crate) fn parse(
     wanted: &[(CommonField, usize)],
     row: &mut Row,
 ) -> Result<(), Unreadable> {
+    parse_client(line, layout, timestamps, wanted, row).map(|_| ())
+}
+
+/// Parses a line, which may be in quotation marks. Returns the client if it is a host name.
+fn parse_client<'l>(
+    line: &'l [u8],
+    layout: CommonLayout,
+    timestamps: &mut TimestampParser,
+    wanted: &[(CommonField, usize)],
+    row: &mut Row,
+) -> Result<Option<&'l [u8]>, Unreadable> {
+    match unquoted(line) {
+        None => parse_bare(line, layout, timestamps, wanted, row),
+        Some(inner) => parse_bare(inner, layout, timestamps, wanted, row).map_err(|error| Unreadable {
+            column: error.column.map(|column| column + 1),
+            ..error
+        }),
+    }
+}
+
+/// The line in the quotation marks that OpenLiteSpeed writes around it.
+fn unquoted(line: &[u8]) -> Option<&[u8]> {
+    let inner = line.strip_prefix(b"\"")?;
+    let first = memchr(b' ', inner)?;
+    // The second mark may be lost with the end of a line.
+    memchr(b'"', &inner[..first])
+        .is_none()
+        .then(|| inner.strip_suffix(b"\"").unwrap_or(inner))
+}
+
+fn parse_bare<'l>(
+    line: &'l [u8],
+    layout: CommonLayout,
+    timestamps: &mut TimestampParser,
+    wanted: &[(CommonField, usize)],
+    row: &mut Row,
+) -> Result<Option<&'l [u8]>, Unreadable> {
     // The offset of a suffix of the line.
     let place = |rest: &[u8]| line.len() - rest.len();
     let wrong = |rest: &[u8], what: &str| Err(Unreadable::at(place(rest), what));
     let First {
         host,
         client: address,
+        is_name,
         rest,
     } = First::of(line, layout)?;
     let Some((ident, after_ident)) = word(rest) else {
         return wrong(rest, "no identity after the address");
     };
+    let after_ident = without_bracket(after_ident);
     let (user, stamp, request) =
         bracketed(after_ident).map_err(|(what, at)| Unreadable::at(place(after_ident) + at, what))?;
+    // An address among the other words is that of the client, and the name is a prefix of another program.
+    if is_name
+        && user
+            .split(|&byte| byte == b' ')
+            .any(|word| client::address(word).is_some())
+    {
+        return wrong(
+            line,
+            "a name at the beginning, and an address after it (expected the client first)",
+        );
+    }
     let Some(time) = timestamps.bracketed(stamp) else {
         let at = place(request) - stamp.len() - 3;
         let given = shown(stamp);
@@ -130,8 +202,8 @@ pub(crate) fn parse(
             CommonField::Method => part(quoted, 0),
             CommonField::Target => part(quoted, 1),
             CommonField::Path => {
-                let target = part(quoted, 1);
-                &target[..memchr(b'?', target).unwrap_or(target.len())]
+                // Proxies write a whole URL.
+                path(part(quoted, 1))
             }
             CommonField::Protocol => part(quoted, 2),
             CommonField::Status | CommonField::Size if status.is_empty() => continue,
@@ -150,13 +222,30 @@ pub(crate) fn parse(
         };
         row.set(at, value);
     }
-    Ok(())
+    Ok(is_name.then_some(address))
+}
+
+/// The text behind the client in brackets that ingress-nginx writes again before the user.
+fn without_bracket(text: &[u8]) -> &[u8] {
+    let Some(inner) = text.strip_prefix(b"[") else {
+        return text;
+    };
+    let Some(end) = memchr(b']', inner).filter(|&end| inner[end..].starts_with(b"] - ")) else {
+        return text;
+    };
+    let mut words = inner[..end].split(|byte| b", ".contains(byte));
+    match words.all(|word| word.is_empty() || word == b"-" || client::address(word).is_some()) {
+        true => &inner[end + 4..],
+        false => text,
+    }
 }
 
 /// The words before the identity.
 struct First<'l> {
     host: &'l [u8],
     client: &'l [u8],
+    /// Whether the client is a host name.
+    is_name: bool,
     rest: &'l [u8],
 }
 
@@ -173,13 +262,14 @@ impl<'l> First<'l> {
             None | Some((b"-", _)) => None,
             Some((second, _)) => client::address(second),
         };
-        let plain = |client| Self {
+        let plain = |client, is_name| Self {
             host: b"",
             client,
+            is_name,
             rest,
         };
         match (client::address(first), second_address) {
-            (Some(client), None) if !layout.vhost => Ok(plain(client)),
+            (Some(client), None) if !layout.vhost => Ok(plain(client, false)),
             (Some(_), Some(_)) if !layout.vhost && !client::has_port(first) => Err(Unreadable::at(
                 0,
                 "two addresses at the beginning (expected one; --log-format says which is the client)",
@@ -187,6 +277,7 @@ impl<'l> First<'l> {
             (_, Some(address)) if client::is_virtual_host(first) => Ok(Self {
                 host: first,
                 client: address,
+                is_name: false,
                 rest: second.map_or(&b""[..], |(_, rest)| rest),
             }),
             // A mark such as "|" is that of a program that writes a name before each line.
@@ -196,7 +287,7 @@ impl<'l> First<'l> {
                     && client::is_name(first)
                     && second.is_none_or(|(second, _)| second == b"-" || client::is_name(second)) =>
             {
-                Ok(plain(first))
+                Ok(plain(first, true))
             }
             _ => {
                 let given = shown(first);
@@ -219,17 +310,9 @@ pub(crate) fn has_name(line: &[u8], timestamps: &mut TimestampParser) -> bool {
         names: false,
         vhost: false,
     };
-    let mut row = Row::new(1);
-    if parse(line, addresses, timestamps, &[], &mut row).is_ok()
-        || parse(line, names, timestamps, &[(CommonField::User, 0)], &mut row).is_err()
-    {
-        return false;
-    }
-    // An address among the other words is that of the client, and the name is a prefix of another program.
-    let user = row.get(0).unwrap_or_default();
-    !user
-        .split(|&byte| byte == b' ')
-        .any(|word| client::address(word).is_some())
+    let mut row = Row::new(0);
+    parse(line, addresses, timestamps, &[], &mut row).is_err()
+        && parse(line, names, timestamps, &[], &mut row).is_ok()
 }
 
 /// The first word, and the text behind the space after it; `None` if the word is empty.

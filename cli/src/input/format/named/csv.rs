@@ -3,9 +3,9 @@
 use memchr::memchr;
 
 use crate::failure::Failure;
-use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
+use crate::input::format::named::fields::NamedFields;
 use crate::input::format::realign::realign;
-use crate::input::format::{LogFormat, Parsed, WantedFields};
+use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -50,7 +50,7 @@ impl Csv {
                     .into_iter()
                     .chain(last.filter(|_| extra > 0))
             };
-            let found: Vec<Vec<u8>> = rest.iter().take(LOOKED_AT).flat_map(of_line).collect();
+            let found: Vec<Vec<u8>> = sample(rest).into_iter().flat_map(of_line).collect();
             // A column without a readable value still has its name.
             if found.is_empty() {
                 vec![b"?".to_vec()]
@@ -103,6 +103,10 @@ impl LogFormat for Csv {
 
     fn describe(&self) -> String {
         self.named.describe()
+    }
+
+    fn forwarded(&self) -> Option<String> {
+        self.named.forwarded()
     }
 
     fn has_header(&self) -> bool {

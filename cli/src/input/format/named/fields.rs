@@ -38,6 +38,17 @@ const CLIENT: [&str; 22] = [
 /// A name that is also that of servers and virtual hosts, so it is that of the client only if it is an address.
 const HOST: &str = "host";
 
+/// Names of the address that a proxy forwards.
+const FORWARDED: [&str; 7] = [
+    "x_forwarded_for",
+    "http_x_forwarded_for",
+    "X-Forwarded-For",
+    "request.headers.X-Forwarded-For",
+    "request_X-Forwarded-For",
+    "headers.x-forwarded-for",
+    "forwarded_for",
+];
+
 /// Names of the time, where `--time-field` is not given.
 const TIME: [&str; 13] = [
     "StartUTC",
@@ -107,7 +118,7 @@ const OTHERS: [(&str, &str, Part); 47] = [
 ];
 
 /// Lines whose values are checked.
-pub(crate) const LOOKED_AT: usize = 100;
+const LOOKED_AT: usize = 100;
 
 /// How a row is completed after the fields of a line were read.
 #[derive(Debug)]
@@ -123,6 +134,8 @@ pub(crate) struct NamedFields {
     client: Option<(usize, String)>,
     /// The name of the client's field, and a value of it that is no address.
     client_is: Option<(&'static str, Option<String>)>,
+    /// A field with the address that a proxy forwards.
+    forwarded: Option<&'static str>,
 }
 
 impl NamedFields {
@@ -154,6 +167,9 @@ impl NamedFields {
             parts: Vec::new(),
             client: None,
             client_is: None,
+            forwarded: known(&FORWARDED, |name| {
+                values(name).iter().any(|value| is_forwarded(value))
+            }),
         };
         let mut natives = Vec::new();
         for (name, place) in &wanted.fields {
@@ -200,7 +216,14 @@ impl NamedFields {
         let own = CLIENT[..1]
             .iter()
             .find(|name| has(name, is_name) && !is_address(name));
-        let address = known(&CLIENT, is_address).filter(|_| own.is_none());
+        let addresses = |name: &str| {
+            let values = values(name);
+            values
+                .iter()
+                .filter(|value| client::address(value).is_some())
+                .count()
+        };
+        let address = most(addresses).filter(|_| own.is_none());
         if let Some(name) = address {
             self.client = Some((place, name.to_owned()));
             self.client_is = Some((name, None));
@@ -227,6 +250,11 @@ impl NamedFields {
         let example = values(name).into_iter().find(|value| is_name(value));
         self.client_is = Some((name, example.map(|value| shown(&value))));
         Ok((name, Part::Whole))
+    }
+
+    /// A field with the address that a proxy forwards, unless that is the client.
+    pub(crate) fn forwarded(&self) -> Option<String> {
+        self.forwarded.map(ToOwned::to_owned)
     }
 
     /// The names of the time and of the client.
@@ -291,6 +319,36 @@ pub(crate) fn has_time(names: &[String], wanted: &WantedFields) -> bool {
 
 fn known(candidates: &[&'static str], has: impl Fn(&str) -> bool) -> Option<&'static str> {
     candidates.iter().copied().find(|name| has(name))
+}
+
+/// The first name of the client whose values are addresses in half as many lines as those of any other name.
+fn most(addresses: impl Fn(&str) -> usize) -> Option<&'static str> {
+    let mut counts = Vec::new();
+    for name in CLIENT {
+        let count = addresses(name);
+        if 2 * count >= LOOKED_AT {
+            return Some(name);
+        }
+        counts.push((name, count));
+    }
+    let most = counts
+        .iter()
+        .map(|(_, count)| *count)
+        .max()
+        .filter(|most| *most > 0)?;
+    counts
+        .iter()
+        .find(|(_, count)| 2 * count >= most)
+        .map(|(name, _)| *name)
+}
+
+/// Whether a value is an address, or a list that begins with one.
+fn is_forwarded(value: &[u8]) -> bool {
+    let first = value
+        .split(|byte| b", ".contains(byte))
+        .next()
+        .unwrap_or_default();
+    client::address(first).is_some()
 }
 
 /// Whether a value is a time after 1990.

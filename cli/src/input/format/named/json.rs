@@ -3,14 +3,16 @@
 use alloc::collections::BTreeMap;
 use core::fmt;
 
+use memchr::memmem;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 use crate::input::format::named::faulty;
-use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
+use crate::input::format::named::fields::NamedFields;
 use crate::input::format::named::paths::{Open, PathStep, Paths};
-use crate::input::format::{LogFormat, Parsed, WantedFields};
+use crate::input::format::named::servers::{ACCESS_OF_CADDY, CADDY, has_all, has_request, is_access};
+use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -19,6 +21,13 @@ use crate::input::time::timestamp::TimestampParser;
 pub(crate) struct Json {
     paths: Paths,
     named: NamedFields,
+    /// The fields of a server's lines; empty if the server is unknown.
+    marks: &'static [&'static str],
+    /// Whether lines about requests are known by their fields.
+    has_requests: bool,
+    /// The place of the client, and that of the time, which follows all other fields of rules.
+    client: Option<usize>,
+    time_place: usize,
 }
 
 impl Json {
@@ -27,11 +36,37 @@ impl Json {
     /// # Errors
     ///
     /// When no field is known to be the time, or rules name too many fields.
-    pub(crate) fn new(lines: &[(usize, Vec<u8>)], wanted: &WantedFields) -> Result<Self, Failure> {
-        // Several lines: the first often reports the start of a program, and lines may lack fields.
+    pub(crate) fn new(
+        lines: &[(usize, Vec<u8>)],
+        wanted: &WantedFields,
+        marks: &'static [&'static str],
+    ) -> Result<Self, Failure> {
+        // The meaning of fields is that in lines about requests. Other messages have fields of the same names.
+        let requests: Vec<(usize, Vec<u8>)> = lines
+            .iter()
+            .filter(|(_, line)| is_request(line, marks) == Some(true))
+            .cloned()
+            .collect();
+        if requests.is_empty() {
+            return Self::of(lines, wanted, &[], false);
+        }
+        match Self::of(&requests, wanted, marks, true) {
+            Err(_) if marks.is_empty() => Self::of(lines, wanted, marks, false),
+            read => read,
+        }
+    }
+
+    fn of(
+        lines: &[(usize, Vec<u8>)],
+        wanted: &WantedFields,
+        marks: &'static [&'static str],
+        has_requests: bool,
+    ) -> Result<Self, Failure> {
+        // Several lines: lines may lack fields.
         let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
         all.sort_unstable();
         all.dedup();
+        let looked_at = sample(lines);
         let values = |name: &str| {
             let paths = Paths::new([(name, 0)].into_iter());
             let mut row = Row::new(1);
@@ -40,7 +75,7 @@ impl Json {
                 parse(line, &paths, &mut row).ok()?;
                 row.get(0).map(<[u8]>::to_vec)
             };
-            lines.iter().take(LOOKED_AT).filter_map(value).collect::<Vec<_>>()
+            looked_at.iter().copied().filter_map(value).collect::<Vec<_>>()
         };
         let (named, fields) = NamedFields::resolve(wanted, &all, values)?;
         if fields.len() > Paths::MOST {
@@ -54,8 +89,45 @@ impl Json {
         for (number, path) in paths.all.iter().enumerate() {
             paths.details |= Open::from(wanted.is_detail(path.place)) << number;
         }
-        Ok(Self { paths, named })
+        let client = wanted.fields.iter().find(|(name, _)| name == "client");
+        Ok(Self {
+            paths,
+            named,
+            marks,
+            has_requests,
+            client: client.map(|(_, place)| *place),
+            time_place: wanted.time_place,
+        })
     }
+
+    /// Whether a row lacks the client, or all fields of rules if none is the client.
+    fn lacks_client(&self, row: &Row) -> bool {
+        match self.client {
+            Some(place) => row.get(place).is_none(),
+            None => (0..self.time_place).all(|place| row.get(place).is_none()),
+        }
+    }
+}
+
+/// Whether a line is a request, by the fields of a server or, if that is unknown, by usual ones; `None` if it is no object.
+fn is_request(line: &[u8], marks: &[&str]) -> Option<bool> {
+    if marks == CADDY {
+        if memmem::find(line, ACCESS_OF_CADDY).is_some() {
+            return Some(true);
+        }
+        let paths = Paths::new(["logger", "msg", "status"].into_iter().zip(0..));
+        let mut row = Row::new(3);
+        parse(line, &paths, &mut row).ok()?;
+        return Some(is_access(row.get(0), row.get(1), row.get(2)));
+    }
+    let names = names(line);
+    if names.is_empty() {
+        return None;
+    }
+    Some(match marks {
+        [] => has_request(&names),
+        marks => has_all(&names, marks),
+    })
 }
 
 impl LogFormat for Json {
@@ -65,9 +137,19 @@ impl LogFormat for Json {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
+        if !self.marks.is_empty() && is_request(line, self.marks) == Some(false) {
+            return Ok(Parsed::Other);
+        }
         parse(line, &self.paths, row)?;
+        if self.has_requests && self.lacks_client(row) && is_request(line, self.marks) == Some(false) {
+            return Ok(Parsed::Other);
+        }
         self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
+    }
+
+    fn forwarded(&self) -> Option<String> {
+        self.named.forwarded()
     }
 
     fn describe(&self) -> String {

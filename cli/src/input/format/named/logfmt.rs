@@ -1,8 +1,8 @@
 //! logfmt: `time=2015-05-17T10:05:03Z ip=1.2.3.4 msg="a text"`.
 
 use crate::failure::Failure;
-use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
-use crate::input::format::{LogFormat, Parsed, WantedFields};
+use crate::input::format::named::fields::NamedFields;
+use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -28,7 +28,7 @@ impl Logfmt {
         all.dedup();
         let values = |name: &str| {
             let mut found = Vec::new();
-            for (_, line) in lines.iter().take(LOOKED_AT) {
+            for (_, line) in sample(lines) {
                 // A line that ends with an error has the values before it.
                 let _ignored = pairs(line, |known, value| {
                     if known == name.as_bytes() {
@@ -82,6 +82,10 @@ impl LogFormat for Logfmt {
 
     fn describe(&self) -> String {
         self.named.describe()
+    }
+
+    fn forwarded(&self) -> Option<String> {
+        self.named.forwarded()
     }
 }
 

@@ -10,6 +10,45 @@ pub(crate) fn has_all(names: &[String], fields: &[&str]) -> bool {
     fields.iter().all(|field| names.iter().any(|name| name == field))
 }
 
+/// Names of fields that lines about requests have, and other messages of a program do not.
+const REQUEST: [&str; 20] = [
+    "method",
+    "status",
+    "path",
+    "uri",
+    "url",
+    "url.path",
+    "request",
+    "target",
+    "req",
+    "verb",
+    "request_method",
+    "request_uri",
+    "status_code",
+    "response_code",
+    "http_method",
+    "http.request.method",
+    "http.response.status_code",
+    "httpRequest",
+    "RequestMethod",
+    "ClientRequestMethod",
+];
+
+/// Whether an object is about a request.
+pub(crate) fn has_request(names: &[String]) -> bool {
+    names.iter().any(|name| REQUEST.contains(&name.as_str()))
+}
+
+/// The logger of Caddy whose lines are requests, with the quotation mark before its name.
+pub(crate) const ACCESS_OF_CADDY: &[u8] = b"\"http.log.access";
+
+/// Whether a line of Caddy is a request, by its logger, its message and its status. Other loggers report errors of the same
+/// requests.
+pub(crate) fn is_access(logger: Option<&[u8]>, message: Option<&[u8]>, status: Option<&[u8]>) -> bool {
+    let is_known = logger.is_none_or(|logger| logger.starts_with(&ACCESS_OF_CADDY[1..]));
+    status.is_some() && (is_known || message == Some(b"handled request"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{CADDY, TRAEFIK, has_all};
@@ -67,7 +106,8 @@ mod tests {
                 time: None,
             };
             let lines = [(1, line.as_bytes().to_vec())];
-            let mut format = Json::new(&lines, &wanted_fields).expect("a format");
+            let marks: &'static [&'static str] = if server == CADDY { &CADDY } else { &TRAEFIK };
+            let mut format = Json::new(&lines, &wanted_fields, marks).expect("a format");
             let mut row = Row::new(wanted.len() + 1);
             let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
             let parsed = format.parse(line.as_bytes(), &mut timestamps, &mut row);

@@ -182,6 +182,16 @@ impl LogFormat for Wrapped {
             .max(self.envelope.time_kind())
     }
 
+    fn late_notes(&mut self) -> Vec<String> {
+        self.message
+            .as_mut()
+            .map_or_else(Vec::new, |(format, _)| format.late_notes())
+    }
+
+    fn forwarded(&self) -> Option<String> {
+        self.message.as_ref().and_then(|(format, _)| format.forwarded())
+    }
+
     fn takes_fields(&self) -> bool {
         // A field of a message makes lines without one unreadable.
         matches!(self.message, Some((_, true)))

@@ -1,0 +1,750 @@
+//! Logs whose client is easily mistaken, and logs of known software: each is read, or refused with a pattern to copy.
+
+use std::fs;
+
+use crate::log::{access, clock, twenty};
+use crate::tool::{json, replay, stderr, texts};
+
+/// The expected result.
+enum Expected {
+    /// Requests, unreadable lines, clients, and a part of the only warning or nothing.
+    Read(u64, u64, u64, &'static str),
+    /// A part of the error.
+    Refused(&'static str),
+}
+
+use Expected::{Read, Refused};
+
+fn handed(name: &str) -> String {
+    fs::read_to_string(format!("{}/tests/cases/logs/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn check(name: &str, args: &str, log: &str, expected: &Expected) {
+    let output = replay(args, log);
+    match expected {
+        Read(requests, unreadable, clients, warning) => {
+            let object = json(&output);
+            let counts = [
+                &object["requests"],
+                &object["unreadable"],
+                &object["rules"][0]["keys"],
+            ];
+            assert_eq!(
+                counts.map(|count| count.as_u64().unwrap()),
+                [*requests, *unreadable, *clients],
+                "{name}: {object}"
+            );
+            let warnings = texts(&object, "warnings");
+            match warnings[..] {
+                [] => assert_eq!(*warning, "", "{name}"),
+                [only] => assert!(!warning.is_empty() && only.contains(warning), "{name}: {only}"),
+                _ => panic!("{name}: {warnings:?}"),
+            }
+        }
+        Refused(message) => {
+            assert_eq!(output.status.code(), Some(2), "{name}: {}", stderr(&output));
+            assert!(stderr(&output).contains(message), "{name}: {}", stderr(&output));
+        }
+    }
+}
+
+const ONE: &str = "every request has the client \"";
+
+#[test]
+fn handed_logs_have_their_results() {
+    for (file, expected) in [
+        (
+            "caddy-behind-socket.log",
+            Read(
+                40,
+                0,
+                1,
+                "the client \"@\", so all share one limit: --key request.headers.X-Forwarded-For",
+            ),
+        ),
+        ("caddy-runtime-first.log", Read(38, 0, 2, "")),
+        ("names-after-1000-lines.log", Read(1180, 0, 0, "")),
+        ("line-in-quotes.log", Read(20, 0, 1, "")),
+        ("proxy-manager.log", Read(40, 0, 1, ONE)),
+        ("ingress-bracketed-client.log", Read(40, 0, 1, ONE)),
+        ("client-dash.log", Refused("no line has a client")),
+        ("istio.log", Read(40, 0, 1, ONE)),
+        ("one-64.log", Read(20, 0, 1, "")),
+        ("nat64.log", Read(20, 0, 20, "")),
+    ] {
+        let log = handed(file);
+        if file == "names-after-1000-lines.log" {
+            let clients: std::collections::HashSet<&str> =
+                log.lines().filter_map(|line| line.split(' ').next()).collect();
+            check(file, "", &log, &Read(1180, 0, clients.len() as u64, ""));
+        } else {
+            check(file, "", &log, &expected);
+        }
+    }
+    check(
+        "option",
+        "--key request.headers.X-Forwarded-For",
+        &handed("caddy-behind-socket.log"),
+        &Read(40, 0, 2, ""),
+    );
+    let object = json(&replay("--rule 5/s", handed("one-64.log")));
+    assert_eq!(
+        (&object["rules"][1]["admitted"], &object["rules"][1]["denied"]),
+        (&5.into(), &15.into())
+    );
+}
+
+/// A line of Caddy.
+fn caddy(number: usize, logger: &str, client: &str) -> String {
+    format!(
+        r#"{{"level":"info","ts":14318571{number:02}.5,"logger":"{logger}","msg":"m","request":{{"remote_ip":"{client}","client_ip":"{client}","method":"GET","uri":"/x"}},"status":200}}"#
+    )
+}
+
+#[test]
+fn other_messages_do_not_decide_the_meaning_of_fields() {
+    let client = |number: usize| ["198.51.100.7", "198.51.100.8"][number % 2];
+    let runtime =
+        r#"{"level":"info","ts":1431857100.1,"logger":"admin","msg":"started","address":"127.0.0.1:2019"}"#;
+    let of_caddy = |number| caddy(number, "http.log.access", client(number));
+    let app = |number: usize| {
+        let ip = client(number);
+        format!(
+            r#"{{"time":"2015-05-17T{}Z","remote_addr":"{ip}","status":200,"path":"/"}}"#,
+            clock(number)
+        )
+    };
+    let listening = |number: usize| {
+        format!(
+            r#"{{"time":"2015-05-17T{}Z","msg":"listening","client":"127.0.0.1","ip":"10.0.0.1"}}"#,
+            clock(number)
+        )
+    };
+    let traefik = |number: usize| {
+        let ip = client(number);
+        format!(
+            r#"{{"ClientHost":"{ip}","RequestMethod":"GET","RequestPath":"/","DownstreamStatus":200,"StartUTC":"2015-05-17T{}Z"}}"#,
+            clock(number)
+        )
+    };
+    for (name, log, expected) in [
+        (
+            "many runtime messages first",
+            format!("{runtime}\n").repeat(300) + &twenty(of_caddy),
+            Read(20, 0, 2, ""),
+        ),
+        (
+            "runtime messages behind",
+            twenty(of_caddy) + &format!("{runtime}\n").repeat(50),
+            Read(20, 0, 2, ""),
+        ),
+        (
+            "a named access logger",
+            twenty(|number| caddy(number, "http.log.access.log0", client(number))),
+            Read(20, 0, 2, ""),
+        ),
+        (
+            "errors of the same requests",
+            twenty(|number| of_caddy(number) + "\n" + &caddy(number, "http.log.error", client(number))),
+            Read(20, 0, 2, ""),
+        ),
+        (
+            "debug messages of a handler",
+            twenty(|number| {
+                caddy(number, "http.handlers.reverse_proxy", client(number)) + "\n" + &of_caddy(number)
+            }),
+            Read(20, 0, 2, ""),
+        ),
+        (
+            "an application that listens first",
+            twenty(listening) + &twenty(app),
+            Read(20, 0, 2, ""),
+        ),
+        (
+            "an application that stops",
+            twenty(app) + &twenty(listening).replace("listening", "bye"),
+            Read(40, 0, 3, ""),
+        ),
+        (
+            "messages without a client",
+            format!("{}{}", r#"{"time":"2015-05-17T10:05:03Z","msg":"start"}"#, "\n").repeat(30)
+                + &twenty(app),
+            Read(20, 0, 2, ""),
+        ),
+        (
+            "messages of Traefik itself",
+            format!(
+                "{}{}",
+                r#"{"level":"info","msg":"Configuration loaded","time":"2015-05-17T10:05:03Z"}"#, "\n"
+            )
+            .repeat(30)
+                + &twenty(traefik),
+            Read(20, 0, 2, ""),
+        ),
+    ] {
+        if name != "an application that stops" {
+            check(name, "", &log, &expected);
+        }
+    }
+    // One line of another format does not decide the format.
+    let log = format!("{}\n{}", app(0), twenty(|number| access(client(number), number)));
+    check(
+        "one line of JSON first",
+        "",
+        &log,
+        &Read(20, 1, 2, "1 of 21 lines"),
+    );
+}
+
+#[test]
+fn host_names_may_begin_late() {
+    let first = |count: usize| -> String {
+        (0..count)
+            .map(|number| access(&format!("192.0.2.{}", number % 3), number % 60) + "\n")
+            .collect()
+    };
+    let names = |number: usize| access(["a.example.net", "b.example.net"][number % 2], number);
+    for (count, clients) in [(1, 3), (20, 5), (999, 5), (1_000, 5), (1_500, 5)] {
+        let log = first(count) + &twenty(names);
+        check("names", "", &log, &Read(count as u64 + 20, 0, clients, ""));
+        let notes = json(&replay("", &log));
+        assert!(
+            texts(&notes, "notes")
+                .iter()
+                .any(|note| note.contains("clients may be host names, as \"a.example.net\""))
+        );
+    }
+    // A name before an address is a prefix.
+    let log = first(2_000) + &access("web-1 - 192.0.2.9", 1) + "\n";
+    check("prefix", "", &log, &Read(2_000, 1, 3, ""));
+}
+
+#[test]
+fn one_client_of_a_whole_log_is_a_warning() {
+    let log = |client: &str, count: usize| -> String {
+        (0..count)
+            .map(|number| access(client, number % 60) + "\n")
+            .collect()
+    };
+    for (client, count, warning) in [
+        ("10.0.0.1", 5, ONE),
+        ("127.0.0.1", 20, ONE),
+        ("fd00::1", 20, ONE),
+        ("::ffff:172.16.0.1", 20, ONE),
+        ("unix:", 20, ONE),
+        ("unknown", 20, ONE),
+        ("198.51.100.7", 30, ONE),
+        ("198.51.100.7", 29, ""),
+        ("10.0.0.1", 1, ""),
+    ] {
+        check(
+            client,
+            "",
+            &log(client, count),
+            &Read(count as u64, 0, 1, warning),
+        );
+    }
+    let mixed = log("10.0.0.1", 500) + &log("10.0.0.2", 1);
+    check("two", "", &mixed, &Read(501, 0, 2, ""));
+}
+
+#[test]
+fn a_log_without_clients_is_an_error() {
+    let dash = |client: &'static str| move |number: usize| access(client, number);
+    for (name, log) in [
+        ("a dash", twenty(dash("-"))),
+        (
+            "a dash and a user",
+            twenty(|number| access("-", number).replacen("- -", "- ann", 1)),
+        ),
+        (
+            "w3c",
+            "#Fields: date time c-ip cs-method\n".to_owned()
+                + &twenty(|number| format!("2015-05-17 {} - GET", clock(number))),
+        ),
+        (
+            "envoy",
+            twenty(|number| {
+                format!(
+                    r#"[2015-05-17T{}.310Z] "GET / HTTP/2" 204 - 154 0 226 100 "-" "UA" "id" "host" "10.0.2.1:80""#,
+                    clock(number)
+                )
+            }),
+        ),
+        (
+            "json",
+            twenty(|number| {
+                format!(
+                    r#"{{"time":"2015-05-17T{}Z","remote_addr":"-","status":200}}"#,
+                    clock(number)
+                )
+            }),
+        ),
+        (
+            "csv",
+            "time,client\n".to_owned() + &twenty(|number| format!("2015-05-17T{}Z,-", clock(number))),
+        ),
+    ] {
+        check(name, "", &log, &Refused("no"));
+        assert!(
+            stderr(&replay("", &log)).contains("client"),
+            "{name}: {}",
+            stderr(&replay("", &log))
+        );
+    }
+}
+
+/// Lines of formats that are read: both clients have ten requests.
+#[test]
+fn formats_that_people_bring_are_read() {
+    let client = |number: usize| ["192.0.2.7", "2001:db8::7"][number % 2];
+    let time = |number: usize| format!("17/May/2015:{} +0000", clock(number));
+    let manager = |middle: &str, sent: &str| {
+        twenty(|number| {
+            format!(
+                "[{}] {middle} - GET https example.com \"/p\" [Client {}] [Length 61] [Gzip 2.1] {sent}\"UA\" \"ref\"",
+                time(number),
+                client(number)
+            )
+        })
+    };
+    let quoted = |line: &dyn Fn(usize) -> String| twenty(|number| format!("\"{}\"", line(number)));
+    let bracket = |user: &str| {
+        twenty(|number| {
+            let ip = client(number);
+            format!(
+                "{ip} - [{ip}] - {user} [{}] \"GET / HTTP/1.1\" 200 5 \"-\" \"UA\" 100 0.005",
+                time(number)
+            )
+        })
+    };
+    let istio = |middle: &str, forwarded: &dyn Fn(usize) -> String, remote: &dyn Fn(usize) -> String| {
+        twenty(|number| {
+            format!(
+                "[2015-05-17T{}.123Z] \"GET /x HTTP/1.1\" 200 - {middle} 0 95 12 11 \"{}\" \"UA\" \"id\" \"example.com\" \
+                 \"10.0.0.5:80\" outbound|80||x 10.0.0.9:1 10.0.0.5:80 {}:2 - default",
+                clock(number),
+                forwarded(number),
+                remote(number)
+            )
+        })
+    };
+    let four = |number: usize| ["192.0.2.7", "192.0.2.8"][number % 2].to_owned();
+    let ours = |number: usize| client(number).to_owned();
+    for (name, log) in [
+        ("proxied hosts", manager("HIT 200 200", "[Sent-to 10.0.0.2] ")),
+        (
+            "several upstream servers",
+            manager("- 502, 200 200", "[Sent-to web.example] "),
+        ),
+        ("redirected hosts", manager("301", "")),
+        ("dead hosts", manager("404", "")),
+        ("no upstream status", manager("- - 499", "[Sent-to 10.0.0.2] ")),
+        ("quoted lines", quoted(&|number| access(client(number), number))),
+        (
+            "quoted lines with a host",
+            quoted(&|number| access(&format!("example.com {}", client(number)), number)),
+        ),
+        (
+            "quoted lines of the common format",
+            quoted(&|number| {
+                format!(
+                    "{} - - [{}] \"GET / HTTP/2\" 200 10540",
+                    client(number),
+                    time(number)
+                )
+            }),
+        ),
+        (
+            "quoted lines without an end",
+            twenty(|number| format!("\"{}", access(client(number), number))),
+        ),
+        (
+            "quoted lines with a user",
+            quoted(&|number| {
+                format!(
+                    "{} - ann [{}] \"GET / HTTP/2\" 200 5 \"-\" \"UA\"",
+                    client(number),
+                    time(number)
+                )
+            }),
+        ),
+        ("ingress", bracket("-")),
+        ("ingress with a user", bracket("ann")),
+        ("ingress with a user of two words", bracket("ann b")),
+        ("ingress with a user in brackets", bracket("[ann]")),
+        (
+            "istio",
+            istio("via_upstream - \"-\"", &ours, &|_| "10.0.0.7".to_owned()),
+        ),
+        (
+            "istio 1.8",
+            istio("via_upstream \"-\"", &ours, &|_| "10.0.0.7".to_owned()),
+        ),
+        (
+            "istio 1.5",
+            istio("\"-\" \"-\"", &ours, &|_| "10.0.0.7".to_owned()),
+        ),
+        (
+            "istio within the mesh",
+            istio("via_upstream - \"-\"", &|_| "-".to_owned(), &four),
+        ),
+        (
+            "istio that upgrades",
+            istio("upgrade_failed reset \"TLS error\"", &ours, &|_| {
+                "10.0.0.7".to_owned()
+            }),
+        ),
+        (
+            "nlb",
+            twenty(|number| {
+                format!(
+                    "tls 2.0 2015-05-17T{} net/lb/c6e7 g3d4 {}:51341 10.0.0.1:443 5 2 98 246 - arn:aws:acm:1 - ECDHE tlsv12 - \
+                     www.example.com - - - 2015-05-17T10:05:00",
+                    clock(number),
+                    four(number)
+                )
+            }),
+        ),
+        (
+            "ezproxy",
+            twenty(|number| {
+                format!(
+                    "{} - QzYGUkEOnCbb3HQ [{}] \"GET http://www.db.example:80/a?b HTTP/1.1\" 200 5",
+                    client(number),
+                    time(number)
+                )
+            }),
+        ),
+        (
+            "ezproxy with a session",
+            twenty(|number| {
+                format!(
+                    "{} QzYGUkEOnCbb3HQ ann [{}] \"CONNECT www.db.example:443 HTTP/1.1\" 200 5 \"-\"",
+                    client(number),
+                    time(number)
+                )
+            }),
+        ),
+        (
+            "morgan",
+            twenty(|number| access(&format!("::ffff:{}", four(number)), number)),
+        ),
+    ] {
+        check(name, "", &log, &Read(20, 0, 2, ""));
+        // The same lines in the messages of a container.
+        let wrapped = twenty(|number| {
+            let line = log
+                .lines()
+                .nth(number)
+                .unwrap()
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"");
+            format!(
+                r#"{{"log":"{line}\n","stream":"stdout","time":"2015-05-17T{}Z"}}"#,
+                clock(number)
+            )
+        });
+        check(name, "", &wrapped, &Read(20, 0, 2, ""));
+    }
+    // Both shapes in one file.
+    let both = manager("301", "") + &manager("- 200 200", "[Sent-to 10.0.0.2] ");
+    check("both", "", &both, &Read(40, 0, 2, ""));
+    // The path of a whole URL has no scheme and no host.
+    let log = twenty(|number| {
+        format!(
+            "192.0.2.{number} - - [{}] \"GET http://www.db.example:80/a?b HTTP/1.1\" 200 5",
+            time(number)
+        )
+    });
+    let object = json(&replay("--key path", &log));
+    assert_eq!(object["keys"][0]["key"], "/a");
+}
+
+/// Lines of formats that are refused: the error names the software, and its first pattern reads the lines.
+#[test]
+fn other_formats_are_refused_with_a_pattern() {
+    let client = |number: usize| ["192.0.2.7", "192.0.2.8"][number % 2];
+    let rest = |number: usize| {
+        format!(
+            "- - [17/May/2015:{} +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"UA\"",
+            clock(number)
+        )
+    };
+    let timed = |line: String, number: usize| {
+        let line = line
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\u{1b}', "\\u001b");
+        format!(
+            r#"{{"log":"{line}\n","stream":"stdout","time":"2015-05-17T{}Z"}}"#,
+            clock(number)
+        )
+    };
+    let envoy = |number: usize| {
+        format!(
+            r#"[2015-05-17T{}.310Z] "GET /a?b HTTP/2" 204 - 154 0 226 100 "203.0.113.9, {}" "UA" "id" "host" "10.0.2.1:80""#,
+            clock(number),
+            client(number)
+        )
+    };
+    let istio = |number: usize| {
+        format!(
+            r#"[2015-05-17T{}.123Z] "GET /x HTTP/1.1" 200 - via_upstream - "-" 0 95 12 11 "203.0.113.9,{}" "U" "id" "h" "10.0.0.5:80" outbound|80||x 10.0.0.9:1 10.0.0.5:80 10.0.0.7:2 - default"#,
+            clock(number),
+            client(number)
+        )
+    };
+    for (name, log, software, clients) in [
+        (
+            "a list",
+            twenty(|number| format!("203.0.113.9, {} {}", client(number), rest(number))),
+            "X-Forwarded-For in the first column",
+            2,
+        ),
+        (
+            "a list without spaces",
+            twenty(|number| format!("203.0.113.9,{} {}", client(number), rest(number))),
+            "X-Forwarded-For in the first column",
+            2,
+        ),
+        (
+            "a list of three",
+            twenty(|number| format!("unknown, 203.0.113.9, {} {}", client(number), rest(number))),
+            "X-Forwarded-For in the first column",
+            2,
+        ),
+        (
+            "some lists",
+            twenty(|number| {
+                format!(
+                    "{}{} {}",
+                    ["", "203.0.113.9, "][usize::from(number % 5 == 0)],
+                    client(number),
+                    rest(number)
+                )
+            }),
+            "X-Forwarded-For in the first column",
+            2,
+        ),
+        (
+            "lists of IPv6",
+            twenty(|number| format!("2001:db8::1, {} {}", client(number), rest(number))),
+            "X-Forwarded-For in the first column",
+            2,
+        ),
+        (
+            "two addresses",
+            twenty(|number| format!("{} 10.0.0.5 {}", client(number), rest(number))),
+            "X-Forwarded-For before the peer",
+            2,
+        ),
+        (
+            "ingress",
+            twenty(|number| format!("10.0.0.5 - [{}] - {}", client(number), rest(number))),
+            "ingress-nginx",
+            2,
+        ),
+        (
+            "ingress with a list",
+            twenty(|number| format!("10.0.0.5 - [203.0.113.9, {}] - {}", client(number), rest(number))),
+            "ingress-nginx",
+            2,
+        ),
+        ("envoy", twenty(envoy), "Envoy or Istio", 2),
+        ("istio", twenty(istio), "Envoy or Istio", 2),
+        (
+            "an audit file",
+            twenty(|number| {
+                format!(
+                    "2015-05-17 {}\tLogin.Success\t{}\t\tann\tsession",
+                    clock(number),
+                    client(number)
+                )
+            }),
+            "audit file of EZproxy",
+            2,
+        ),
+        (
+            "morgan short",
+            twenty(|number| {
+                timed(
+                    format!("{} - GET /a HTTP/1.1 200 5 - 1.234 ms", client(number)),
+                    number,
+                )
+            }),
+            "morgan in its format short",
+            2,
+        ),
+        (
+            "morgan tiny",
+            twenty(|number| timed("GET /a 200 5 - 1.234 ms".to_owned(), number)),
+            "morgan in its format tiny",
+            1,
+        ),
+        (
+            "morgan dev",
+            twenty(|number| {
+                timed(
+                    "\u{1b}[0mGET /a \u{1b}[32m200\u{1b}[0m 1.234 ms - 5\u{1b}[0m".to_owned(),
+                    number,
+                )
+            }),
+            "morgan in its format dev",
+            1,
+        ),
+        (
+            "morgan dev without colours",
+            twenty(|number| timed("POST /a 304 1.234 ms - -".to_owned(), number)),
+            "morgan in its format dev",
+            1,
+        ),
+        (
+            "morgan default",
+            twenty(|number| {
+                timed(
+                    format!(
+                        "{} - - [Sun, 17 May 2015 {} GMT] \"GET /a HTTP/1.1\" 200 5",
+                        client(number),
+                        clock(number)
+                    ),
+                    number,
+                )
+            }),
+            "morgan in its format default",
+            2,
+        ),
+    ] {
+        let output = replay("", &log);
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {error}");
+        assert!(error.contains(software), "{name}: {error}");
+        let pattern = error
+            .split("--pattern '")
+            .nth(1)
+            .unwrap()
+            .split('\'')
+            .next()
+            .unwrap();
+        let key = error
+            .split("' --key ")
+            .nth(1)
+            .map(|key| key.trim_end().trim_end_matches(')'));
+        let mut command = crate::tool::tool("--json --quiet --rule 10/60s", None);
+        command
+            .args(["--pattern", pattern])
+            .args(key.into_iter().flat_map(|key| ["--key", key]));
+        let object = json(&crate::tool::on_pipe(&mut command, &log));
+        assert_eq!(
+            (&object["requests"], &object["rules"][0]["keys"]),
+            (&20.into(), &clients.into()),
+            "{name}: {pattern}"
+        );
+    }
+    // Without a time around them, the messages of morgan are refused as well.
+    for line in [
+        "GET /a 200 5 - 1.234 ms",
+        "GET /a 200 1.234 ms - 5",
+        "::1 - GET /a HTTP/1.1 200 5 - 1.234 ms",
+    ] {
+        check(
+            line,
+            "",
+            &format!("{line}\n").repeat(20),
+            &Refused("is of morgan in its format"),
+        );
+    }
+}
+
+#[test]
+fn clients_are_counted_as_the_library_counts_them() {
+    for (name, clients, expected) in [
+        ("one network", ["2001:db8:1:2::1", "2001:db8:1:2:ffff::1"], 1),
+        ("two networks", ["2001:db8:1:2::1", "2001:db8:1:3::1"], 2),
+        ("mapped", ["::ffff:192.0.2.1", "192.0.2.1"], 1),
+        ("mapped, two", ["::ffff:192.0.2.1", "::ffff:192.0.2.2"], 2),
+        ("upper case", ["2001:DB8:1:2::1", "2001:db8:1:2::2"], 1),
+        ("with a port", ["[2001:db8:1:2::1]:443", "2001:db8:1:2::2"], 1),
+        ("translated", ["64:ff9b::c000:201", "64:ff9b::c000:202"], 2),
+    ] {
+        let log = twenty(|number| access(clients[number % 2], number));
+        check(name, "", &log, &Read(20, 0, expected, ""));
+    }
+    let log = twenty(|number| access(&format!("2001:db8:1:2::{number:x}"), number));
+    let object = json(&replay("", &log));
+    assert_eq!(object["keys"][0]["key"], "2001:db8:1:2::/64");
+    // Requests from anywhere in the network of a client in a list are those of that client.
+    for entry in ["2001:db8:1:2::/64", "2001:db8:1:2::5"] {
+        let rules = crate::tool::rules(&format!(
+            "[[rules]]\nname = 'r'\nquota = '10/h'\nkey = 'client'\nallow = ['{entry}']\n"
+        ));
+        let args = format!("--json --rules {}", rules.path().display());
+        assert_eq!(json(&crate::tool::on_file(&args, &log))["denied"], 0, "{entry}");
+    }
+    let rules =
+        crate::tool::rules("[[rules]]\nname = 'r'\nquota = '10/h'\nkey = 'client'\nallow = ['10.0.0.0/8']\n");
+    let output = crate::tool::on_file(&format!("--json --rules {}", rules.path().display()), &log);
+    assert!(
+        stderr(&output).contains("other networks cannot be replayed"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn rules_that_a_log_cannot_show_are_left_out() {
+    let log = twenty(|number| access("192.0.2.7", number));
+    let quota = "[[rules]]\nname = 'q'\nquota = '10/h'\nkey = 'client'\n";
+    for (name, more, notes) in [
+        ("behind", "[[rules]]\nname = 'f'\nin_flight = 20\n".to_owned(), 1),
+        (
+            "with a key of the log",
+            "[[rules]]\nname = 'f'\nin_flight = 20\nkey = 'client'\n".to_owned(),
+            1,
+        ),
+        (
+            "with a key that the log lacks",
+            "[[rules]]\nname = 'f'\nin_flight = 20\nkey = 'tenant'\n".to_owned(),
+            1,
+        ),
+        (
+            "with a condition that the log lacks",
+            "[[rules]]\nname = 'f'\nin_flight = 20\nkey = 'tenant'\nwhen = 'plan=free'\n".to_owned(),
+            1,
+        ),
+        (
+            "two",
+            "[[rules]]\nname = 'f'\nin_flight = 20\n[[rules]]\nname = 'g'\nin_flight = 3\nkey = 'user'\n"
+                .to_owned(),
+            2,
+        ),
+        ("none", String::new(), 0),
+    ] {
+        for text in [quota.to_owned() + &more, more.clone() + quota] {
+            let rules = crate::tool::rules(&text);
+            let args = format!("--json --rules {}", rules.path().display());
+            let object = json(&crate::tool::on_file(&args, &log));
+            assert_eq!(
+                (&object["requests"], &object["denied"]),
+                (&20.into(), &10.into()),
+                "{name}"
+            );
+            let said = texts(&object, "notes");
+            assert_eq!(said.len(), notes, "{name}: {said:?}");
+            if notes > 0 {
+                assert_eq!(
+                    said[0],
+                    "rule \"f\" is not replayed: in_flight = 20 limits requests that have not ended, and a log does not show when a request ends"
+                );
+            }
+            let path = rules.path().to_str().unwrap();
+            let output = crate::tool::run(["check", path]);
+            let words = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(
+                words.matches("left out by ringgate replay").count(),
+                notes,
+                "{name}: {words}"
+            );
+        }
+    }
+}
