@@ -34,15 +34,16 @@ impl Drop for WithheldLease<'_> {
 
 impl LeaseTable {
     /// Keeps the key's lease, and any report about it from now on wants no permits. So once the lease
-    /// [is released](Self::release), it holds none. Begins the lease if the key has none. `None`: no lease is free.
+    /// [is released](Self::release), it holds none. Begins the lease if the key has none. `None`: no lease is free, or
+    /// 65,535 requests keep it already.
     pub(crate) fn withhold(&self, key: u64, lease: impl Fn() -> Lease) -> Option<WithheldLease<'_>> {
         loop {
             let at = self.find_or_begin(key, &lease)?;
             let mut inner = self.lock();
             // The lease may have been reassigned before this thread took the lock. It keeps its key from here on.
             if self.states[at].owner() == key {
-                inner.managers[at].withhold();
-                return Some(WithheldLease { table: self, at });
+                let is_withheld = inner.managers[at].withhold();
+                return is_withheld.then(|| WithheldLease { table: self, at });
             }
         }
     }

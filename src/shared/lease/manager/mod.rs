@@ -51,7 +51,7 @@ pub(crate) struct LeaseManager {
     /// Whether the next request gives everything back. Making that request clears the flag.
     releasing: bool,
     /// The deciders that withhold permits from the lease. Meanwhile, no request wants any.
-    withholders: u32,
+    withholders: u16,
     /// Whether the flusher looks at the lease in every period.
     pub(super) watched: bool,
 }
@@ -134,9 +134,12 @@ impl LeaseManager {
         self.carried + self.pending.as_ref().map_or(0, |pending| pending.report.charge)
     }
 
-    /// Makes every request want no permits, until [`end_withholding`](Self::end_withholding) is called as often as this.
-    pub(super) const fn withhold(&mut self) {
-        self.withholders += 1;
+    /// Makes every request want no permits, until [`end_withholding`](Self::end_withholding) is called as often as this. Returns
+    /// false, and does nothing, if 65,535 deciders withhold permits already.
+    pub(super) const fn withhold(&mut self) -> bool {
+        let is_counted = self.withholders < u16::MAX;
+        self.withholders += is_counted as u16;
+        is_counted
     }
 
     pub(super) const fn end_withholding(&mut self) {
