@@ -84,12 +84,12 @@ pub(crate) use evaluate::key_hashes::KeyHashes;
 pub(crate) use evaluate::needed_state::NeededState;
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::peek::EnforcedQuota;
-#[cfg(feature = "observe")]
-pub(crate) use set::live_counts::RuleUsage;
 #[cfg(feature = "tower")]
 pub(crate) use key_address::AddressSource;
 #[cfg(feature = "tower")]
 pub(crate) use key_missing::MissingCause;
+#[cfg(feature = "observe")]
+pub(crate) use set::live_counts::RuleUsage;
 #[cfg(any(feature = "observe", feature = "shared"))]
 pub(crate) use set::sharded_counts::ShardId;
 #[cfg(feature = "observe")]

@@ -5,7 +5,8 @@ use core::time::Duration;
 use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{AnyKey, KeyedBuilder};
 use ringgate::{
-    Algorithm, ConfigError, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, SlidingWindow, UnitRing,
+    Algorithm, ConfigError, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, Settled, SlidingWindow,
+    UnitRing,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -147,7 +148,7 @@ fn every_form_decides_as_its_algorithm() -> Result<(), ConfigError> {
         let limiter = RateLimiter::with_clock(window.clone(), ManualClock::new());
         let receipt = limiter.check_n(limit).expect("all permits").into_receipt();
         assert_eq!(limiter.peek().remaining(), 0);
-        assert!(limiter.refund(receipt));
+        assert_eq!(limiter.refund(receipt), Settled::Exact);
         assert_eq!(limiter.peek().remaining(), limit);
         let lower = window.with_limit(limit / 2)?;
         assert_eq!((lower.bound(), lower.words()), (limit / 2, window.words()));

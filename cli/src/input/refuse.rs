@@ -210,7 +210,7 @@ fn has_other_bracket(line: &[u8]) -> bool {
 
 fn has_envoy_list(line: &[u8]) -> bool {
     let mut places = Vec::new();
-    if words::split(line, &mut places).is_err() {
+    if words::split(line, &mut places).is_some() {
         return false;
     }
     let forwarded = match places.len() {

@@ -339,7 +339,11 @@ impl Algorithm for CounterRing {
     /// window after the restore, and in that window the ring admits no more than the rest of its limit.
     fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
         // With several windows it is not known which one counts for so long.
-        let span = if self.highest > 0 { self.span() } else { Duration::ZERO };
+        let span = if self.highest > 0 {
+            self.span()
+        } else {
+            Duration::ZERO
+        };
         either!(self, repr => repr.cells().restored_at(now, idle_after, span, self.span()))
     }
 

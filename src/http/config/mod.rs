@@ -77,7 +77,9 @@ impl<S: HttpRules, R> Config<S, R> {
             RejectionReason::NoKeyFromServer => server,
             RejectionReason::NoKey => request,
             // The client is told, and the operator need not know.
-            RejectionReason::StoreUnavailable | RejectionReason::QuotaExceeded | RejectionReason::NoSlot => return,
+            RejectionReason::StoreUnavailable | RejectionReason::QuotaExceeded | RejectionReason::NoSlot => {
+                return;
+            }
         };
         // Relaxed: the flag publishes no other memory.
         if reported.swap(true, Ordering::Relaxed) {

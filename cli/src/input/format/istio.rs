@@ -78,7 +78,8 @@ impl LogFormat for Istio {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        split(line, &mut self.words)?;
+        // A word that is cut is left out.
+        split(line, &mut self.words);
         let mut values: Vec<&[u8]> = self.words.iter().map(|&(start, end)| &line[start..end]).collect();
         // Istio before 1.9 writes one of the two details.
         if values.len() == WORDS - 1 {

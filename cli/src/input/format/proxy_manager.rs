@@ -64,7 +64,8 @@ impl LogFormat for ProxyManager {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        split(line, &mut self.words)?;
+        // A word that is cut is left out.
+        split(line, &mut self.words);
         let is_bracketed = |word: &(usize, usize)| word.0 > 0 && line[word.0 - 1] == b'[';
         let text = |word: &(usize, usize)| &line[word.0..word.1];
         // The client of a request chooses the words in quotation marks, and no words in brackets.
