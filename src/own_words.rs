@@ -2,7 +2,7 @@ use alloc::boxed::Box;
 use core::slice;
 
 use crate::pause::Pause;
-use crate::sync::{AtomicU64, Tally};
+use crate::sync::{AtomicU64, CacheLine, Tally};
 use crate::time::Nanos;
 
 /// The words of one limiter, on cache lines that hold no other data than the limiter's identity and pause.
@@ -13,8 +13,8 @@ use crate::time::Nanos;
 ///
 /// Several words are in a heap block.
 #[derive(Debug)]
-#[cfg_attr(not(ringgate_loom), repr(align(64)))]
 pub(crate) struct OwnWords {
+    _line: CacheLine,
     /// The only word of the limiter. Unused if there are `several`.
     single: AtomicU64,
     /// The pause of the limiter. Decisions by other owners of words, such as rules, do not read it.
@@ -43,6 +43,7 @@ impl OwnWords {
     pub(crate) fn new(words: usize) -> Self {
         let several = if words > 1 { BEFORE + words + AFTER } else { 0 };
         Self {
+            _line: CacheLine,
             single: AtomicU64::new(0),
             pause: Pause::new(),
             several: (0..several).map(|_| AtomicU64::new(0)).collect(),

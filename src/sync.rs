@@ -46,6 +46,11 @@ pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     Some(memory.into_boxed_slice())
 }
 
+/// A field without a value that aligns its struct to a cache line. A model checker counts accesses and not lines.
+#[derive(Debug)]
+#[cfg_attr(not(ringgate_loom), repr(align(64)))]
+pub(crate) struct CacheLine;
+
 /// A word of a `static`, which is zero at first.
 #[cfg(not(ringgate_loom))]
 #[derive(Debug)]

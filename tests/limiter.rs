@@ -23,6 +23,8 @@ mod saved;
 #[path = "limiter/sliding_window.rs"]
 mod sliding_window;
 
+extern crate alloc;
+
 use core::time::Duration;
 use std::collections::HashSet;
 

@@ -196,13 +196,13 @@ fn the_end_of_time_suppresses_every_call() {
 #[test]
 #[should_panic(expected = "invalid limit: 0 (expected 1 to 65535 calls)")]
 fn a_limit_of_zero_panics() {
-    let _ = LogLimiter::per_hour(std::hint::black_box(0));
+    let _ = LogLimiter::per_hour(core::hint::black_box(0));
 }
 
 #[test]
 #[should_panic(expected = "invalid burst: 0 (expected 1 to 65535 calls)")]
 fn a_burst_of_zero_panics() {
-    let _ = LogLimiter::per_hour(1).burst(std::hint::black_box(0));
+    let _ = LogLimiter::per_hour(1).burst(core::hint::black_box(0));
 }
 
 #[test]

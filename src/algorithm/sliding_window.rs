@@ -19,11 +19,12 @@ use crate::time::Nanos;
 /// | place | limit | representation |
 /// |---|--:|---|
 /// | one resource | up to 64 | an exact log: a [`TimestampRing`] |
-/// | one resource | above 64 | 60 cells: a [`CounterRing`] |
+/// | one resource | above 64, or with permits that are settled later | 60 cells: a [`CounterRing`] |
 /// | a table of keys | any | one word: a [`UnitRing`] |
 /// | a table of keys | with permits that are settled later, or with low tiers | 60 cells: a [`CounterRing`] |
 ///
-/// A tier of a table is low if one word would guarantee its clients less than 70 % of their limit.
+/// A tier of a table is low if one word would guarantee its clients less than 70 % of their limit. Permits that are
+/// [refunded](crate::RateLimiter::refund) or settled later need [`settled`](Self::settled): a log forfeits most refunds.
 ///
 /// | representation, limit per minute | a paced client gets at least | `Retry-After` after a burst | bytes a key |
 /// |---|--:|--:|--:|
@@ -107,35 +108,32 @@ impl SlidingWindow {
     /// `cells`, `limit` or `window`: invalid for the quota, as listed at [`TimestampRing::new`] and
     /// [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
-        let form = if quota.limit() <= Self::MAX_LOG_LIMIT {
+        Self::of(quota, false)
+    }
+
+    fn of(quota: Quota, settled: bool) -> Result<Self, ConfigError> {
+        let form = if quota.limit() <= Self::MAX_LOG_LIMIT && !settled {
             Form::Log(TimestampRing::new(quota)?)
         } else {
             // The cells of a high limit in a short window may be too narrow, where units fit into a word.
             match (CounterRing::new(quota), UnitRing::new(quota)) {
                 (Ok(ring), _) => Form::Cells(ring),
-                (Err(_), Ok(ring)) => Form::Word(ring),
-                (Err(error), Err(_)) => return Err(error),
+                (Err(_), Ok(ring)) if !settled => Form::Word(ring),
+                (Err(error), _) => return Err(error),
             }
         };
-        Ok(Self {
-            quota,
-            form,
-            settled: false,
-        })
+        Ok(Self { quota, form, settled })
     }
 
     /// Creates a sliding window for permits that are often [refunded](crate::RateLimiter::refund) or
-    /// [settled](crate::RateLimiter::settle) later, such as token budgets. A table of keys then counts in 60 cells, in
-    /// which every refund is exact.
+    /// [settled](crate::RateLimiter::settle) later, such as token budgets. It counts in 60 cells, in which every refund is exact,
+    /// for one resource and in a table of keys.
     ///
     /// # Errors
     ///
     /// As listed at [`new`](Self::new).
     pub fn settled(quota: Quota) -> Result<Self, ConfigError> {
-        Ok(Self {
-            settled: true,
-            ..Self::new(quota)?
-        })
+        Self::of(quota, true)
     }
 
     /// The one-word form for the lowest limit `lowest`, if it guarantees its clients at least 70 % of that limit.

@@ -132,7 +132,8 @@ mod tests {
                 assert!(calls * ticks > farthest, "{pace:?}");
                 assert!(nanos * 100 >= calls * ticks * tick * 98, "{pace:?}");
                 // Calls per second that fill the count in the time per call.
-                let room = (pace.count_mask() + 1) * 1_000_000_000 * calls / nanos;
+                let room =
+                    u128::from(pace.count_mask() + 1) * 1_000_000_000 * u128::from(calls) / u128::from(nanos);
                 assert!(room >= 62_000_000 && pace.count_mask() >= 1_023, "{pace:?}");
             }
         }

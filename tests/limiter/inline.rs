@@ -1,8 +1,8 @@
 //! Limiters that share their policy.
 
+use alloc::rc::Rc;
+use alloc::sync::Arc;
 use core::time::Duration;
-use std::rc::Rc;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 use ringgate::limiter::Policy;

@@ -67,6 +67,10 @@ fn a_table_has_one_word_for_each_key() -> Result<(), ConfigError> {
 #[test]
 fn a_table_has_cells_for_settled_permits_and_for_low_tiers() -> Result<(), ConfigError> {
     let hundred = Quota::per_minute(100)?;
+    assert_eq!(
+        SlidingWindow::settled(Quota::per_minute(5)?)?.to_string(),
+        "60 cells"
+    );
     let settled = in_a_table(SlidingWindow::settled(hundred)?, &[])?;
     assert_eq!(settled.algorithm().to_string(), "60 cells");
     assert_eq!(
@@ -81,7 +85,7 @@ fn a_table_has_cells_for_settled_permits_and_for_low_tiers() -> Result<(), Confi
     let lowest = UnitRing::with_lowest_limit(hundred, 50)?;
     assert_eq!(tiers.algorithm().to_string(), lowest.to_string());
     // A limit so high that one word would guarantee less than 70 % of it.
-    let high = in_a_table(SlidingWindow::new(Quota::per_minute(100_000_000)?)?, &[])?;
+    let high = in_a_table(SlidingWindow::new(Quota::per_minute(1_000_000_000)?)?, &[])?;
     assert_eq!(high.algorithm().words(), 62);
     Ok(())
 }
@@ -141,9 +145,11 @@ fn the_short_constructors_have_their_windows() -> Result<(), ConfigError> {
 fn every_form_decides_as_its_algorithm() -> Result<(), ConfigError> {
     let tables = [60, 1_000].map(|limit| SlidingWindow::new(Quota::per_minute(limit)?)?.for_table(limit));
     let [small, large] = tables;
-    let log = SlidingWindow::new(Quota::per_minute(3)?)?;
-    let cells = SlidingWindow::new(Quota::per_minute(90)?)?;
-    for window in [small?, large?, log, cells] {
+    let cells = [
+        SlidingWindow::new(Quota::per_minute(90)?)?,
+        SlidingWindow::settled(Quota::per_minute(4)?)?,
+    ];
+    for window in [small?, large?].into_iter().chain(cells) {
         let limit = window.bound();
         let limiter = RateLimiter::with_clock(window.clone(), ManualClock::new());
         let receipt = limiter.check_n(limit).expect("all permits").into_receipt();

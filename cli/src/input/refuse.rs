@@ -19,9 +19,12 @@ const COLOUR: &str = r"(?:\x1b\[[0-9;]*m)*";
 
 const METHOD: &str = "(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)";
 
+/// Whether a line is of a kind.
+type IsOfKind = dyn Fn(&[u8]) -> bool;
+
 /// Lines that are refused if enough of the first lines are of this kind.
 struct Kind {
-    is: Box<dyn Fn(&[u8]) -> bool>,
+    is: Box<IsOfKind>,
     /// The least part of the lines, as a number of lines of which one is of the kind.
     of: usize,
     /// The software, what is wrong, and the expected input.

@@ -9,6 +9,12 @@ use flate2::write::GzEncoder;
 use crate::log::clock;
 use crate::tool::{json, on_pipe, run, texts, tool};
 
+/// Writes a line of a client, by its number.
+type LineOf<'a> = &'a dyn Fn(&str, usize) -> String;
+
+/// Writes a line with a time, the forms of a time, and the milliseconds by which it is later.
+type Forms<'a> = (&'a dyn Fn(&str) -> String, &'a [&'a str], i64);
+
 /// A file of `cases/logs`, further arguments, and the expected requests, clients and format. No line is unreadable.
 const FILES: [(&str, &str, u64, u64, &str); 11] = [
     ("haproxy-unix.log", "", 20, 1, "syslog, by line 1"),
@@ -570,7 +576,7 @@ fn clients_on_sockets_and_in_brackets_are_read() {
     let alb = |client: &str, number: usize| {
         "http ".to_owned() + elb(client, number).trim_end() + " arn \"Root\" \"h\" \"-\" 1\n"
     };
-    let formats: [&dyn Fn(&str, usize) -> String; 4] = [&haproxy, &elb, &combined, &alb];
+    let formats: [LineOf; 4] = [&haproxy, &elb, &combined, &alb];
     // An address of IPv6 has several spellings.
     for (client, expected, numbers) in [
         ("unix:1", "unix:", 0..3),
@@ -605,7 +611,7 @@ fn times_in_other_forms_are_read() {
     let object = |time: &str| format!("{{\"ts\":{time},\"remote_ip\":\"{ODD}\",\"status\":200}}\n");
     let text = |time: &str| object(&format!("\"{time}\""));
     let pair = |time: &str| format!("ts=\"{time}\" ip={ODD} status=200\n");
-    let forms: [(&dyn Fn(&str) -> String, &[&str], i64); 7] = [
+    let forms: [Forms; 7] = [
         (
             &combined,
             &[

@@ -2,6 +2,9 @@
 
 use crate::input::row::{Row, Unreadable};
 
+/// The column of the extra values, the time, and the fields of rules.
+type Alignment = (usize, i64, Vec<Option<Vec<u8>>>);
+
 /// Reads a line with more values than columns by `read`, which takes one value for each column.
 ///
 /// Each column in turn is taken as the one whose value has the delimiters. The line is read if all columns for which `read`
@@ -21,7 +24,7 @@ pub(crate) fn realign(
         row.clear();
         read(&aligned, row)
     };
-    let mut found: Option<(usize, i64, Vec<Option<Vec<u8>>>)> = None;
+    let mut found: Option<Alignment> = None;
     for column in 0..columns {
         if attempt(column, row).is_err() {
             continue;

@@ -216,19 +216,18 @@ fn unclosed(line: &[u8], at: usize) -> Unreadable {
 fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Option<usize> {
     let mut rest = line;
     for column in 0.. {
-        let after;
-        match quoted(rest, delimiter) {
+        let after = match quoted(rest, delimiter) {
             Value::Quoted(value, behind) => {
                 each(column, &value);
-                after = behind;
+                behind
             }
             Value::Cut => return Some(line.len() - rest.len()),
             Value::Plain => {
                 let end = memchr(delimiter, rest).unwrap_or(rest.len());
                 each(column, &rest[..end]);
-                after = &rest[end..];
+                &rest[end..]
             }
-        }
+        };
         match after {
             [] => return None,
             [_, more @ ..] => rest = more,
