@@ -289,9 +289,13 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// | algorithm | a refund is possible | unused permits forfeited | calls served |
     /// |---|---|---|---|
-    /// | [`CounterRing`] | while the cell of the charge counts | 0 % | 300 of 300 |
+    /// | [`CounterRing`](crate::CounterRing) | while the cell of the charge counts | 0 % | 300 of 300 |
     /// | [`Gcra`](crate::Gcra) | until another request is admitted | 99.6 % | 274 of 300 |
     /// | [`TimestampRing`](crate::TimestampRing) | never | 100 % | 250 of 300 |
+    ///
+    /// A [`UnitRing`](crate::UnitRing) refunds as a `CounterRing` does. In a later cell than that of the charge, up to a unit of older
+    /// permits then counts for longer. A [`SlidingWindow`] refunds as the algorithm that it has chosen, so
+    /// make it by [`settled`](crate::SlidingWindow::settled) for permits that are settled later.
     ///
     /// The last two columns are for a user with 100,000 tokens per minute and a call every two seconds. Each call
     /// reserves 4,000 tokens and uses 500 within ten seconds (`tests/promises.rs`).

@@ -45,7 +45,7 @@ use pace::{Pace, Window};
 /// between. A suppressed call is counted, so it writes, too. Nothing is allocated, no system call is made, and no thread waits for
 /// another.
 ///
-/// The first call in a process that has made no [`QuantaClock`](crate::QuantaClock) calibrates the processor's counter, for up to
+/// The first call in a process that has made no [`QuantaClock`] calibrates the processor's counter, for up to
 /// 200 ms. Call [`QuantaClock::of_process`](crate::QuantaClock::of_process) at the start to avoid that.
 ///
 /// # Examples

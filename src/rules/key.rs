@@ -438,7 +438,7 @@ impl<R: ?Sized> Key<R> {
 
     /// Sets the parts of the key, as bytes, by which shared limits count.
     ///
-    /// The parts must be the same on every node. The bytes that [`Hash`](core::hash::Hash) feeds to a hasher may differ between
+    /// The parts must be the same on every node. The bytes that [`Hash`] feeds to a hasher may differ between
     /// compilers and targets, so nodes would count the same key separately. Two requests have the same key if their lists of parts
     /// are equal: `["ab", "c"]` is not `["a", "bc"]`.
     #[cfg(feature = "shared")]

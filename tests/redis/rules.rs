@@ -28,9 +28,7 @@ impl Request {
 }
 
 pub(crate) fn by_user() -> Key<Request> {
-    Key::new("user", |request: &Request, key| request.user.hash(key)).shared_as(|request, key| {
-        key.part(request.user);
-    })
+    Key::text("user", |request: &Request| Some(request.user))
 }
 
 pub(crate) fn by_address() -> Key<Request> {

@@ -96,7 +96,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         &self.rules
     }
 
-    /// Builds the rule set with a new [`QuantaClock`](crate::QuantaClock) and [random seeds](crate::keyed::random_seeds).
+    /// Builds the rule set with a new [`QuantaClock`] and [random seeds](crate::keyed::random_seeds).
     ///
     /// # Errors
     ///
