@@ -41,11 +41,14 @@ impl ClockOrigin {
     /// This origin, of the default clock.
     #[cfg(feature = "quanta")]
     pub(super) const fn with_default_clock(self) -> Self {
-        Self {
-            #[cfg(feature = "calendar")]
+        #[cfg(feature = "calendar")]
+        let origin = Self {
             is_of_default_clock: true,
             ..self
-        }
+        };
+        #[cfg(not(feature = "calendar"))]
+        let origin = self;
+        origin
     }
 
     /// This origin with the clock of this one, or else the time of the other one.

@@ -12,7 +12,7 @@ pub(crate) enum TimestampFormat {
     /// Detected for each timestamp
     #[default]
     Auto,
-    /// 17/May/2015:10:05:03 +0000, also in brackets, without the zone
+    /// 17/May/2015:10:05:03 +0000, in brackets or without a zone
     Clf,
     /// 2015-05-17T10:05:03.123+00:00, also without the zone
     Rfc3339,
