@@ -312,13 +312,13 @@ async fn periods_are_counted_by_their_number() {
         let rule = Rule::new(name, quota("5/h")).by(&by_user());
         rule.algorithm(RuleAlgorithm::Fixed).on_error(OnError::Deny)
     };
-    let mut rules = vec![fixed("hours")];
-    #[cfg(feature = "calendar")]
-    rules.push(
+    let rules = [
+        fixed("hours"),
+        #[cfg(feature = "calendar")]
         Rule::calendar("days", "5/day".parse().expect("a quota"))
             .by(&by_user())
             .on_error(OnError::Deny),
-    );
+    ];
     for rule in rules {
         let name = rule.name().to_owned();
         for period in [20_000, 20_001, 20_002_u64] {

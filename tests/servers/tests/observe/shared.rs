@@ -102,7 +102,7 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
 
     let scraped = Scraped::new();
     let values = scraped.scrape_counts(rules.live_counts());
-    let expect = |figures: [u64; 8]| -> BTreeMap<String, u64> {
+    let expect = |figures: [u64; 9]| -> BTreeMap<String, u64> {
         let names = [
             "admitted",
             "begun",
@@ -111,13 +111,14 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
             "denied",
             "forfeited",
             "overflowed",
+            "refunded",
             "shadow_denied",
         ];
         names.iter().map(|name| (*name).to_owned()).zip(figures).collect()
     };
-    assert_eq!(series(&values, "wide"), expect([4, 0, 2, 53, 1, 0, 0, 0]));
+    assert_eq!(series(&values, "wide"), expect([4, 0, 2, 53, 1, 0, 0, 0, 0]));
     // The store denies the requests of one permit, and the node denies one of 50 by the limit of 7.
-    assert_eq!(series(&values, "spent"), expect([0, 0, 2, 0, 0, 0, 0, 4]));
+    assert_eq!(series(&values, "spent"), expect([0, 0, 2, 0, 0, 0, 0, 0, 4]));
     let counts: BTreeMap<_, _> = rules.counts().collect();
     assert_eq!(counts["wide"].by_node, 2);
     for (key, unit, help, _) in scraped.recorder.snapshotter().snapshot().into_vec() {
