@@ -17,6 +17,7 @@ mod input {
     pub(crate) mod format;
     pub(crate) mod lines;
     pub(crate) mod open;
+    pub(crate) mod refuse;
     pub(crate) mod row;
     pub(crate) mod time {
         pub(crate) mod calendar;

@@ -189,7 +189,7 @@ fn idle(ring: &UnitCells, layout: &UnitLayout, state: UnitState, words: Shared<'
 }
 
 fn walks(steps: Steps) {
-    let seeds = if cfg!(miri) { 1 } else { 5 };
+    let seeds = 5;
     for limit in [1, 2, 3, 4, 5, 6, 7, 9, 12, 17, 24, 30, 40, 64, 100, 1_000] {
         for cells in [1, 2, 3, 5, 8, 16] {
             for unit_bits in 0..10 {
