@@ -110,7 +110,7 @@ impl UnitCells {
     /// Repeats the attempt until it decides.
     #[cold]
     #[inline(never)]
-    fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+    pub(in crate::algorithm) fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         until_decided(|| self.attempt_or_enter(words, tick, permits))
     }
 
@@ -135,13 +135,41 @@ impl UnitCells {
         tick: u64,
         permits: u64,
     ) -> Attempt<u64> {
+        self.attempt_by(words, tick, |state| {
+            if self.layout.summed() == 1 {
+                return self.layout.admit_to_one_cell(state, limit, permits);
+            }
+            if self.cell_window.shares().is_some() && permits > self.share_left(limit, state) {
+                return None;
+            }
+            self.layout.admit(state, limit, permits)
+        })
+    }
+
+    /// Decides once, as [`attempt_with_limit`](Self::attempt_with_limit) does for a strict window, which has no shares and two or
+    /// more cells.
+    #[inline(always)]
+    pub(in crate::algorithm) fn attempt_strict<W: Words>(
+        &self,
+        limit: u64,
+        words: W,
+        tick: u64,
+        permits: u64,
+    ) -> Attempt<u64> {
+        self.attempt_by(words, tick, |state| self.layout.admit(state, limit, permits))
+    }
+
+    #[inline(always)]
+    fn attempt_by<W: Words>(
+        &self,
+        words: W,
+        tick: u64,
+        admit: impl FnOnce(UnitState) -> Option<UnitState>,
+    ) -> Attempt<u64> {
         let word = State { words };
         let seen = word.observe();
         let state = self.layout.at(seen, tick);
-        if self.cell_window.shares().is_some() && permits > self.share_left(limit, state) {
-            return Attempt::Denied;
-        }
-        match self.layout.admit(state, limit, permits) {
+        match admit(state) {
             None => Attempt::Denied,
             Some(charged) if word.replace(seen, self.layout.encode(charged)) => Attempt::Admitted(state.tick),
             Some(_) => Attempt::Retry,

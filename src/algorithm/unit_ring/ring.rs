@@ -178,8 +178,10 @@ impl Algorithm for UnitRing {
             return Some(Receipt::new(now, 0, 0));
         }
         let tick = self.cells.cells().tick(now);
+        let limit = self.cells.cell_window().limit();
         self.cells
-            .decide(words, tick, permits)
+            .attempt_strict(limit, words, tick, permits)
+            .or_else(|| self.cells.retry(words, tick, permits))
             .map(|charged| self.receipt(now, tick, charged, permits))
     }
 
@@ -281,7 +283,7 @@ impl Reclaim for UnitRing {
         }
         let tick = self.cells.cells().tick(now);
         self.cells
-            .attempt_with_limit(limit, words, tick, permits)
+            .attempt_strict(limit, words, tick, permits)
             .map(|charged| self.receipt(now, tick, charged, permits))
     }
 }

@@ -146,6 +146,29 @@ impl UnitLayout {
         Some(self.append(state, total))
     }
 
+    /// The number of cells that the window sums.
+    #[inline(always)]
+    pub(in crate::algorithm) const fn summed(&self) -> u64 {
+        self.summed as u64
+    }
+
+    /// The state of a single cell with `permits` more, as [`admit`](Self::admit) returns it. A unit of such a layout is above the
+    /// limit, so only debt leaves a mark.
+    #[inline(always)]
+    pub(in crate::algorithm) fn admit_to_one_cell(
+        &self,
+        state: UnitState,
+        limit: u64,
+        permits: u64,
+    ) -> Option<UnitState> {
+        let total = state.partial.checked_add(permits)?;
+        let has_debt = state.marks & self.marks_mask != 0;
+        (total <= limit && !has_debt).then_some(UnitState {
+            partial: total,
+            ..state
+        })
+    }
+
     /// The state with `total` permits in place of the partial unit. Each full unit of them appends a 1. At most H units are
     /// appended, which is below 62.
     #[inline(always)]
