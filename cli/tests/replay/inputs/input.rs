@@ -191,7 +191,10 @@ fn unreadable_lines_are_counted_and_three_are_shown() {
              17/May/2015:10:05:03 +0000): a - - [31/Feb/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 5",
             &format!("line 6: line exceeds 64 KiB: {}…", "x".repeat(80)),
             "warning: 4 of 11 lines (36.4 %) are unreadable and not counted (standard error shows the first)",
+            "warning: every request has the client \"a\", so all share one limit: behind a proxy, --key FIELD, --log-format or \
+             --pattern names the address that it forwards",
             "note: clients may be host names, as \"a\" in line 1",
+            "note: input not in order of time: 1 requests were earlier than the one before (all were sorted)",
         ]
     );
 }
