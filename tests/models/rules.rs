@@ -344,18 +344,18 @@ fn in_flight_release_while_entering() {
         let rules = Arc::new(slots(1));
         // The entries are idle, and were those of other users.
         for user in [5, 6, 7, 8] {
-            drop(rules.reserve(&user));
+            drop(slot_of(&rules, user));
         }
         let theirs = {
             let rules = Arc::clone(&rules);
-            thread::spawn(move || drop(rules.reserve(&1).ok()))
+            thread::spawn(move || drop(slot_of(&rules, 1)))
         };
         // This slot is released while the other thread may still be entering the user.
-        drop(rules.reserve(&1).ok());
+        drop(slot_of(&rules, 1));
         theirs.join().unwrap();
         assert_eq!(held(&rules, 1), 0);
-        let again = rules.reserve(&1).unwrap();
-        assert!(rules.reserve(&1).is_err());
+        let again = slot_of(&rules, 1).unwrap();
+        assert!(slot_of(&rules, 1).is_none());
         drop(again);
     });
 }
@@ -365,7 +365,7 @@ fn in_flight_release_while_entering() {
 fn in_flight_release_of_two() {
     FULL.explore(|| {
         let rules = Arc::new(slots(2));
-        let (one, two) = (rules.reserve(&1).unwrap(), rules.reserve(&1).unwrap());
+        let (one, two) = (slot_of(&rules, 1).unwrap(), slot_of(&rules, 1).unwrap());
         let theirs = thread::spawn(move || drop(one));
         drop(two);
         theirs.join().unwrap();
@@ -404,21 +404,21 @@ fn in_flight_of_another_key() {
 fn in_flight_release_after_a_reset() {
     BOUNDED.explore(|| {
         let rules = Arc::new(slots(1));
-        let slot = rules.reserve(&1).unwrap();
+        let slot = slot_of(&rules, 1).unwrap();
         let theirs = {
             let rules = Arc::clone(&rules);
             thread::spawn(move || {
                 rules.reset(&1);
-                let new = rules.reserve(&1).unwrap();
+                let new = slot_of(&rules, 1).unwrap();
                 assert_eq!(held(&rules, 1), 1);
-                assert!(rules.reserve(&1).is_err());
+                assert!(slot_of(&rules, 1).is_none());
                 drop(new);
             })
         };
         drop(slot);
         theirs.join().unwrap();
         assert_eq!(held(&rules, 1), 0);
-        assert!(rules.reserve(&1).is_ok());
+        assert!(slot_of(&rules, 1).is_some());
     });
 }
 
@@ -439,8 +439,8 @@ fn in_flight_release_during_a_reload() {
         drop(slot);
         theirs.join().unwrap();
         let rules = live.load();
-        let slot = rules.reserve(&1).unwrap();
-        assert!(rules.reserve(&1).is_err());
+        let slot = slot_of(&rules, 1).unwrap();
+        assert!(slot_of(&rules, 1).is_none());
         drop(slot);
     });
 }
