@@ -99,21 +99,6 @@ impl CellWindow {
             Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
         }
     }
-
-    /// The [`capacity`](Self::capacity) with a lower limit.
-    #[inline(always)]
-    pub(super) fn capacity_below(
-        &self,
-        limit: u64,
-        sum: u64,
-        tick: u64,
-        newest: impl FnOnce() -> u64,
-    ) -> u64 {
-        match &self.shares {
-            None => limit.saturating_sub(sum),
-            Some(_) => self.with_limit(limit).capacity(sum, tick, newest),
-        }
-    }
 }
 
 /// The shares of N cells in a limit L. Cell i gets ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋, so the shares of any N consecutive cells add
