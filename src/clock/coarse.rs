@@ -3,6 +3,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
+use super::calibration::Scale;
 use super::source::Clock;
 use crate::time::Nanos;
 
@@ -60,6 +61,7 @@ std::thread_local! {
 pub struct CoarseClock {
     clock: ::quanta::Clock,
     origin: ::quanta::Instant,
+    scale: Scale,
     interval: Duration,
     /// Stops the upkeep thread when the last clone is dropped.
     _upkeep: Arc<::quanta::Handle>,
@@ -87,10 +89,12 @@ impl CoarseClock {
                 ::quanta::Error::UpkeepRunning => CoarseClockError::Running,
                 ::quanta::Error::FailedToSpawnUpkeepThread(error) => CoarseClockError::Spawn(error),
             })?;
+        let scale = Scale::of_process(&clock);
         let origin = clock.recent();
         Ok(Self {
             clock,
             origin,
+            scale,
             interval,
             _upkeep: Arc::new(upkeep),
         })
@@ -101,7 +105,8 @@ impl CoarseClock {
         let since = now.saturating_duration_since(self.origin);
         // An instant of quanta is 64 bits of nanoseconds, so nothing overflows here. The compiler reduces this form to a
         // subtraction, unlike `Nanos::from_duration`.
-        Nanos::new(since.as_secs() * NANOS_PER_SEC + u64::from(since.subsec_nanos()))
+        let nanos = since.as_secs() * NANOS_PER_SEC + u64::from(since.subsec_nanos());
+        Nanos::new(self.scale.correct(nanos))
     }
 
     /// Returns the precise time if the coarse clock has stopped, and the coarse time otherwise.

@@ -1,6 +1,8 @@
 //! Clocks: the sources of readings.
 
 #[cfg(feature = "quanta")]
+mod calibration;
+#[cfg(feature = "quanta")]
 mod coarse;
 mod default_clock;
 #[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]

@@ -1,6 +1,7 @@
 use core::time::Duration;
 use std::sync::OnceLock;
 
+use super::calibration::{FRACTION, Scale};
 use super::source::Clock;
 use crate::time::Nanos;
 
@@ -9,7 +10,7 @@ use crate::time::Nanos;
 /// On processors without a usable counter it is the system's monotonic clock.
 ///
 /// The origin is the moment of construction. A reading takes about 10 ns, without a system call. Constructing the first clock
-/// of a process calibrates the counter, for up to 200 ms.
+/// of a process calibrates the counter, for up to 200 ms, and verifies the result for about 10 ms.
 ///
 /// If the counter stops while the machine is suspended, that time is not counted. This makes a limiter stricter. If the counter is
 /// broken, use an [`InstantClock`](super::InstantClock).
@@ -36,17 +37,13 @@ pub struct QuantaClock {
     scale: u64,
 }
 
-/// The number of fraction bits of the scale. The scale of the slowest counters (a few MHz) fits into 64 bits. The rounding of
-/// the scale of the fastest ones causes an error of less than one nanosecond in a year.
-const FRACTION: u32 = 56;
-
 impl QuantaClock {
     /// Creates a clock whose origin is now.
     #[must_use]
     pub fn new() -> Self {
         let clock = ::quanta::Clock::new();
+        let scale = Scale::of_process(&clock).verified;
         let origin = clock.raw();
-        let scale = clock.delta_as_nanos(0, 1 << FRACTION);
         Self { clock, origin, scale }
     }
 
@@ -84,7 +81,7 @@ impl Clock for QuantaClock {
 
     /// 1 µs plus 50 millionths of `over`.
     ///
-    /// The microsecond is for readings of two threads. The calibrated counter drifted by up to 17 millionths in measurements.
+    /// The microsecond is for readings of two threads. The rate of the counter is verified by the system's clock, to 45 millionths.
     fn error(&self, over: Duration) -> Duration {
         error(over)
     }

@@ -85,7 +85,7 @@ pub(super) fn block_request(
 /// The status of a block that is in force.
 pub(super) fn block_status(
     planned: &PlannedQuota<'_>,
-    block: &Arc<Block>,
+    block: &Block,
     status: &CounterStatus,
 ) -> QuotaStatus {
     QuotaStatus {

@@ -45,7 +45,8 @@ pub(crate) enum Handling {
     Block,
 }
 
-/// The key of a state that counts all requests together.
+/// The key of a state that counts all requests together. It equals the fingerprint of a vacant entry, and is never one of a
+/// table: such a state has words of its own.
 pub(crate) const NO_KEY: u64 = 0;
 
 impl Extracted {

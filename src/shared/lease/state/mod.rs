@@ -119,7 +119,9 @@ impl LeaseState {
 
     #[cold]
     fn evaluate_not_covered(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
-        let (notice, retry_at) = (self.notice.read(), self.retry_at.read());
+        // The notice comes first: `close` writes it last, so this retry time is of this notice or of a later one.
+        let notice = self.notice.read();
+        let retry_at = self.retry_at.read();
         // The notice may be of a later time than `seen`.
         // After a reassignment: if it began before `seen` was read, the owner differs now. Otherwise the epoch differs, even
         // if the lease is this key's again.
