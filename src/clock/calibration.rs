@@ -2,7 +2,8 @@
 //!
 //! `quanta` calibrates the counter once in a process, by pairs of readings: one of the system's clock, and then one of the
 //! counter. If the thread is suspended within the first pair or the last, the time between them becomes a part of the rate. On a busy
-//! machine, a few milliseconds of 200 are an error of several percent, for the life of the process.
+//! machine, a few milliseconds of 200 are an error of several percent, for the life of the process. Of 500 processes on two cores
+//! with 25 others, two were wrong by more than 50 millionths, one of them by 1,039.
 //!
 //! Here each reading of the counter lies between two readings of the system's clock. So a suspension only widens the bounds of
 //! the rate, and the measurement continues until they are narrow.
@@ -29,7 +30,7 @@ const LONGEST: Duration = Duration::from_millis(200);
 pub(super) struct Scale {
     /// By the calibration of `quanta`.
     pub(super) stated: u64,
-    /// The same if the measurement confirms it, and otherwise by the measurement.
+    /// `stated` if the measurement confirms it, and otherwise the measured rate.
     pub(super) verified: u64,
 }
 

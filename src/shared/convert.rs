@@ -83,11 +83,7 @@ pub(super) fn block_request(
 }
 
 /// The status of a block that is in force.
-pub(super) fn block_status(
-    planned: &PlannedQuota<'_>,
-    block: &Block,
-    status: &CounterStatus,
-) -> QuotaStatus {
+pub(super) fn block_status(planned: &PlannedQuota<'_>, block: &Block, status: &CounterStatus) -> QuotaStatus {
     QuotaStatus {
         quota: block.after(),
         limit: block.after().limit(),
