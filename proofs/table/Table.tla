@@ -21,21 +21,22 @@ CONSTANTS
     Forget,      \* whether a key without an entry gets any entry that it can claim
     Glued,       \* the steps that a thread makes together with its step before, as one
     SoloSteps,   \* the most steps of an operation while all other threads are suspended
-    Mutation     \* "none", or a rule of the protocol that is dropped
+    Mutations    \* {"none"}, or rules of the protocol of which one is dropped
 
 VARIABLES
     mem,
     threads,     \* the threads that have begun: how many have these variables (so threads have no names)
-    left         \* the number of threads that have not begun
-vars == <<mem, threads, left>>
+    left,        \* the number of threads that have not begun
+    mutation     \* one of Mutations
+vars == <<mem, threads, left, mutation>>
 
 ---------------------------------------------------------------------------
 (* Fingerprints. Other is a key for which no thread acts. Several entries may have it, one for each such key. *)
 Vacant == 0
-Tombstone == -1
-Unused == -2
+Unused == 97
+Tombstone == 98
 Other == 99
-IsKey(f) == f > 0
+IsKey(f) == f \notin {Vacant, Unused, Tombstone}
 RegionOf(f) == IF f = Other THEN 1 ELSE Region[f]
 
 (* An algorithm with a limit of one permit for each time, like a counter ring of one cell: its word 2h + c has the
@@ -48,7 +49,7 @@ DecidedAt(w, now) == Max(now, HeadOf(w))
 Admits(w, now) == Count(w) = 0 \/ now > HeadOf(w)
 IsIdle(w, now) == Count(w) = 0 \/ now > HeadOf(w)
 Advance(w, now) ==
-    IF Mutation = "the claimed word is no later" THEN Word(Max(HeadOf(w), now), 0) ELSE Word(Max(HeadOf(w) + 1, now), 0)
+    IF mutation = "the claimed word is no later" THEN Word(Max(HeadOf(w), now), 0) ELSE Word(Max(HeadOf(w) + 1, now), 0)
 LatestOfFresh(now) == HeadOf(Advance(0, now))
 
 (* The first word of an entry: its state and the algorithm's word. *)
@@ -120,7 +121,7 @@ FrontEnter(m, l) ==
 
 (* Region::rendezvous_count, then Bucket::has_vacancy of the alternate bucket (f = 1), then Bucket::entry_of of the alternate and of
    the primary bucket, from the last entry *)
-VacancyLate == Mutation = "the alternate bucket is searched before its vacancy is read"
+VacancyLate == mutation = "the alternate bucket is searched before its vacancy is read"
 FrontCount(m, l) ==
     R(m, [l EXCEPT !.same = TRUE, !.i = IF VacancyLate THEN 2 * Ways ELSE 0,
                    !.pc = IF VacancyLate THEN "front: own" ELSE "front: alternate"])
@@ -131,7 +132,7 @@ FrontVacancy(m, l) ==
             ELSE [l EXCEPT !.pc = "front: backyard", !.i = Front + 1])
 FrontOwn(m, l) ==
     LET e == Probe[l.k][l.i]
-        last == IF Mutation = "the primary bucket is not searched again" THEN Ways + 1 ELSE 1
+        last == IF mutation = "the primary bucket is not searched again" THEN Ways + 1 ELSE 1
     IN R(m, IF m.fp[e] = l.k THEN [Plain(l) EXCEPT !.pc = "decide: word", !.e = e]
             ELSE IF l.i > last THEN [l EXCEPT !.i = @ - 1]
             ELSE IF VacancyLate THEN [l EXCEPT !.pc = "front: alternate", !.i = 0]
@@ -168,10 +169,10 @@ Scan(m, l) ==
     LET e == Probe[l.k][l.i]
         f == m.fp[e]
     IN R(m, IF f = l.k THEN [l EXCEPT !.pc = "own: word", !.e = e]
-            ELSE IF Mutation = "an idle entry is claimed beside a vacancy" /\ l.i <= Front /\ f # Vacant /\ f # Tombstone
+            ELSE IF mutation = "an idle entry is claimed beside a vacancy" /\ l.i <= Front /\ f # Vacant /\ f # Tombstone
                     /\ IdleSeen(m, l, e)
                  THEN TakeSeen(m, l, e)
-            ELSE IF Mutation = "a tombstone is claimed beside a vacancy" /\ l.i <= Front /\ f = Tombstone
+            ELSE IF mutation = "a tombstone is claimed beside a vacancy" /\ l.i <= Front /\ f = Tombstone
                     /\ IdleSeen(m, l, e)
                  THEN TakeSeen(m, l, e)
             ELSE IF f = Vacant /\ l.i <= Front THEN [l EXCEPT !.pc = "scan: mark", !.e = e]
@@ -187,8 +188,8 @@ ScanMark(m, l) ==
 (* enter_vacant *)
 ScanEnter(m, l) ==
     LET f == m.fp[l.e]
-    IN IF f = Vacant \/ Mutation = "enter is a store" THEN R(Rename(m, l.e, l.k), [l EXCEPT !.pc = "own: word"])
-       ELSE R(m, IF f = l.k /\ Mutation # "an entry is skipped after a failed exchange"
+    IN IF f = Vacant \/ mutation = "enter is a store" THEN R(Rename(m, l.e, l.k), [l EXCEPT !.pc = "own: word"])
+       ELSE R(m, IF f = l.k /\ mutation # "an entry is skipped after a failed exchange"
                  THEN [l EXCEPT !.pc = "own: word"] ELSE ScanNext(l))
 
 (* Seen::new, Seen::is_of and take_own *)
@@ -220,43 +221,43 @@ ForgetAny(m, l) ==
 (* take_over: *evict* *)
 
 TakeTime(m, l) ==
-    R(m, [l EXCEPT !.b = IF Mutation = "a state begins at the reading" THEN l.now ELSE Max(l.now, Reclaimed(m, l.k)),
-                   !.same = IF Mutation = "the rendezvous are counted after the scan" THEN TRUE ELSE @,
+    R(m, [l EXCEPT !.b = IF mutation = "a state begins at the reading" THEN l.now ELSE Max(l.now, Reclaimed(m, l.k)),
+                   !.same = IF mutation = "the rendezvous are counted after the scan" THEN TRUE ELSE @,
                    !.pc = "take: mark"])
 TakeMark(m, l) ==
     LET until == MarkOf(m, l.k)
     IN R(m, IF until > 0 /\ HeadOf(Advance(l.w, l.b)) < LatestOfFresh(until) THEN Done
             ELSE [l EXCEPT !.pc = IF IsKey(l.f) THEN "take: reclaim" ELSE "take: claim"])
 TakeReclaim(m, l) ==
-    R(IF Mutation = "reclaimed is not raised" THEN m ELSE [m EXCEPT !.reclaimed[RegionOf(l.f)] = Max(@, l.now)],
+    R(IF mutation = "reclaimed is not raised" THEN m ELSE [m EXCEPT !.reclaimed[RegionOf(l.f)] = Max(@, l.now)],
       [l EXCEPT !.pc = "take: claim"])
 TakeClaim(m, l) ==
     LET to == Advance(l.w, l.b)
         old == m.fp[l.e]
         \* The key is forgotten, so its admissions count no more.
         own == IF Forget /\ old \in Keys THEN [m.own EXCEPT ![old] = {}] ELSE m.own
-    IN IF m.word[l.e] = Open(l.w) \/ Mutation = "claim is a store"
+    IN IF m.word[l.e] = Open(l.w) \/ mutation = "claim is a store"
        THEN R([Set(m, l.e, Claimed(to)) EXCEPT !.own = own], [l EXCEPT !.pc = "take: rename", !.w = to, !.f = 0])
        ELSE R(m, Again(l))
 TakeRename(m, l) == R(Rename(m, l.e, l.k), [l EXCEPT !.pc = "take: publish"])
 TakePublish(m, l) ==
-    IF Mutation = "opened at once"
+    IF mutation = "opened at once"
     THEN R(Set(m, l.e, Open(l.w)), [Plain(l) EXCEPT !.pc = "decide: first", !.e = l.e, !.w = l.w, !.b = l.b])
     ELSE R(Set(m, l.e, Tentative(l.w)), [l EXCEPT !.pc = "take: rendezvous"])
 TakeRendezvous(m, l) ==
     LET next == [l EXCEPT !.pc = "take: read the mark"]
-    IN IF Mutation = "no rendezvous" THEN R(m, next) ELSE Met(m, next)
+    IN IF mutation = "no rendezvous" THEN R(m, next) ELSE Met(m, next)
 TakeOverflow(m, l) == R(m, [l EXCEPT !.o = MarkOf(m, l.k), !.pc = "take: current"])
 
 (* is_current *)
 IsCurrent(m, l) ==
-    LET mark == IF Mutation = "the mark is not read at the rendezvous" THEN 0 ELSE l.o
-        lost == IF Mutation = "reclaimed is not read at the rendezvous" THEN 0 ELSE Reclaimed(m, l.k)
+    LET mark == IF mutation = "the mark is not read at the rendezvous" THEN 0 ELSE l.o
+        lost == IF mutation = "reclaimed is not read at the rendezvous" THEN 0 ELSE Reclaimed(m, l.k)
         latest == Max(mark, lost)
     IN latest <= l.b \/ HeadOf(l.w) >= LatestOfFresh(latest)
 
 TakeCurrent(m, l) ==
-    LET opens == (l.same \/ Mutation = "no resolve") /\ IsCurrent(m, l)
+    LET opens == (l.same \/ mutation = "no resolve") /\ IsCurrent(m, l)
     IN R(m, IF opens THEN [l EXCEPT !.pc = "take: open", !.same = FALSE]
             ELSE [l EXCEPT !.pc = "resolve", !.same = FALSE, !.mine = TRUE, !.i = 1])
 TakeOpen(m, l) ==
@@ -270,7 +271,7 @@ TakeOpen(m, l) ==
 ResolveRendezvous(m, l) == Met(m, [l EXCEPT !.pc = "resolve: mark"])
 ResolveMark(m, l) == R(m, [l EXCEPT !.o = MarkOf(m, l.k), !.pc = "resolve", !.i = 1])
 
-Searched == IF Mutation = "the backyard is not resolved" THEN Front ELSE Front + Backyard
+Searched == IF mutation = "the backyard is not resolved" THEN Front ELSE Front + Backyard
 Resolve(m, l) ==
     IF l.i > Searched THEN
         R(m, IF IsCurrent(m, l) THEN [l EXCEPT !.pc = "resolve: open", !.i = 0]
@@ -282,10 +283,10 @@ ResolveKey(m, l) ==
     LET next == [l EXCEPT !.pc = "resolve", !.i = @ + 1, !.x = 0, !.v = 0]
         self == [l EXCEPT !.pc = "withdraw", !.i = 0, !.x = l.e, !.v = l.w, !.then = "lost"]
     IN R(m, IF m.fp[l.x] # l.k \/ IsClaimed(l.v) THEN next
-            ELSE IF IsOpen(l.v) THEN IF Mutation = "opened beside an open entry" THEN next ELSE self
-            ELSE IF l.x < l.e \/ Mutation = "gives way to any tentative entry"
+            ELSE IF IsOpen(l.v) THEN IF mutation = "opened beside an open entry" THEN next ELSE self
+            ELSE IF l.x < l.e
                  THEN [self EXCEPT !.e = l.x, !.w = WordOf(l.v), !.b = 0, !.mine = FALSE, !.then = "again"]
-            ELSE IF Mutation = "another tentative entry is not withdrawn" THEN next
+            ELSE IF mutation = "another tentative entry is not withdrawn" THEN next
             ELSE [l EXCEPT !.pc = "withdraw", !.i = 0, !.v = WordOf(l.v), !.then = "again"])
 ResolveOpen(m, l) ==
     IF m.word[l.e] # Tentative(l.w) THEN R(m, Again(l))
@@ -301,7 +302,7 @@ Withdrawn(l) ==
 Withdraw(m, l) ==
     IF m.word[l.x] = Tentative(l.v)
     THEN R(Set(m, l.x, Claimed(l.v)),
-           [l EXCEPT !.pc = IF Mutation = "a withdrawn entry keeps its key" THEN "withdraw: open" ELSE "withdraw: rename"])
+           [l EXCEPT !.pc = IF mutation = "a withdrawn entry keeps its key" THEN "withdraw: open" ELSE "withdraw: rename"])
     ELSE R(m, Withdrawn(l))
 WithdrawRename(m, l) == R(Rename(m, l.x, Unused), [l EXCEPT !.pc = "withdraw: open"])
 WithdrawOpen(m, l) == R(Set(m, l.x, Open(l.v)), Withdrawn(l))
@@ -312,7 +313,7 @@ WithdrawOpen(m, l) == R(Set(m, l.x, Open(l.v)), Withdrawn(l))
 (* begin, begin_time *)
 Begin(m, l) ==
     R(m, [l EXCEPT !.pc = "decide: first", !.w = 0,
-                   !.b = IF Mutation = "a state begins at the reading" THEN l.now ELSE Max(l.now, Reclaimed(m, l.k))])
+                   !.b = IF mutation = "a state begins at the reading" THEN l.now ELSE Max(l.now, Reclaimed(m, l.k))])
 (* charge, of an entry that this thread has entered or opened *)
 DecideFirst(m, l) ==
     IF m.word[l.e] = Open(l.w) THEN R(Charge(m, l.k, l.e, DecidedAt(l.w, l.b)), Done) ELSE R(m, Again(l))
@@ -320,12 +321,12 @@ DecideFirst(m, l) ==
 (* Entry::decidable_word *)
 DecideWord(m, l) ==
     LET r == m.word[l.e]
-    IN IF Mutation = "the fingerprint is read before the state"
+    IN IF mutation = "the fingerprint is read before the state"
        THEN R(m, IF m.fp[l.e] = l.k THEN [l EXCEPT !.pc = "decide: key"] ELSE Again(l))
        ELSE R(m, IF IsOpen(r) /\ r # Open(0) THEN [l EXCEPT !.pc = "decide: key", !.w = WordOf(r)] ELSE Again(l))
 DecideKey(m, l) ==
     LET r == m.word[l.e]
-    IN IF Mutation = "the fingerprint is read before the state"
+    IN IF mutation = "the fingerprint is read before the state"
        THEN R(m, IF IsOpen(r) /\ r # Open(0) THEN [l EXCEPT !.pc = "decide", !.w = WordOf(r)] ELSE Again(l))
        ELSE R(m, IF m.fp[l.e] = l.k THEN [l EXCEPT !.pc = "decide"] ELSE Again(l))
 (* OccupiedWords::exchange, or a denial *)
@@ -337,7 +338,7 @@ Decide(m, l) ==
 Denied(m, l) ==
     LET valid == m.word[l.e] = Open(l.w)
         fault == IF HeadOf(l.w) \in m.own[l.k] THEN "none" ELSE "a key was denied for another one"
-    IN IF valid \/ Mutation = "a denial is not validated"
+    IN IF valid \/ mutation = "a denial is not validated"
        THEN R([m EXCEPT !.fault = IF @ = "none" THEN fault ELSE @], Done)
        ELSE R(m, Again(l))
 
@@ -351,8 +352,8 @@ ShareDecide(m, l) ==
     IF Admits(m.shared, l.b)
     THEN LET at == DecidedAt(m.shared, l.b)
          IN R([m EXCEPT !.shared = Word(at, 1)],
-              [l EXCEPT !.v = at, !.pc = IF Mutation = "the key is marked after the lookup" THEN "share: lookup" ELSE "mark",
-                        !.i = IF Mutation = "the key is marked after the lookup" THEN 1 ELSE 0])
+              [l EXCEPT !.v = at, !.pc = IF mutation = "the key is marked after the lookup" THEN "share: lookup" ELSE "mark",
+                        !.i = IF mutation = "the key is marked after the lookup" THEN 1 ELSE 0])
     ELSE R(m, [l EXCEPT !.pc = "share: lookup", !.i = 1])
 
 (* Region::mark_overflow *)
@@ -362,38 +363,38 @@ Mark(m, l) ==
     IN R(m, [l EXCEPT !.u = filter.until, !.ms = filter.marks,
                       !.pc = IF expired /\ filter.until > 0 THEN "mark: reclaim" ELSE "mark: exchange"])
 MarkReclaim(m, l) ==
-    R(IF Mutation = "a mark is dropped without its time" THEN m ELSE [m EXCEPT !.reclaimed[Region[l.k]] = Max(@, l.u)],
+    R(IF mutation = "a mark is dropped without its time" THEN m ELSE [m EXCEPT !.reclaimed[Region[l.k]] = Max(@, l.u)],
       [l EXCEPT !.pc = "mark: exchange"])
 MarkExchange(m, l) ==
     LET r == Region[l.k]
         expired == l.u <= l.b
-        end == IF Mutation = "a mark ends with the admission" THEN l.v ELSE l.v + 1
+        end == IF mutation = "a mark ends with the admission" THEN l.v ELSE l.v + 1
         next == [until |-> IF expired THEN end ELSE Max(l.u, end), marks |-> (IF expired THEN {} ELSE l.ms) \cup {l.k}]
         then == [l EXCEPT !.u = 0, !.ms = {}, !.pc = "mark: rendezvous"]
     IN IF m.overflow[r].until = l.u /\ m.overflow[r].marks = l.ms
-       THEN R([m EXCEPT !.overflow[r] = next],
-              IF Mutation = "a marking thread has no rendezvous" THEN [then EXCEPT !.pc = "share: lookup", !.i = 1] ELSE then)
+       THEN R([m EXCEPT !.overflow[r] = next], then)
        ELSE R(m, [l EXCEPT !.pc = "mark"])
 MarkRendezvous(m, l) ==
-    IF Mutation = "the key is marked after the lookup" THEN Met([m EXCEPT !.shares[l.k] = @ \cup {l.v}], Done)
+    IF mutation = "the key is marked after the lookup"
+    THEN [m |-> [m EXCEPT !.shares[l.k] = @ \cup {l.v}], l |-> Done, met |-> Region[l.k]]
     ELSE Met(m, [l EXCEPT !.pc = "share: lookup", !.i = 1])
 
 (* may_have_entry_since *)
 ShareLookup(m, l) ==
-    IF Mutation = "the catch-all does not look for an entry" THEN R([m EXCEPT !.shares[l.k] = @ \cup ({l.v} \ {0})], Done)
+    IF mutation = "the catch-all does not look for an entry" THEN R([m EXCEPT !.shares[l.k] = @ \cup ({l.v} \ {0})], Done)
     ELSE IF l.i > Len(Probe[l.k]) THEN R(m, [l EXCEPT !.pc = "share: lost", !.i = 0])
     ELSE LET e == Probe[l.k][l.i]
          IN R(m, IF m.fp[e] = l.k THEN [l EXCEPT !.pc = "share: word", !.e = e] ELSE [l EXCEPT !.i = @ + 1])
 ShareWord(m, l) == R(m, [l EXCEPT !.pc = "share: key", !.w = m.word[l.e]])
 ShareKey(m, l) ==
-    LET other == Mutation = "a tentative entry does not count" /\ IsTentative(l.w)
+    LET other == mutation = "a tentative entry does not count" /\ IsTentative(l.w)
     IN R(m, IF m.fp[l.e] # l.k \/ IsClaimed(l.w) \/ other
             THEN [l EXCEPT !.pc = "share: lookup", !.i = @ + 1, !.e = 0, !.w = 0]
             ELSE IF l.v = 0 THEN Again(l) ELSE [l EXCEPT !.pc = "share: refund"])
 ShareLost(m, l) ==
-    IF Reclaimed(m, l.k) > l.b /\ Mutation # "a key that has come and gone does not count"
+    IF Reclaimed(m, l.k) > l.b /\ mutation # "a key that has come and gone does not count"
     THEN R(m, IF l.v = 0 THEN Again(l) ELSE [l EXCEPT !.pc = "share: refund"])
-    ELSE IF Mutation = "the key is marked after the lookup" /\ l.v > 0 THEN R(m, [l EXCEPT !.pc = "mark"])
+    ELSE IF mutation = "the key is marked after the lookup" /\ l.v > 0 THEN R(m, [l EXCEPT !.pc = "mark"])
     ELSE R([m EXCEPT !.shares[l.k] = @ \cup ({l.v} \ {0})], Done)
 ShareRefund(m, l) ==
     R(IF m.shared = Word(l.v, 1) THEN [m EXCEPT !.shared = Word(l.v, 0)] ELSE m,
@@ -415,7 +416,7 @@ ResetClaim(m, l) ==
        THEN R([Set(m, l.e, Claimed(to)) EXCEPT !.own[l.k] = {}], [l EXCEPT !.pc = "reset: rename", !.w = to])
        ELSE R(m, ResetBegin(l))
 ResetRename(m, l) ==
-    R(Rename(m, l.e, IF Mutation = "reset leaves a vacant entry" THEN Vacant ELSE Tombstone), [l EXCEPT !.pc = "reset: open"])
+    R(Rename(m, l.e, IF mutation = "reset leaves a vacant entry" THEN Vacant ELSE Tombstone), [l EXCEPT !.pc = "reset: open"])
 ResetOpen(m, l) == R(Set(m, l.e, Open(l.w)), Done)
 
 ---------------------------------------------------------------------------
@@ -511,6 +512,7 @@ Regions == {Region[k] : k \in Keys} \cup {1}
 Init ==
     /\ threads = <<>>
     /\ left = Threads
+    /\ mutation \in Mutations
     /\ \E entries \in [Entries -> InitialEntry], reclaimed \in {0} \cup Times :
         /\ IsLegal(entries, reclaimed)
         /\ mem = [fp |-> [e \in Entries |-> entries[e][1]], word |-> [e \in Entries |-> entries[e][2]],
@@ -525,7 +527,7 @@ Scanned == {"an idle entry is claimed beside a vacancy", "a tombstone is claimed
             "an entry is skipped after a failed exchange"}
 Begun(op, k, now) ==
     LET l == [Start EXCEPT !.k = k, !.now = now]
-    IN IF op = "reset" THEN ResetBegin(l) ELSE [l EXCEPT !.pc = IF Mutation \in Scanned THEN "scan: begin" ELSE "front: begin"]
+    IN IF op = "reset" THEN ResetBegin(l) ELSE [l EXCEPT !.pc = IF mutation \in Scanned THEN "scan: begin" ELSE "front: begin"]
 
 (* A step, and the glued ones after it. *)
 RECURSIVE Steps(_)
@@ -559,7 +561,7 @@ Begins ==
 Continues ==
     /\ \E l \in DOMAIN threads : Move(Remove(threads, l), l)
     /\ UNCHANGED left
-Next == Begins \/ Continues
+Next == (Begins \/ Continues) /\ UNCHANGED mutation
 
 Spec == Init /\ [][Next]_vars
 
@@ -592,6 +594,50 @@ Ends(m, l, steps) ==
 SoloRunsEnd == \A l \in DOMAIN threads : Ends(mem, l, SoloSteps)
 (* An operation that begins while all threads are suspended ends, too. *)
 NewRunsEnd == left = 0 => \A op \in Operations, k \in Keys, now \in Times : Ends(mem, Begun(op, k, now), SoloSteps)
+
+---------------------------------------------------------------------------
+(* A run of several mutations: each state that contradicts a claim prints the mutation, once, and how many steps it took.
+   States of a mutation that was found to fail are not continued. *)
+
+Claims == OneEntry /\ NoChargeIsLost /\ NoFault /\ OneBudget
+AllMutations == <<
+    "an idle entry is claimed beside a vacancy",
+    "a tombstone is claimed beside a vacancy",
+    "no resolve",
+    "no rendezvous",
+    "opened at once",
+    "the rendezvous are counted after the scan",
+    "opened beside an open entry",
+    "another tentative entry is not withdrawn",
+    "a withdrawn entry keeps its key",
+    "the alternate bucket is searched before its vacancy is read",
+    "the primary bucket is not searched again",
+    "enter is a store",
+    "an entry is skipped after a failed exchange",
+    "reset leaves a vacant entry",
+    "the claimed word is no later",
+    "the fingerprint is read before the state",
+    "a denial is not validated",
+    "claim is a store",
+    "reclaimed is not raised",
+    "a state begins at the reading",
+    "reclaimed is not read at the rendezvous",
+    "the backyard is not resolved",
+    "the key is marked after the lookup",
+    "the mark is not read at the rendezvous",
+    "a mark is dropped without its time",
+    "a mark ends with the admission",
+    "the catch-all does not look for an entry",
+    "a tentative entry does not count",
+    "a key that has come and gone does not count">>
+Number(name) == CHOOSE i \in 1..Len(AllMutations) : AllMutations[i] = name
+ASSUME \A i \in 1..Len(AllMutations) : TLCSet(i, FALSE)
+IsNoted ==
+    IF Claims \/ TLCGet(Number(mutation)) THEN TRUE
+    ELSE TLCSet(Number(mutation), TRUE)
+         /\ PrintT("counterexample|" \o mutation \o "|" \o ToString(TLCGet("level")) \o "|" \o ToString(TLCGet("distinct"))
+                   \o "|" \o ToString(TLCGet("duration")))
+IsOpenQuestion == ~TLCGet(Number(mutation))
 
 ---------------------------------------------------------------------------
 (* Values for the configurations *)
