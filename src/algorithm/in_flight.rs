@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(two.ready_at(words, NOW, 1), Some(NOW));
         assert!(two.refund(words, &second, 1));
         assert_eq!(two.idle_at(words, NOW), Some(NOW));
-        // A word is 0 only until it is first written.
+        // A word is 0 only until it is first written. Relaxed: the thread reads the word that it has written itself.
         assert!(word[0].load(Ordering::Relaxed) > 0 && two.is_idle(word[0].load(Ordering::Relaxed), NOW));
     }
 
@@ -287,6 +287,7 @@ mod tests {
         let word = [AtomicU64::new(0)];
         let words = Shared::new(&word);
         for fresh in [0, one.advance(0, NOW).expect("many generations")] {
+            // Relaxed, here and below: no other thread has the word, so each load returns what was last stored.
             word[0].store(fresh, Ordering::Relaxed);
             let old = one.decide(words, NOW, 1).expect("a slot");
             let held = word[0].load(Ordering::Relaxed);
@@ -314,6 +315,7 @@ mod tests {
         let word = [AtomicU64::new(last.0)];
         let words = Shared::new(&word);
         assert_eq!(most.charge(words, NOW, u64::MAX), InFlight::MAX_LIMIT);
+        // Relaxed: the charge was made by this thread.
         assert_eq!(word[0].load(Ordering::Relaxed), (1 << FIRST_WORD_BITS) - 1);
         assert!(most.decide(words, NOW, 1).is_none() && most.decide(words, NOW, u64::MAX).is_none());
         assert_eq!(most.charge(words, NOW, 1), 0);

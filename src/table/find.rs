@@ -118,6 +118,7 @@ mod tests {
         assert!(SeenWord::read(found, 5).is_none());
         let seen = SeenWord::known(0);
         let words = OccupiedWords::new(found, 5, &seen);
+        // Acquire: as algorithms read a first word; nothing is published to this thread. AcqRel: as they exchange it.
         let exchanged = words.exchange(0, 0, 9, Ordering::AcqRel, Ordering::Acquire);
         assert!(exchanged.is_ok() && !words.are_valid());
         let seen = SeenWord::read(found, 5).expect("its word");

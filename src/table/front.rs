@@ -39,15 +39,17 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let before = self.region.rendezvous_count();
         let alternate = self.probe.bucket(self.probe.front().end - 1);
+        // Before the search: a bucket that was full cannot get the key by *enter* after it was searched. If it is searched first,
+        // another thread can enter the key into its last vacant entry between the two reads.
+        let has_vacancy = alternate.has_vacancy();
         // The alternate bucket first, since most callers have searched the primary one. It is searched again, because another thread
         // may have entered the key meanwhile. It is full now, so the key cannot be entered there after this search.
         let own = alternate.entry_of(key).or_else(|| primary.entry_of(key));
         if let Some(entry) = own {
             return FrontSearch::Own(entry);
         }
-        if alternate.has_vacancy()
-            && let Some(entry) = alternate.own_or_vacant(key)
-        {
+        // A search that finds neither has seen each entry with another key, so it counts as a search of a full bucket.
+        if has_vacancy && let Some(entry) = alternate.own_or_vacant(key) {
             return FrontSearch::OwnOrVacant(entry);
         }
         let lines = [primary.line(), alternate.line()];

@@ -1,9 +1,9 @@
 //! Models of the table of keys.
 //!
 //! Under loom a bucket is one entry. A table for one key has one bucket. A table for two keys has two: the primary
-//! and the alternate bucket of every key, in either order. A table for three keys also has one in the backyard. A
-//! table for four keys has three in the front. With real threads, a key has at most 20 possible entries. Each
-//! execution asserts:
+//! and the alternate bucket of every key, in either order. There, key 6 has the primary bucket of key 1, and key 4 has
+//! the other one. A table for three keys also has one in the backyard. A table for four keys has three in the front.
+//! With real threads, a key has at most 20 possible entries. Each execution asserts:
 //!
 //! - *bound*: no window has more permits of a key than the bound, whether its own entry or the catch-all decided;
 //! - *spent*: at the end, the spent permits in a key's entry are those that were admitted there, so no permit was charged
@@ -256,21 +256,24 @@ fn keyed_same_key() {
         });
 }
 
-/// The primary entry of the key belongs to another key, so both threads insert the key into the alternate entry.
+/// One of the key's entries belongs to another key, so both threads insert the key into the other one.
 #[test]
 fn keyed_same_key_in_the_alternate_bucket() {
-    Scene::new(packed(1, 1), &[(4, W)], &[&[(1, W)], &[(1, W)]])
-        .of_two_entries()
-        .run_and(FULL, |limiter, admitted| {
-            assert_eq!(admitted.concat().len(), 1);
-            assert_eq!(limiter.len(), 2);
-        });
+    let others: [&'static [Call]; 2] = [&[(4, W)], &[(6, W)]];
+    for other in others {
+        Scene::new(packed(1, 1), other, &[&[(1, W)], &[(1, W)]])
+            .of_two_entries()
+            .run_and(FULL, |limiter, admitted| {
+                assert_eq!(admitted.concat().len(), 1);
+                assert_eq!(limiter.len(), 2);
+            });
+    }
 }
 
 /// Two threads insert one key while a third inserts another key, which may take the primary entry of both.
 #[test]
 fn keyed_same_key_beside_another() {
-    Scene::new(packed(1, 1), &[], &[&[(4, W)], &[(1, W)], &[(1, W)]])
+    Scene::new(packed(1, 1), &[], &[&[(6, W)], &[(1, W)], &[(1, W)]])
         .of_two_entries()
         .run_and(BOUNDED, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 2);
@@ -282,9 +285,24 @@ fn keyed_same_key_beside_another() {
 /// alternate entry is vacant, and both threads use it.
 #[test]
 fn keyed_idle_beside_a_vacancy() {
-    Scene::new(packed(1, 1), &[(4, 0)], &[&[(1, 2 * W)], &[(1, 2 * W - 1)]])
+    let others: [&'static [Call]; 2] = [&[(4, 0)], &[(6, 0)]];
+    for other in others {
+        Scene::new(packed(1, 1), other, &[&[(1, 2 * W)], &[(1, 2 * W - 1)]])
+            .of_two_entries()
+            .run_and(BOUNDED, |limiter, admitted| {
+                assert_eq!(admitted.concat().len(), 1);
+                assert_eq!(limiter.counts().reclaimed, 0);
+            });
+    }
+}
+
+/// The primary entry is idle for both threads, and the alternate entry is vacant. One thread enters the key there while the other
+/// searches.
+#[test]
+fn keyed_same_key_beside_an_idle_entry() {
+    Scene::new(packed(1, 1), &[(6, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
         .of_two_entries()
-        .run_and(BOUNDED, |limiter, admitted| {
+        .run_and(FULL, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
             assert_eq!(limiter.counts().reclaimed, 0);
         });
@@ -293,15 +311,16 @@ fn keyed_idle_beside_a_vacancy() {
 /// The primary entry has a tombstone that is idle for one thread only.
 #[test]
 fn keyed_tombstone_beside_a_vacancy() {
-    let scene = Scene::new(packed(1, 1), &[(4, 0)], &[&[(1, 2 * W)], &[(1, 2 * W - 1)]]);
-    let scene = Scene {
-        resets: &[4],
-        ..scene
-    };
-    scene.of_two_entries().run_and(BOUNDED, |limiter, admitted| {
-        assert_eq!(admitted.concat().len(), 1);
-        assert_eq!(limiter.len(), 1);
-    });
+    type Other = (&'static [Call], &'static [u64]);
+    let others: [Other; 2] = [(&[(4, 0)], &[4]), (&[(6, 0)], &[6])];
+    for (before, resets) in others {
+        let scene = Scene::new(packed(1, 1), before, &[&[(1, 2 * W)], &[(1, 2 * W - 1)]]);
+        let scene = Scene { resets, ..scene };
+        scene.of_two_entries().run_and(BOUNDED, |limiter, admitted| {
+            assert_eq!(admitted.concat().len(), 1);
+            assert_eq!(limiter.len(), 1);
+        });
+    }
 }
 
 /// Key 1 loses its primary entry at 3 W to key 5, whose other entry is in use. A thread with an earlier reading

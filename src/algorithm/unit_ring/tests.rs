@@ -53,6 +53,7 @@ fn walk(limit: u64, cells: u64, unit_bits: u32, steps: Steps, seed: u64) {
     let layout = UnitLayout::new(limit, cells + 1, unit_bits).expect("a layout");
     let word = AtomicU64::new(0);
     let words = || Shared::new(core::slice::from_ref(&word));
+    // Relaxed, here and in the steps: one thread makes the whole walk.
     let state = || word.load(core::sync::atomic::Ordering::Relaxed);
     let mut random = Random(seed);
     let mut log = Log::default();

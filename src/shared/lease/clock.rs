@@ -189,7 +189,8 @@ mod tests {
         let clock = TermClock::new(true);
         #[cfg(target_os = "linux")]
         if let ClockSource::Boot(boot) = &clock.0 {
-            // As if the machine had been suspended since the offsets were read.
+            // As if the machine had been suspended since the offsets were read. Relaxed: `learn` is called by this thread, which sees
+            // its own stores.
             boot.wall.store(1, Ordering::Relaxed);
             boot.boot.store(0, Ordering::Relaxed);
             let before = clock.exact();
