@@ -199,6 +199,7 @@ def proofs():
             s.newest(debt, count_of_debt, receipt_of_debt, s.count),
             debt.time >= s.time,
             debt.time <= MAX_TIME,
+            taken <= s.permits,
             implies(debt.time + s.policy.permit <= MAX_TIME, taken == s.permits),
         ),
     )
@@ -213,6 +214,8 @@ def proofs():
             back.time == s.time - s.permits * s.last.permit,
         ),
     )
+
+    prove("bucket: the newest charge can be refunded", [*s.known(), z3.Not(s.is_refunded)], possible)
 
     bounds(s, fits, after, count)
     the_newest_receipt(s, after, back, possible)
@@ -269,6 +272,13 @@ def the_newest_receipt(s, after, back, possible):
     # An outstanding receipt, whose time was that of the word when it was charged.
     charge = [*s.known(), other <= s.time, s.permits * s.policy.permit >= 1]
     prove("bucket: after an admission, no older receipt matches", [*charge, admitted(s.policy, s.state, s.now, s.permits)[0]], older(after, False))
+    receipt = Receipt(*integers("receipt_before receipt_at receipt_permits receipt_permit"))
+    time_of_charge = most(receipt.before, receipt.at) + receipt.permits * receipt.permit
+    prove(
+        "bucket: a receipt that does not match is refused",
+        [*s.known(), older(s.state, False), other == time_of_charge],
+        z3.Not(refunded(s.state, receipt, s.permits)[0]),
+    )
     prove(
         "bucket: after a refund, no receipt matches",
         [*s.known(), possible, s.permits <= s.last.permits, other <= s.last.before],
@@ -322,6 +332,13 @@ def reuse(s, fits, after, debt, back, possible):
 
 def lower_limits():
     """The burst of a lower limit fulfils what the bound needs, and its time is covered by `ahead`."""
+    total, number = integers("total number")
+    rounded = permit_time(total, number)
+    prove(
+        "bucket: the time of a permit is that of the window by the limit, rounded up",
+        [total >= 1, number >= 1],
+        both(number * rounded >= total, number * (rounded - 1) < total),
+    )
     window, limit, burst, lower, permit, own, share, others = integers("window limit burst lower permit own share others")
     whole, rest = integers("whole rest")
     facts = [

@@ -1,7 +1,8 @@
 """Runs the proofs, and prints one line for each: the time, the number of cases, the outcome and the claim.
 
     prove.py            all proofs, in two processes
-    prove.py MODULE     those of one module, with a few layouts in place of all; mutate.py uses it
+    prove.py MODULE     those of one module, with a few layouts in place of all
+    prove.py --first MODULE    as above, but ends with the first claim that is not proved; mutate.py uses it
 
 Exits with 1 if a claim is refuted or unknown.
 """
@@ -31,7 +32,12 @@ def run(jobs):
 def main():
     began = time.monotonic()
     if len(sys.argv) > 1:
-        results = run([(name, QUICK.get(name, {})) for name in sys.argv[1:]])
+        kit.ends_with_first_failure = "--first" in sys.argv
+        modules = [name for name in sys.argv[1:] if name != "--first"]
+        try:
+            results = run([(name, QUICK.get(name, {})) for name in modules])
+        except kit.FirstFailure:
+            results = kit.results
     else:
         with multiprocessing.get_context("spawn").Pool(len(PARTS)) as pool:
             results = [result for part in pool.map(run, PARTS, chunksize=1) for result in part]

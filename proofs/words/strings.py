@@ -8,7 +8,7 @@ import sys
 
 import z3
 
-from kit import Any, Claim, Cons, both, cons, either, empty, head, implies, induct, is_empty, ite, on_strings, prove, tail
+from kit import Any, Claim, both, cons, either, empty, head, implies, induct, is_empty, ite, on_strings, prove, tail
 
 sys.setrecursionlimit(10_000)
 
@@ -73,6 +73,16 @@ def sound(string, zeros, bits):
     )
 
 
+def exact_or_full(marks, of_unbounded, bits, zeros):
+    """A string of these bits is either long enough for the marks, or it has fewer zeros, and marks in all other bits."""
+    return either(marks == of_unbounded, both(marks <= of_unbounded, marks >= bits - zeros + 1))
+
+
+def bounded(string, bits, zeros):
+    marks = ones(truncated(string, bits), zeros)
+    return implies(both(bits >= 0, zeros >= 0), exact_or_full(marks, ones(string, zeros), bits, zeros))
+
+
 def lemmas():
     induct(
         "strings: no number of marks is negative",
@@ -101,17 +111,7 @@ def lemmas():
     induct(
         "strings: a bounded string has the marks of an unbounded one, or is full of marks",
         "bits zeros",
-        lambda string, bits, zeros: both(
-            sound(string, zeros, 0),
-            ones(truncated(string, bits), zeros) <= ones(string, zeros),
-            implies(
-                both(bits >= 0, zeros >= 0),
-                either(
-                    ones(truncated(string, bits), zeros) == ones(string, zeros),
-                    ones(truncated(string, bits), zeros) >= bits - zeros + 1,
-                ),
-            ),
-        ),
+        lambda string, bits, zeros: both(sound(string, zeros, 0), bounded(string, bits, zeros)),
         lambda head, bits, zeros: [(bits - 1, zeros if head else zeros - 1)],
     )
     induct(
@@ -134,17 +134,17 @@ def lemmas():
         ),
         lambda head, mark, zeros: [(mark - 1, zeros) if head else (mark, zeros - 1), (mark, zeros)],
     )
-    any_string, zeros = Any("string"), z3.Int("zeros")
-    # `aged` and `marked` are a bit more, and the lemma of bounded strings. What is left to show is the effect of the bit.
+    string, zeros, bits = Any("string"), z3.Int("zeros"), z3.Int("bits")
+    sizes = [bits >= 1, zeros >= 1]
     prove(
-        "strings: the end of a cell raises the age of each mark by one",
-        [zeros >= 1],
-        ones(Cons(False, any_string), zeros) == ones(any_string, zeros - 1),
+        "strings: the end of a cell raises the age of each mark by one, or the string is full",
+        [*sizes, bounded(string, bits - 1, zeros - 1)],
+        exact_or_full(ones(aged(string, bits), zeros), ones(string, zeros - 1), bits, zeros),
     )
     prove(
-        "strings: a new mark is one more for every age",
-        [zeros >= 1],
-        ones(Cons(True, any_string), zeros) == 1 + ones(any_string, zeros),
+        "strings: a new mark is one more for every age, or the string is full",
+        [*sizes, bounded(string, bits - 1, zeros)],
+        exact_or_full(ones(marked(string, bits), zeros), 1 + ones(string, zeros), bits, zeros),
     )
 
 

@@ -66,8 +66,9 @@ def admitted_by_share(layout, state, limit, share, permits):
 
 
 def charged(layout, state, permits):
-    """The state with more permits, whether they fit or not."""
-    return appended(layout, state, state.partial + permits)
+    """The state with more permits, whether they fit or not. More units than the string has bits leave it full of marks."""
+    total = least(state.partial + permits, length(layout) * layout.unit + layout.unit - 1)
+    return appended(layout, state, total)
 
 
 def spent(layout, state):
@@ -383,6 +384,13 @@ def a_refund_that_is_refused(claim, s):
     s.prove(claim, [z3.Or(s.charge_age < 0, s.charge_age >= s.layout.summed, full)], negated(possible))
 
 
+def a_refund_of_too_much(claim, s):
+    """More permits than the marks and the partial unit hold since the charge are not refunded, whatever the receipt says."""
+    possible, _ = refunded(s.layout, s.state, s.state.tick - s.charge_age, s.permits)
+    counted = s.layout.unit * s.state.marks.of_age(s.charge_age) + s.state.partial
+    s.prove(claim, [0 <= s.charge_age, s.charge_age < s.layout.summed, s.permits > counted], negated(possible))
+
+
 def a_refund_that_is_possible(claim, s):
     """A charge whose permits are in the log, and which still counts, is refunded, if the string is not full."""
     possible, _ = refunded(s.layout, s.state, s.state.tick - s.charge_age, s.permits)
@@ -438,6 +446,7 @@ CHECKS = [
     ("a refund keeps it, and releases exactly its permits", a_refund),
     ("a refund in the cell of its charge gives back the state", a_refund_in_its_cell),
     ("a refund of a charge that does not count, or from a full string, is refused", a_refund_that_is_refused),
+    ("a refund of more permits than are counted is refused", a_refund_of_too_much),
     ("a refund of a charge that counts is possible", a_refund_that_is_possible),
     ("an idle word decides as a fresh one, now and later", an_idle_word),
     ("a word is idle when the window has passed", a_word_becomes_idle),
