@@ -1,4 +1,4 @@
-"""Runs the proofs, and prints one line for each: the time, the number of cases, the outcome and the claim.
+"""Runs the proofs, and prints one line for each: its seconds of the processor, the number of cases, the outcome and the claim.
 
     prove.py            all proofs, in two processes
     prove.py MODULE     those of one module, with a few layouts in place of all

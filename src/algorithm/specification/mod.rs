@@ -23,7 +23,7 @@ mod unit;
 type Case = [u64; NUMBERS];
 const NUMBERS: usize = 12;
 
-/// What a step returns, and the word after it.
+/// The value that a step returns, and the word after it.
 type Outcome = (u64, u64);
 
 /// An algorithm whose state is one word.
