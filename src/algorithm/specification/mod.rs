@@ -6,9 +6,8 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use std::sync::atomic::{AtomicU64 as Counter, Ordering};
 
-use crate::sync::{AtomicU64, Shared};
+use crate::sync::{AtomicU64, Ordering, Shared};
 
 #[cfg(feature = "rules")]
 mod block;
@@ -106,36 +105,50 @@ fn compare(subject: &Subject, case: &Case) {
 fn cases(subject: &Subject) -> u64 {
     let modest = if cfg!(miri) { 200 } else { 200_000 };
     let set = std::env::var("RINGGATE_WORDS");
-    let most = set.map_or(modest, |number| number.parse().expect("RINGGATE_WORDS is a number"));
-    if subject.name == unit::SUBJECT.name { most } else { most / 10 }
+    let most = set.map_or(modest, |number| {
+        number.parse().expect("RINGGATE_WORDS is a number")
+    });
+    if subject.name == unit::SUBJECT.name {
+        most
+    } else {
+        most / 10
+    }
 }
 
-fn compare_random_cases(subject: &Subject) {
-    let cases = cases(subject);
+/// Compares `cases` random cases.
+fn compare_random_cases(subject: &Subject, seed: u64, cases: u64) -> u64 {
+    let mut random = Random(seed);
+    for _ in 0..cases {
+        compare(subject, &(subject.any_case)(&mut random));
+    }
+    cases
+}
+
+fn on_all_processors(subject: &Subject, cases: u64) -> u64 {
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let workers = if cases < 1_000_000 { 1 } else { workers };
-    let compared = Counter::new(0);
     std::thread::scope(|scope| {
-        for worker in 0..workers {
-            let compared = &compared;
-            scope.spawn(move || {
-                let mut random = Random(worker << 32);
-                let share = cases / workers + u64::from(worker < cases % workers);
-                for _ in 0..share {
-                    compare(subject, &(subject.any_case)(&mut random));
-                }
-                compared.fetch_add(share, Ordering::Relaxed);
-            });
-        }
-    });
-    assert_eq!(compared.into_inner(), cases);
-    std::println!("{}: {cases} random cases agree", subject.name);
+        let share = |worker| cases / workers + u64::from(worker < cases % workers);
+        let run =
+            |worker: u64| scope.spawn(move || compare_random_cases(subject, worker << 32, share(worker)));
+        let running: Vec<_> = (0..workers).map(run).collect();
+        let joined = running
+            .into_iter()
+            .map(|worker| worker.join().expect("all cases agree"));
+        joined.sum()
+    })
 }
 
 #[test]
 fn random_words_step_as_specified() {
     for subject in SUBJECTS {
-        compare_random_cases(subject);
+        let cases = cases(subject);
+        let compared = if cases < 1_000_000 {
+            compare_random_cases(subject, 0, cases)
+        } else {
+            on_all_processors(subject, cases)
+        };
+        assert_eq!(compared, cases);
+        std::println!("{}: {cases} random cases agree", subject.name);
     }
 }
 
