@@ -229,7 +229,8 @@ def main():
             mark = "caught by" if caught else "MISSED  "
             print(f"{mark} {outcome or '':60}  <- {mutation[0]}: {mutation[1]!r} -> {mutation[2]!r}", flush=True)
     seconds = time.monotonic() - began
-    print(f"{len(chosen) - missed} of {len(MUTATIONS)} mutations caught, {missed} missed, {seconds:.0f} s")
+    tried = f"{len(chosen)} of {len(MUTATIONS)} mutations tried"
+    print(f"{tried}: {len(chosen) - missed} caught, {missed} missed, {seconds:.0f} s")
     sys.exit(1 if missed or problems else 0)
 
 
