@@ -10,7 +10,7 @@ source "$(dirname "$0")/common.sh"
 git ls-files >/dev/null 2>&1 || not_run "the expected files are listed by git, and this is no git repository"
 
 # Files that only contributors need, and packages that are not published.
-left_out='^(\.ci|\.github|benches|ci|cli|examples/(basic|servers)|fuzz|tests/servers)/|^(\.gitignore|Cargo\.lock|deny\.toml|rustfmt\.toml)$'
+left_out='^(\.ci|\.github|benches|ci|cli|examples/(basic|servers)|fuzz|proofs/[^/]+|tests/servers)/|^(\.gitignore|Cargo\.lock|deny\.toml|rustfmt\.toml)$'
 # Files that cargo adds.
 added='^(Cargo\.lock|\.cargo_vcs_info\.json|Cargo\.toml\.orig)$'
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}

@@ -77,6 +77,8 @@
 //!
 //! - The third column is [`RateLimiter::bound`]. It holds in every interleaving of threads, by the readings that the
 //!   decisions used. Windows are half-open: an admission at s counts at t if t − W < s ≤ t.
+//! - For the algorithms whose state is one word, z3 proves the transitions for every word, reading and request. `proofs/README.md` in the
+//!   repository states what is proved, and what is only modelled or tested.
 //! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
 //! - The decision path has no lock, allocation, system call, thread or timer, and no thread waits for another. (The first
 //!   decision of a thread by a `RuleSet` takes a lock and may allocate a cache line for its counts. Other methods that

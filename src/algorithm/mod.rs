@@ -12,6 +12,8 @@ mod in_flight;
 mod in_units;
 mod lowered;
 mod sliding_window;
+#[cfg(all(test, not(ringgate_loom)))]
+mod specification;
 mod timestamp_ring;
 mod traits;
 mod unit_ring;

@@ -1,0 +1,95 @@
+//! Requests in flight.
+//!
+//! A case is { limit, lower limit, word, step, slots, generation }.
+
+use super::{Case, Outcome, Random, Subject, on_word, or_zero};
+use crate::algorithm::{Algorithm, Attempt, InFlight, Reclaim};
+use crate::receipt::Receipt;
+use crate::time::Nanos;
+
+pub(super) const SUBJECT: Subject = Subject {
+    name: "slots",
+    any_case,
+    specified,
+    performed,
+};
+
+const ADMIT: u64 = 0;
+const CHARGE: u64 = 1;
+const RELEASE: u64 = 2;
+const REMAINING: u64 = 3;
+const SPENT: u64 = 4;
+const IS_IDLE: u64 = 5;
+const ADVANCE: u64 = 6;
+const STEPS: u64 = 7;
+
+const MOST: u64 = (1 << 20) - 1;
+const LAST_GENERATION: u64 = (1 << 42) - 1;
+
+fn any_case(random: &mut Random) -> Case {
+    let limit = 1 + random.up_to(MOST - 1);
+    let lower = 1 + random.up_to(limit - 1);
+    let generation = random.up_to(LAST_GENERATION);
+    let held = match random.below(3) {
+        // A word of generation 0 has never been written.
+        _ if generation == 0 => 0,
+        0 => random.near(lower, MOST),
+        1 => random.up_to(3),
+        _ => random.up_to(MOST),
+    };
+    let slots = match random.below(4) {
+        0 => random.near(lower.saturating_sub(held), MOST),
+        1 => random.near(held, MOST),
+        2 => random.up_to(MOST),
+        _ => random.up_to(u64::MAX),
+    };
+    let other = random.near(generation.max(1), LAST_GENERATION);
+    let word = generation << 20 | held;
+    let step = random.below(STEPS);
+    [limit, lower, word, step, slots.max(1), other, 0, 0, 0, 0, 0, 0]
+}
+
+fn specified(case: &Case) -> Outcome {
+    let [_, lower, word, step, slots, of_receipt, ..] = *case;
+    let (generation, held) = ((word / (MOST + 1)).max(1), word % (MOST + 1));
+    let with = |held: u128| generation * (MOST + 1) + u64::try_from(held).expect("few slots");
+    let after = u128::from(held) + u128::from(slots);
+    match step {
+        ADMIT if after <= u128::from(lower) => (1, with(after)),
+        ADMIT => (0, word),
+        CHARGE => {
+            let taken = slots.min(MOST - held);
+            (taken, with(u128::from(held + taken)))
+        }
+        RELEASE if of_receipt == generation && slots <= held => (1, with(u128::from(held - slots))),
+        RELEASE => (0, word),
+        REMAINING => (lower.saturating_sub(held), word),
+        SPENT => (held, word),
+        IS_IDLE => (u64::from(held == 0), word),
+        ADVANCE => {
+            let next = (generation < LAST_GENERATION).then(|| (generation + 1) * (MOST + 1));
+            (or_zero(next), word)
+        }
+        _ => unreachable!("a step"),
+    }
+}
+
+fn performed(case: &Case) -> Outcome {
+    let [limit, lower, word, step, slots, of_receipt, ..] = *case;
+    let flight = InFlight::new(limit, "in_flight").expect("slots");
+    let lowered = flight.with_limit(lower).expect("a lower limit");
+    let now = Nanos::ZERO;
+    on_word(word, |words| match step {
+        ADMIT => u64::from(matches!(
+            flight.attempt_with_limit(lower, words, now, slots),
+            Attempt::Admitted(_)
+        )),
+        CHARGE => flight.charge(words, now, slots),
+        RELEASE => u64::from(flight.refund(words, &Receipt::new(now, slots, of_receipt), slots)),
+        REMAINING => lowered.remaining(words, now),
+        SPENT => flight.spent(words, now),
+        IS_IDLE => u64::from(flight.is_idle(word, now)),
+        ADVANCE => or_zero(flight.advance(word, now)),
+        _ => unreachable!("a step"),
+    })
+}
