@@ -48,12 +48,12 @@ use settle::settle;
 ///
 /// # Cost
 ///
-/// A decision reads the clock and makes one or two loads. An admission also makes one compare-exchange, and in a timestamp ring
-/// one more per permit. It is repeated if another thread changes the state in between. Nothing is allocated, no system call is
+/// A decision reads the clock and makes one to three loads. An admission also makes one compare-exchange, or one per permit in a
+/// timestamp ring. It is repeated if another thread changes the state in between. Nothing is allocated, no system call is
 /// made, and no thread waits for another.
 ///
 /// A denial changes no count. In a wide ring, the first decision in a new cell enters the cell. In a timestamp ring, a decision
-/// may store the claim of another thread.
+/// may store the rest of a request for several permits of another thread.
 ///
 /// # Memory
 ///
@@ -176,6 +176,7 @@ impl<A: Algorithm> RateLimiter<A, QuantaClock> {
 impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// Creates a limiter with the given clock.
     pub fn with_clock(algorithm: A, clock: C) -> Self {
+        let algorithm = algorithm.for_limiter();
         let words = OwnWords::new(algorithm.words());
         Self {
             algorithm,
