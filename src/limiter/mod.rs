@@ -58,7 +58,7 @@ use settle::settle;
 /// # Memory
 ///
 /// A state of one word is inside the limiter, on a cache line of 64 bytes that holds no data of others. A limiter with a
-/// [`Gcra`](crate::Gcra) takes 192 bytes with its policy and clock, and allocates nothing. A state of several words is allocated
+/// [`Gcra`](crate::Gcra) or a [`UnitRing`](crate::UnitRing) takes 192 bytes with its policy and clock, and allocates nothing. A state of several words is allocated
 /// once, when the limiter is created. It takes 248 bytes, and 8 for each word.
 ///
 /// For a limiter in each of very many connections, use an [`InlineLimiter`], which takes 16 bytes. For keys, use a
