@@ -1,10 +1,10 @@
 """Applies the mutations of ci/mutants.txt to a copy of the project, and runs for each the test that must fail.
 
-    python3 ci/mutants.py            runs those that changed since the last landing, and a tenth of the others
+    python3 ci/mutants.py            runs those that changed since they were last tried, and a tenth of the others
     python3 ci/mutants.py all        runs all mutations
     python3 ci/mutants.py TEXT       runs those whose claim, description, file or test contains TEXT
     python3 ci/mutants.py --list     only checks that each mutation applies, and prints where
-    python3 ci/mutants.py --landed   records HEAD as the last landing, in ci/landed.txt
+    python3 ci/mutants.py --landed   records HEAD, the mutations of which a run has tried, in ci/landed.txt
 
 A mutation has changed if its entry, the file of its code, or the file of its test differs from the commit in ci/landed.txt.
 An old commit there only makes more mutations run, and a commit that is no ancestor of HEAD makes all run. The tenth depends on
@@ -405,6 +405,7 @@ class Results:
 
     def __init__(self):
         self.lock, self.caught, self.broken, self.unchanged = threading.Lock(), 0, 0, {}
+        self.failures = []
 
     def limit(self, test):
         """The seconds after which a mutated test hangs: far more than it took without a mutation."""
@@ -423,6 +424,8 @@ class Results:
                 if word == "UNDECIDED":
                     line += f": {outcome}{last_lines(output)}"
             print(f"{seconds:5.1f} s  {line}", flush=True)
+            if line.split()[0] in ("BROKEN", "SURVIVED", "UNDECIDED"):
+                self.failures.append(line)
 
 
 def main(arguments):
@@ -497,7 +500,8 @@ def main(arguments):
             outcome, output = run_test(project, program, mutation["test"], 0, results.limit(mutation["test"]))
         project.write(file, text)
         results.add(mutation, mutation["test"], outcome, output, time.monotonic() - began)
-    print(f"{results.caught} of {len(pairs)} mutations caught; {results.broken} tests fail without any")
+    # The first of them may be far above the end of the output.
+    print("\n".join(results.failures + [f"{results.caught} of {len(pairs)} mutations caught; {results.broken} tests fail without any"]))
     return 0 if results.caught == len(pairs) > 0 and not results.broken else 1
 
 

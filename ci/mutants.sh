@@ -7,7 +7,7 @@
 #   ci/mutants.sh all        runs all mutations
 #   ci/mutants.sh TEXT       runs those whose claim, description, file or test contains TEXT
 #   ci/mutants.sh --list     lists the mutations that do not apply, and those that were found under other names
-#   ci/mutants.sh --landed   records HEAD in ci/landed.txt, once a change has landed
+#   ci/mutants.sh --landed   records HEAD in ci/landed.txt, once a run has tried its mutations
 source "$(dirname "$0")/common.sh"
 
 needs python3 python3

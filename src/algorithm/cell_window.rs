@@ -35,11 +35,6 @@ pub(super) trait WindowLimit: Copy {
 
     /// The permits left in a window that holds `sum`, of which `newest()` are in the cell at `tick`.
     fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64;
-
-    /// The [`capacity`](Self::capacity) with a lower limit.
-    fn capacity_below(&self, limit: u64, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
-        self.with_limit(limit).capacity(sum, tick, newest)
-    }
 }
 
 /// A strict window as its limit alone. The owner knows the number of its cells.
@@ -87,11 +82,6 @@ impl WindowLimit for CellWindow {
     #[inline(always)]
     fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
         Self::capacity(self, sum, tick, newest)
-    }
-
-    #[inline(always)]
-    fn capacity_below(&self, limit: u64, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
-        Self::capacity_below(self, limit, sum, tick, newest)
     }
 }
 
@@ -168,21 +158,6 @@ impl CellWindow {
         match &self.shares {
             None => left,
             Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
-        }
-    }
-
-    /// The [`capacity`](Self::capacity) with a lower limit.
-    #[inline(always)]
-    pub(super) fn capacity_below(
-        &self,
-        limit: u64,
-        sum: u64,
-        tick: u64,
-        newest: impl FnOnce() -> u64,
-    ) -> u64 {
-        match &self.shares {
-            None => limit.saturating_sub(sum),
-            Some(_) => self.with_limit(limit).capacity(sum, tick, newest),
         }
     }
 }

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, opaque_copy};
 use super::counter_ring::CounterRing;
 use super::timestamp_ring::TimestampRing;
 use super::traits::{Algorithm, Reclaim};
@@ -136,6 +136,16 @@ impl SlidingWindow {
         Self::of(quota, true)
     }
 
+    /// Attempts a decision by the forms of many words. It is a function of its own because a table mostly has one word, and the
+    /// registers that these forms need would be saved in every decision.
+    #[inline(never)]
+    fn attempt_by_many<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+        each!(self, it => match limit {
+            Some(limit) => it.attempt_with_limit(limit, words, now, permits),
+            None => it.attempt(words, now, permits),
+        })
+    }
+
     /// The one-word form for the lowest limit `lowest`, if it guarantees its clients at least 70 % of that limit.
     fn word(quota: Quota, lowest: u64) -> Option<UnitRing> {
         let ring = UnitRing::with_lowest_limit(quota, lowest).ok()?;
@@ -233,7 +243,10 @@ impl Reclaim for SlidingWindow {
 
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt(words, now, permits))
+        match &self.form {
+            Form::Word(ring) => ring.attempt(words, now, permits),
+            Form::Log(_) | Form::Cells(_) => self.attempt_by_many(None, opaque_copy(words), now, permits),
+        }
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -268,7 +281,12 @@ impl Reclaim for SlidingWindow {
 
     #[inline(always)]
     fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt_with_limit(limit, words, now, permits))
+        match &self.form {
+            Form::Word(ring) => ring.attempt_with_limit(limit, words, now, permits),
+            Form::Log(_) | Form::Cells(_) => {
+                self.attempt_by_many(Some(limit), opaque_copy(words), now, permits)
+            }
+        }
     }
 
     fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {

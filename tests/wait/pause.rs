@@ -25,6 +25,18 @@ async fn a_wait_ends_with_the_pause() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deadline_before_the_end_of_a_pause_fails_although_the_window_ends_before() {
+    let log = log("2/100ms");
+    log.until_n_ready(2).await.expect("the window is empty");
+    pause(&log, ms(500));
+    let start = Instant::now();
+    assert!(log.until_ready().within(ms(499)).await.is_err());
+    assert_eq!(start.elapsed(), ms(0));
+    log.until_ready().within(ms(500)).await.expect("the pause ends");
+    assert_eq!(start.elapsed(), ms(500));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_delays_the_waits_that_have_begun() {
     let log = log("2/100ms");
     log.until_n_ready(2).await.expect("the window is empty");

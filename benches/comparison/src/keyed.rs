@@ -47,15 +47,20 @@ fn section<K: Key>(effort: &Effort, panels: &mut Vec<(String, Vec<Row>)>) {
     all.extend(words::keyed(Room::Plenty));
     let entrants = entrants(&all);
     for order in [Order::Uniform, Order::Zipf, Order::OneHot] {
-        let rows = entered(effort, order, DASHMAP, &all, &entrants);
+        let rows = entered(effort, order, "", DASHMAP, &all, &entrants);
         if order != Order::OneHot {
             panels.push((format!("100,000 {} keys, {}", K::NAME, order.name()), rows));
         }
     }
+    only_new(effort, DASHMAP, &all, &entrants);
+}
+
+/// Measures keys that have no entry yet.
+pub fn only_new<K: Key>(effort: &Effort, floor: &str, all: &[Keyed<K>], entrants: &[Entrant]) {
     let keys: Vec<K> = (0..NEW).map(K::number).collect();
     for threads in one_and_all() {
         let name = format!("{}, only new keys", K::NAME);
-        compare(effort, &name, threads, DASHMAP, &entrants, |index| {
+        compare(effort, &name, threads, floor, entrants, |index| {
             enter(effort.least, threads, &all[index], &keys)
         });
     }
@@ -67,11 +72,11 @@ fn denied<K: Key>(effort: &Effort) {
     all.extend(words::keyed(Room::None));
     let entrants = entrants(&all);
     for order in [Order::Uniform, Order::Zipf] {
-        entered(effort, order, words::LOAD, &all, &entrants);
+        entered(effort, order, "", words::LOAD, &all, &entrants);
     }
 }
 
-fn entrants<K>(all: &[Keyed<K>]) -> Vec<Entrant> {
+pub fn entrants<K>(all: &[Keyed<K>]) -> Vec<Entrant> {
     let entrant = |contestant: &Keyed<K>| Entrant {
         name: contestant.name,
         side: contestant.side,
@@ -79,10 +84,11 @@ fn entrants<K>(all: &[Keyed<K>]) -> Vec<Entrant> {
     all.iter().map(entrant).collect()
 }
 
-/// Measures keys that have an entry.
-fn entered<K: Key>(
+/// Measures keys that have an entry. `what` follows the name of the order.
+pub fn entered<K: Key>(
     effort: &Effort,
     order: Order,
+    what: &str,
     floor: &str,
     all: &[Keyed<K>],
     entrants: &[Entrant],
@@ -97,7 +103,7 @@ fn entered<K: Key>(
             limiter.batch(&keys);
         })
         .collect();
-    let name = format!("{}, {}", K::NAME, order.name());
+    let name = format!("{}, {}{what}", K::NAME, order.name());
     let counts = if order == Order::Uniform && K::NAME == u64::NAME {
         thread_counts()
     } else {

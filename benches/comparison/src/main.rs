@@ -1,7 +1,7 @@
 //! Compares this crate with other limiters: the cost of a decision, the memory of a key, and the most that is admitted.
 //!
 //! `cargo run --release --locked` measures everything in about a quarter of an hour, prints Markdown and writes plots to
-//! `../plots`. With names of sections it measures only those: `direct`, `keyed`, `steady`, `memory`, `windows`, `tail`,
+//! `../plots`. With names of sections it measures only those: `defaults`, `direct`, `keyed`, `steady`, `memory`, `windows`, `tail`,
 //! `cold`, `batch`, `clocks`, `layers`, `flood`. `--brief` takes a fifth of the time, and `--quick` a few seconds.
 //! `--plots DIR` writes the plots to another folder. `../README.md` explains the results.
 
@@ -9,6 +9,7 @@ mod batch;
 mod clocks;
 mod cold;
 mod contestant;
+mod defaults;
 mod direct;
 mod flood;
 mod floors;
@@ -30,8 +31,9 @@ use std::time::Instant;
 
 use measure::Effort;
 
-const SECTIONS: [&str; 11] = [
-    "direct", "keyed", "steady", "memory", "windows", "tail", "cold", "batch", "clocks", "layers", "flood",
+const SECTIONS: [&str; 12] = [
+    "defaults", "direct", "keyed", "steady", "memory", "windows", "tail", "cold", "batch", "clocks",
+    "layers", "flood",
 ];
 
 fn main() {
@@ -81,6 +83,9 @@ fn main() {
     }
     if wants("layers") {
         layers::run(&effort);
+    }
+    if wants("defaults") {
+        defaults::run(&effort);
     }
     if wants("steady") {
         steady::run(&effort);

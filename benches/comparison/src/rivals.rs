@@ -72,7 +72,12 @@ pub fn keyed_few<K: Key>(room: Room) -> Vec<Keyed<K>> {
 
 /// Governor alone.
 pub fn governor_keyed<K: Key>() -> Keyed<K> {
-    governor::keyed(Room::Plenty)
+    governor_keyed_in(Room::Plenty)
+}
+
+/// Governor alone, with this capacity.
+pub fn governor_keyed_in<K: Key>(room: Room) -> Keyed<K> {
+    governor::keyed(room)
 }
 
 /// Limiters without a workload of many keys, and the reason.

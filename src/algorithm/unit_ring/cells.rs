@@ -2,8 +2,8 @@
 
 use core::sync::atomic::Ordering;
 
-use super::word::{UnitLayout, UnitState};
-use crate::algorithm::attempt::{Attempt, until_decided};
+use super::word::UnitLayout;
+use crate::algorithm::attempt::{Attempt, opaque_copy, until_decided};
 use crate::algorithm::cell_window::{CellWindow, Shares, StrictLimit, Variant, WindowLimit};
 use crate::receipt::Receipt;
 use crate::sync::Words;
@@ -122,9 +122,10 @@ impl<L: WindowLimit> UnitCells<L> {
     }
 
     /// The permits left in a state.
-    fn capacity(&self, state: UnitState) -> u64 {
+    fn capacity(&self, state: u64) -> u64 {
+        let (spent, tick) = (self.layout.spent(state), self.layout.tick(state));
         self.cell_window
-            .capacity(self.layout.spent(state), state.tick, || self.layout.newest(state))
+            .capacity(spent, tick, || self.layout.newest(state))
     }
 
     /// Decides, and returns the tick that is charged.
@@ -162,19 +163,30 @@ impl<L: WindowLimit> UnitCells<L> {
         tick: u64,
         permits: u64,
     ) -> Attempt<u64> {
-        self.attempt_by(words, tick, |state| {
-            if self.layout.summed() == 1 {
-                return self.layout.admit_to_one_cell(state, limit, permits);
-            }
-            if self.cell_window.shares().is_some() && permits > self.share_left(limit, state) {
-                return None;
-            }
-            self.layout.admit(state, limit, permits)
-        })
+        if self.cell_window.shares().is_some() {
+            return self.attempt_even(limit, opaque_copy(words), tick, permits);
+        }
+        if self.layout.summed() == 1 {
+            let seen = State { words }.observe();
+            let charged = self
+                .layout
+                .admit_to_one_cell(self.layout.at(seen, tick), limit, permits);
+            return self.publish(words, tick, seen, charged);
+        }
+        self.attempt_strict(limit, words, tick, permits)
     }
 
-    /// Decides once, as [`attempt_with_limit`](Self::attempt_with_limit) does for a strict window, which has no shares and two or
-    /// more cells.
+    /// Decides once, by the shares of an even ring in `limit`.
+    #[inline(never)]
+    fn attempt_even<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        let seen = State { words }.observe();
+        let state = self.layout.at(seen, tick);
+        let fits = permits <= self.with_limit(limit).capacity(state);
+        let charged = fits.then(|| self.layout.admit(state, limit, permits)).flatten();
+        self.publish(words, tick, seen, charged)
+    }
+
+    /// Decides once, as [`attempt_with_limit`](Self::attempt_with_limit) does for two or more cells without shares.
     #[inline(always)]
     pub(in crate::algorithm) fn attempt_strict<W: Words>(
         &self,
@@ -183,51 +195,37 @@ impl<L: WindowLimit> UnitCells<L> {
         tick: u64,
         permits: u64,
     ) -> Attempt<u64> {
-        self.attempt_by(words, tick, |state| self.layout.admit(state, limit, permits))
+        let seen = State { words }.observe();
+        let charged = self.layout.admit(self.layout.at(seen, tick), limit, permits);
+        self.publish(words, tick, seen, charged)
     }
 
+    /// Ends an attempt at `tick`, which saw the word `seen`: publishes the word that an admission leaves.
     #[inline(always)]
-    fn attempt_by<W: Words>(
-        &self,
-        words: W,
-        tick: u64,
-        admit: impl FnOnce(UnitState) -> Option<UnitState>,
-    ) -> Attempt<u64> {
-        let word = State { words };
-        let seen = word.observe();
-        let state = self.layout.at(seen, tick);
-        match admit(state) {
+    fn publish<W: Words>(&self, words: W, tick: u64, seen: u64, charged: Option<u64>) -> Attempt<u64> {
+        match charged {
             None => Attempt::Denied,
-            Some(charged) if word.replace(seen, self.layout.encode(charged)) => Attempt::Admitted(state.tick),
+            Some(charged) if (State { words }).replace(seen, charged) => {
+                Attempt::Admitted(tick.max(self.layout.tick(seen)))
+            }
             Some(_) => Attempt::Retry,
         }
     }
 
-    /// The capacity of an even ring by its share of `limit`.
-    #[cold]
-    #[inline(never)]
-    fn share_left(&self, limit: u64, state: UnitState) -> u64 {
-        let newest = || self.layout.newest(state);
-        self.cell_window
-            .capacity_below(limit, self.layout.spent(state), state.tick, newest)
-    }
-
     pub(in crate::algorithm) fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        let (state, tick) = (self.layout.decode(first), self.cells.tick(now));
-        tick > state.tick && tick - state.tick >= self.layout.cells_until_idle(state)
+        let (own, tick) = (self.layout.tick(first), self.cells.tick(now));
+        tick > own && tick - own >= self.layout.cells_until_idle(first)
     }
 
     pub(in crate::algorithm) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let current = self.cells.tick(now);
         let tick = current.max(self.layout.tick(first) + 1);
-        (tick <= self.layout.last_tick().min(current + 1))
-            .then(|| self.layout.encode(self.layout.at(first, tick)))
+        (tick <= self.layout.last_tick().min(current + 1)).then(|| self.layout.at(first, tick))
     }
 
     pub(in crate::algorithm) fn idle_from(&self, first: u64) -> Option<Nanos> {
-        let state = self.layout.decode(first);
         self.cells
-            .start(state.tick + self.layout.cells_until_idle(state).max(1))
+            .start(self.layout.tick(first) + self.layout.cells_until_idle(first).max(1))
     }
 
     pub(in crate::algorithm) fn latest_time(&self, first: u64) -> Nanos {
@@ -243,7 +241,7 @@ impl<L: WindowLimit> UnitCells<L> {
     }
 
     #[inline]
-    fn state_at<W: Words>(&self, words: W, now: Nanos) -> UnitState {
+    fn state_at<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.layout.at(State { words }.observe(), self.cells.tick(now))
     }
 
@@ -257,11 +255,10 @@ impl<L: WindowLimit> UnitCells<L> {
         let seen = State { words }.observe();
         match self.cell_window.shares() {
             None => {
-                let state = self.layout.decode(seen);
                 let cells = self
                     .layout
-                    .cells_until_fit(state, self.cell_window.limit(), permits);
-                self.start_or_now(state.tick + cells, cells, now)
+                    .cells_until_fit(seen, self.cell_window.limit(), permits);
+                self.start_or_now(self.layout.tick(seen) + cells, cells, now)
             }
             Some(shares) => self.ready_by_shares(shares, seen, now, permits),
         }
@@ -270,19 +267,19 @@ impl<L: WindowLimit> UnitCells<L> {
     /// The first instant from `now` on at which an even ring has the capacity.
     fn ready_by_shares(&self, shares: &Shares, seen: u64, now: Nanos, permits: u64) -> Option<Nanos> {
         let state = self.layout.at(seen, self.cells.tick(now));
-        let encoded = self.layout.encode(state);
+        let tick = self.layout.tick(state);
         // After the summed cells the window is empty. After one more period of the shares, each share has been current.
         let horizon = self.layout.summed() + shares.cells();
         let later = (0..=horizon)
-            .take_while(|later| state.tick + later <= self.layout.last_tick())
-            .find(|&later| permits <= self.capacity(self.layout.at(encoded, state.tick + later)))?;
-        self.start_or_now(state.tick + later, later, now)
+            .take_while(|later| tick + later <= self.layout.last_tick())
+            .find(|&later| permits <= self.capacity(self.layout.at(state, tick + later)))?;
+        self.start_or_now(tick + later, later, now)
     }
 
     pub(in crate::algorithm) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        let state = self.layout.decode(State { words }.observe());
-        let cells = self.layout.cells_until_idle(state);
-        self.start_or_now(state.tick + cells, cells, now)
+        let seen = State { words }.observe();
+        let cells = self.layout.cells_until_idle(seen);
+        self.start_or_now(self.layout.tick(seen) + cells, cells, now)
     }
 
     /// The start of the cell at `tick`, `cells` cells after that of a word, or `now` if that is later or the cell is the
@@ -299,11 +296,10 @@ impl<L: WindowLimit> UnitCells<L> {
         let word = State { words };
         loop {
             let seen = word.observe();
-            let state = self.layout.decode(seen);
-            let Some(refunded) = self.layout.refund(state, receipt.mark(), permits) else {
+            let Some(refunded) = self.layout.refund(seen, receipt.mark(), permits) else {
                 return false;
             };
-            if word.replace(seen, self.layout.encode(refunded)) {
+            if word.replace(seen, refunded) {
                 return true;
             }
         }
@@ -316,7 +312,7 @@ impl<L: WindowLimit> UnitCells<L> {
         loop {
             let seen = word.observe();
             let charged = self.layout.charge(self.layout.at(seen, tick), permits);
-            if word.replace(seen, self.layout.encode(charged)) {
+            if word.replace(seen, charged) {
                 return permits;
             }
         }

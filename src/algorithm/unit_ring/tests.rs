@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::cells::UnitCells;
 use super::ring::UnitRing;
-use super::word::{UnitLayout, UnitState};
+use super::word::UnitLayout;
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::{CellWindow, Variant};
 use crate::algorithm::traits::Algorithm;
@@ -53,7 +53,7 @@ fn walk(limit: u64, cells: u64, unit_bits: u32, steps: Steps, seed: u64) {
     let layout = UnitLayout::new(limit, cells + 1, unit_bits).expect("a layout");
     let word = AtomicU64::new(0);
     let words = || Shared::new(core::slice::from_ref(&word));
-    let state = || layout.decode(word.load(core::sync::atomic::Ordering::Relaxed));
+    let state = || word.load(core::sync::atomic::Ordering::Relaxed);
     let mut random = Random(seed);
     let mut log = Log::default();
     let mut charges: Vec<(u64, u64)> = Vec::new();
@@ -91,7 +91,7 @@ fn walk(limit: u64, cells: u64, unit_bits: u32, steps: Steps, seed: u64) {
             4 if steps.debt => {
                 let permits = 1 + random.below(2 * limit);
                 ring.charge(words(), at, permits);
-                let tick = state().tick;
+                let tick = layout.tick(state());
                 *log.0.entry(tick).or_default() += permits;
                 charges.push((tick, permits));
             }
@@ -111,7 +111,7 @@ fn walk(limit: u64, cells: u64, unit_bits: u32, steps: Steps, seed: u64) {
                     Attempt::Admitted(charged) => {
                         assert_eq!(ready, Some(at), "{what}");
                         assert!(permits <= left, "{what}");
-                        assert_eq!(charged, before.tick);
+                        assert_eq!(charged, layout.tick(before));
                         *log.0.entry(charged).or_default() += permits;
                         charges.push((charged, permits));
                         if !steps.debt {
@@ -144,14 +144,14 @@ fn walk(limit: u64, cells: u64, unit_bits: u32, steps: Steps, seed: u64) {
 }
 
 /// For every age, the permits charged since then are at most those of the marks and of the partial unit.
-fn invariant(layout: &UnitLayout, state: UnitState, log: &Log, cells: u64, steps: Steps, what: &str) {
+fn invariant(layout: &UnitLayout, state: u64, log: &Log, cells: u64, steps: Steps, what: &str) {
     let marked = layout.spent(state);
-    if layout.marks(state) > layout.most_marks() {
+    if layout.marks_in_window(state) > layout.most_marks() {
         // Debt may have dropped marks.
         return;
     }
     for age in 0..=cells {
-        let since = log.since(state.tick.saturating_sub(age));
+        let since = log.since(layout.tick(state).saturating_sub(age));
         let marked = layout.spent_by_age(state, age);
         assert!(
             since <= marked,
@@ -159,7 +159,7 @@ fn invariant(layout: &UnitLayout, state: UnitState, log: &Log, cells: u64, steps
         );
     }
     if !steps.refunds && !steps.debt {
-        let since = log.since(state.tick.saturating_sub(cells));
+        let since = log.since(layout.tick(state).saturating_sub(cells));
         assert!(
             marked - since < layout.unit(),
             "{what}: less than a unit counts too long"
@@ -168,20 +168,23 @@ fn invariant(layout: &UnitLayout, state: UnitState, log: &Log, cells: u64, steps
 }
 
 /// The time from which the state is idle is the first one.
-fn idle(ring: &UnitCells, layout: &UnitLayout, state: UnitState, words: Shared<'_>, what: &str) {
-    let word = layout.encode(state);
+fn idle(ring: &UnitCells, layout: &UnitLayout, state: u64, words: Shared<'_>, what: &str) {
     let after = layout.cells_until_idle(state);
-    assert_eq!(layout.spent(layout.at(word, state.tick + after)), 0, "{what}");
+    assert_eq!(
+        layout.spent(layout.at(state, layout.tick(state) + after)),
+        0,
+        "{what}"
+    );
     assert!(
-        after == 0 || layout.spent(layout.at(word, state.tick + after - 1)) > 0,
+        after == 0 || layout.spent(layout.at(state, layout.tick(state) + after - 1)) > 0,
         "{what}"
     );
     let idle = ring.idle_at(words, Nanos::ZERO).expect("time does not end");
     assert!(
         ring.is_idle(
-            word,
+            state,
             idle.max(
-                ring.latest_time(word)
+                ring.latest_time(state)
                     .saturating_add(core::time::Duration::from_nanos(1))
             )
         )

@@ -8,33 +8,25 @@ use crate::algorithm::traits::FIRST_WORD_BITS;
 /// |---|---|---|
 /// | 2 | | clear ([`FIRST_WORD_BITS`]) |
 /// | the rest | `tick` | the newest cell that was charged |
-/// | k | `partial` | permits that are not yet a whole unit |
 /// | H | `marks` | a string, the newest bit lowest: a 1 is a full unit, a 0 is the end of a cell |
+/// | k | `partial` | permits that are not yet a whole unit |
 ///
-/// The *age* of a mark is the number of zeros below it. The bits of `marks` above bit H − 1 are undefined until the state is
-/// encoded: every step reads only the lowest bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::algorithm) struct UnitState {
-    pub(in crate::algorithm) tick: u64,
-    partial: u64,
-    marks: u64,
-}
-
-/// The field widths of a word.
+/// The *age* of a mark is the number of zeros below it. A *state* is such a word, at the tick that it holds. Most steps work on
+/// the fields in place, because each variable shift costs two instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::algorithm) struct UnitLayout {
-    /// k: a unit is 2^k permits.
-    unit_bits: u32,
-    /// H, the length of the string. `partial` begins there.
-    length: u32,
-    /// H + k. The tick begins there.
-    tick_at: u32,
+    /// k: a unit is 2^k permits. `marks` begins there.
+    unit_bits: u8,
+    /// k + H. The tick begins there.
+    tick_at: u8,
     /// The number of cells that the window sums, which is the number of zeros that are counted.
-    summed: u32,
-    /// H ones.
-    marks_mask: u64,
+    summed: u8,
+    /// 64 − k − `summed`: a shift by M less leaves the lowest M + `summed` bits of `marks`, at the top.
+    unread: u8,
     /// 2^k − 1.
     partial_mask: u64,
+    /// k + H ones.
+    fields_mask: u64,
 }
 
 impl UnitLayout {
@@ -50,21 +42,21 @@ impl UnitLayout {
         if length >= (FIRST_WORD_BITS - unit_bits) as u64 {
             return None;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "below 62, as checked above")]
-        let (length, summed) = (length as u32, summed as u32);
+        #[expect(clippy::cast_possible_truncation, reason = "below 64, as checked above")]
+        let (unit_bits, length, summed) = (unit_bits as u8, length as u8, summed as u8);
         Some(Self {
             unit_bits,
-            length,
-            tick_at: length + unit_bits,
+            tick_at: unit_bits + length,
             summed,
-            marks_mask: (1 << length) - 1,
+            unread: 64 - unit_bits - summed,
             partial_mask: (1 << unit_bits) - 1,
+            fields_mask: (1 << (unit_bits + length)) - 1,
         })
     }
 
     /// The last tick that the word can hold.
     pub(in crate::algorithm) const fn last_tick(&self) -> u64 {
-        u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.tick_at)
+        u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.tick_at as u32)
     }
 
     /// The number of permits in a unit.
@@ -72,48 +64,55 @@ impl UnitLayout {
         1 << self.unit_bits
     }
 
-    /// The tick of the word `raw`.
+    /// The number of cells that the window sums.
     #[inline(always)]
-    pub(in crate::algorithm) const fn tick(&self, raw: u64) -> u64 {
-        raw >> self.tick_at
+    pub(in crate::algorithm) const fn summed(&self) -> u64 {
+        self.summed as u64
     }
 
-    /// The state of the word `raw` at its own tick.
+    /// The tick of a state.
     #[inline(always)]
-    pub(in crate::algorithm) const fn decode(&self, raw: u64) -> UnitState {
-        UnitState {
-            tick: self.tick(raw),
-            partial: (raw >> self.length) & self.partial_mask,
-            marks: raw,
-        }
+    pub(in crate::algorithm) const fn tick(&self, state: u64) -> u64 {
+        state >> self.tick_at
     }
 
+    /// The permits of a state that are not yet a whole unit.
     #[inline(always)]
-    pub(in crate::algorithm) const fn encode(&self, state: UnitState) -> u64 {
-        (((state.tick << self.unit_bits) | state.partial) << self.length) | (state.marks & self.marks_mask)
+    const fn partial(&self, state: u64) -> u64 {
+        state & self.partial_mask
     }
 
-    /// The state of the word `raw` at `tick`, or at its own tick if that is newer: then another thread has published the word
-    /// with a newer reading.
+    /// The string of a state, from bit 0.
+    const fn marks(&self, state: u64) -> u64 {
+        (state & self.fields_mask) >> self.unit_bits
+    }
+
+    /// The length of the string, H.
+    const fn length(&self) -> u32 {
+        (self.tick_at - self.unit_bits) as u32
+    }
+
+    /// The state with other fields below its tick. Bits of `fields` above them are ignored.
+    #[inline(always)]
+    const fn with_fields(&self, state: u64, fields: u64) -> u64 {
+        state ^ ((state ^ fields) & self.fields_mask)
+    }
+
+    /// The state at `tick`, or unchanged if its own tick is as new: then another thread has published it with a newer reading.
     ///
     /// Each cell that has ended appends a 0. The partial unit ends its count with the cell of its newest permit.
     #[inline(always)]
-    pub(in crate::algorithm) const fn at(&self, raw: u64, tick: u64) -> UnitState {
-        let own = self.tick(raw);
-        let tick = if tick > own { tick } else { own };
-        let cells = tick - own;
-        if cells < self.summed as u64 {
-            UnitState {
-                tick,
-                partial: (raw >> self.length) & self.partial_mask,
-                marks: raw << cells,
-            }
+    pub(in crate::algorithm) const fn at(&self, state: u64, tick: u64) -> u64 {
+        let own = self.tick(state);
+        if tick <= own {
+            return state;
+        }
+        let (cells, partial) = (tick - own, self.partial(state));
+        let later = tick << self.tick_at;
+        if cells < self.summed() {
+            self.with_fields(later, ((state - partial) << cells) | partial)
         } else {
-            UnitState {
-                tick,
-                partial: 0,
-                marks: 0,
-            }
+            later
         }
     }
 
@@ -124,84 +123,78 @@ impl UnitLayout {
     /// at most M marks if and only if the lowest M + `summed` bits do: if the window ends within these bits, they hold at
     /// least its marks, and otherwise they hold fewer than `summed` zeros, so more than M marks.
     #[inline(always)]
-    pub(in crate::algorithm) const fn admit(
-        &self,
-        state: UnitState,
-        limit: u64,
-        permits: u64,
-    ) -> Option<UnitState> {
-        let Some(total) = state.partial.checked_add(permits) else {
+    pub(in crate::algorithm) const fn admit(&self, state: u64, limit: u64, permits: u64) -> Option<u64> {
+        let partial = self.partial(state);
+        let Some(left) = limit.checked_sub(permits) else {
             return None;
         };
-        if total > limit {
+        let Some(left) = left.checked_sub(partial) else {
             return None;
-        }
-        let most = (limit - total) >> self.unit_bits;
-        // 1 to H bits are counted, so the shift is 2 to 63.
+        };
+        let most = left >> self.unit_bits;
+        // 1 to H bits of the string are read, so the shift is 2 to 63.
         #[expect(clippy::cast_possible_truncation, reason = "at most H, which is below 62")]
-        let counted = state.marks << (u64::BITS - self.summed - most as u32);
-        if counted.count_ones() as u64 > most {
+        let read = (state - partial) << (self.unread as u32 - most as u32);
+        // Most bursts end here: with `summed` zeros at the top, at most M bits remain that can be ones.
+        if read >= 1 << (64 - self.summed) && read.count_ones() as u64 > most {
             return None;
         }
-        Some(self.append(state, total))
-    }
-
-    /// The number of cells that the window sums.
-    #[inline(always)]
-    pub(in crate::algorithm) const fn summed(&self) -> u64 {
-        self.summed as u64
+        Some(self.append(state, partial + permits))
     }
 
     /// The state of a single cell with `permits` more, as [`admit`](Self::admit) returns it. A unit of such a layout is above the
     /// limit, so only debt leaves a mark.
     #[inline(always)]
-    pub(in crate::algorithm) fn admit_to_one_cell(
+    pub(in crate::algorithm) const fn admit_to_one_cell(
         &self,
-        state: UnitState,
+        state: u64,
         limit: u64,
         permits: u64,
-    ) -> Option<UnitState> {
-        let total = state.partial.checked_add(permits)?;
-        let has_debt = state.marks & self.marks_mask != 0;
-        (total <= limit && !has_debt).then_some(UnitState {
-            partial: total,
-            ..state
-        })
+    ) -> Option<u64> {
+        let Some(left) = limit.checked_sub(permits) else {
+            return None;
+        };
+        // With a mark, the fields are at least a unit.
+        if state & self.fields_mask > left {
+            return None;
+        }
+        Some(state + permits)
     }
 
     /// The state with `total` permits in place of the partial unit. Each full unit of them appends a 1. At most H units are
     /// appended, which is below 62.
     #[inline(always)]
-    const fn append(&self, state: UnitState, total: u64) -> UnitState {
-        let units = total >> self.unit_bits;
-        UnitState {
-            tick: state.tick,
-            partial: total & self.partial_mask,
-            marks: !(!state.marks << units),
+    const fn append(&self, state: u64, total: u64) -> u64 {
+        let partial = total & self.partial_mask;
+        if partial == total {
+            return state - self.partial(state) + total;
         }
+        let units = total >> self.unit_bits;
+        let marked = !(!(state | self.partial_mask) << units);
+        self.with_fields(state, (marked ^ self.partial_mask) | partial)
     }
 
     /// The state with `permits` more, whether they fit or not.
     ///
     /// A string of ones alone denies until its cell leaves the window, as any greater number would.
-    pub(in crate::algorithm) const fn charge(&self, state: UnitState, permits: u64) -> UnitState {
-        let total = state.partial.saturating_add(permits);
-        let most = ((self.length as u64) << self.unit_bits) | self.partial_mask;
+    pub(in crate::algorithm) const fn charge(&self, state: u64, permits: u64) -> u64 {
+        let total = self.partial(state).saturating_add(permits);
+        let most = ((self.length() as u64) << self.unit_bits) | self.partial_mask;
         self.append(state, if total < most { total } else { most })
     }
 
     /// The number of marks in the window.
-    pub(in crate::algorithm) const fn marks(&self, state: UnitState) -> u64 {
-        self.marks_before_zero(state, self.summed)
+    pub(in crate::algorithm) const fn marks_in_window(&self, state: u64) -> u64 {
+        self.marks_before_zero(state, self.summed as u32)
     }
 
     /// The number of marks below the zero with the number `zero`, counted from 1.
-    const fn marks_before_zero(&self, state: UnitState, zero: u32) -> u64 {
-        let marks = state.marks & self.marks_mask;
+    const fn marks_before_zero(&self, state: u64, zero: u32) -> u64 {
+        let marks = self.marks(state);
         let mut counted = 0;
         loop {
             let bits = zero + counted;
-            let lowest = if bits >= self.length {
+            let lowest = if bits >= self.length() {
                 marks
             } else {
                 marks & ((1 << bits) - 1)
@@ -216,45 +209,40 @@ impl UnitLayout {
 
     /// ⌊limit / 2^k⌋. A window with more marks holds debt.
     pub(in crate::algorithm) const fn most_marks(&self) -> u64 {
-        (self.length - self.summed) as u64
+        self.length() as u64 - self.summed()
     }
 
     /// The permits that count in the newest `age` + 1 cells.
     #[cfg(test)]
-    pub(in crate::algorithm) fn spent_by_age(&self, state: UnitState, age: u64) -> u64 {
+    pub(in crate::algorithm) fn spent_by_age(&self, state: u64, age: u64) -> u64 {
         let zero = u32::try_from(age).expect("few cells") + 1;
-        (self.marks_before_zero(state, zero) << self.unit_bits) + state.partial
+        (self.marks_before_zero(state, zero) << self.unit_bits) + self.partial(state)
     }
 
     /// The permits that count in the window.
-    pub(in crate::algorithm) const fn spent(&self, state: UnitState) -> u64 {
-        (self.marks(state) << self.unit_bits) + state.partial
+    pub(in crate::algorithm) const fn spent(&self, state: u64) -> u64 {
+        (self.marks_in_window(state) << self.unit_bits) + self.partial(state)
     }
 
     /// The permits of the newest cell, in a layout of one cell or with units of one permit.
-    pub(in crate::algorithm) const fn newest(&self, state: UnitState) -> u64 {
+    pub(in crate::algorithm) const fn newest(&self, state: u64) -> u64 {
         if self.summed == 1 {
             self.spent(state)
         } else {
-            (state.marks & self.marks_mask).trailing_ones() as u64
+            self.marks(state).trailing_ones() as u64
         }
     }
 
     /// The number of cells after which `permits` fit into `limit`, if no other request comes before. `permits` is at most
     /// `limit`.
-    pub(in crate::algorithm) const fn cells_until_fit(
-        &self,
-        state: UnitState,
-        limit: u64,
-        permits: u64,
-    ) -> u64 {
+    pub(in crate::algorithm) const fn cells_until_fit(&self, state: u64, limit: u64, permits: u64) -> u64 {
         // The partial unit counts until the window has passed.
-        let Some(left) = (limit - permits).checked_sub(state.partial) else {
-            return self.summed as u64;
+        let Some(left) = (limit - permits).checked_sub(self.partial(state)) else {
+            return self.summed();
         };
         let most = left >> self.unit_bits;
         // Each cell moves the marks up by one bit, until at most `most` of them are in the lowest `most + summed` bits.
-        let mut marks = state.marks & self.marks_mask;
+        let mut marks = self.marks(state);
         let mut lower = most;
         while lower > 0 && marks != 0 {
             marks &= marks - 1;
@@ -263,18 +251,18 @@ impl UnitLayout {
         if marks == 0 {
             return 0;
         }
-        (most + self.summed as u64).saturating_sub(marks.trailing_zeros() as u64)
+        (most + self.summed()).saturating_sub(marks.trailing_zeros() as u64)
     }
 
     /// The number of cells after which nothing counts, if no other request comes before.
-    pub(in crate::algorithm) const fn cells_until_idle(&self, state: UnitState) -> u64 {
-        let marks = state.marks & self.marks_mask;
-        if state.partial > 0 {
-            self.summed as u64
+    pub(in crate::algorithm) const fn cells_until_idle(&self, state: u64) -> u64 {
+        let marks = self.marks(state);
+        if self.partial(state) > 0 {
+            self.summed()
         } else if marks == 0 {
             0
         } else {
-            (self.summed as u64).saturating_sub(marks.trailing_zeros() as u64)
+            self.summed().saturating_sub(marks.trailing_zeros() as u64)
         }
     }
 
@@ -283,17 +271,12 @@ impl UnitLayout {
     ///
     /// Whole units take the oldest marks that are no older than the charge. A remainder q takes one more mark, of which it puts
     /// back all but q permits, as permits of the newest cell. Only if there is no such mark, it is taken from the partial unit.
-    pub(in crate::algorithm) const fn refund(
-        &self,
-        state: UnitState,
-        tick: u64,
-        permits: u64,
-    ) -> Option<UnitState> {
-        let Some(age) = state.tick.checked_sub(tick) else {
+    pub(in crate::algorithm) const fn refund(&self, state: u64, tick: u64, permits: u64) -> Option<u64> {
+        let Some(age) = self.tick(state).checked_sub(tick) else {
             return None;
         };
         // With ⌊limit / 2^k⌋ marks or fewer, the zero that ends the window is in the string, and so are all marks of the window.
-        if age >= self.summed as u64 || self.marks(state) > self.most_marks() {
+        if age >= self.summed() || self.marks_in_window(state) > self.most_marks() {
             return None;
         }
         #[expect(
@@ -307,37 +290,32 @@ impl UnitLayout {
         if units > charged {
             return None;
         }
-        let mut state = state;
-        state.marks &= self.marks_mask;
-        let mut left = charged;
+        let partial = self.partial(state);
+        let (mut marks, mut left) = (self.marks(state), charged);
         while left > charged - units {
-            state.marks = Self::without_mark(state.marks, left);
+            marks = without_mark(marks, left);
             left -= 1;
         }
-        if rest == 0 {
-            return Some(state);
+        if rest > 0 && left > 0 {
+            marks = without_mark(marks, left);
+            let state = self.with_fields(state, marks << self.unit_bits);
+            return Some(self.append(state, partial + self.unit() - rest));
         }
-        if left > 0 {
-            state.marks = Self::without_mark(state.marks, left);
-            let total = state.partial + (self.unit() - rest);
-            return Some(self.append(state, total));
-        }
-        let Some(partial) = state.partial.checked_sub(rest) else {
+        let Some(partial) = partial.checked_sub(rest) else {
             return None;
         };
-        state.partial = partial;
-        Some(state)
+        Some(self.with_fields(state, (marks << self.unit_bits) | partial))
     }
+}
 
-    /// Removes the mark with the number `mark`, counted from 1 at the newest. The older bits move down.
-    const fn without_mark(marks: u64, mark: u64) -> u64 {
-        let mut higher = marks;
-        let mut newer = mark - 1;
-        while newer > 0 {
-            higher &= higher - 1;
-            newer -= 1;
-        }
-        let below = (1 << higher.trailing_zeros()) - 1;
-        (marks & below) | ((marks >> 1) & !below)
+/// Removes the mark with the number `mark`, counted from 1 at the newest. The older bits move down.
+const fn without_mark(marks: u64, mark: u64) -> u64 {
+    let mut higher = marks;
+    let mut newer = mark - 1;
+    while newer > 0 {
+        higher &= higher - 1;
+        newer -= 1;
     }
+    let below = (1 << higher.trailing_zeros()) - 1;
+    (marks & below) | ((marks >> 1) & !below)
 }

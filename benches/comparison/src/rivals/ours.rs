@@ -9,7 +9,8 @@ use ringgate::clock::CoarseClock;
 use ringgate::keyed::AnyKey;
 use ringgate::striped::set_thread_index;
 use ringgate::{
-    Algorithm, CounterRing, Gcra, KeyedRateLimiter, Quota, RateLimiter, StripedLimiter, TimestampRing,
+    Algorithm, CounterRing, Gcra, KeyedRateLimiter, Quota, RateLimiter, SlidingWindow, StripedLimiter,
+    TimestampRing,
 };
 
 use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
@@ -35,6 +36,7 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
     let mut all = vec![
         of("ringgate, Gcra", room, gcra),
         of("ringgate, TimestampRing", room, log),
+        of("ringgate, SlidingWindow", room, window),
     ];
     if room == Room::Limited {
         let strict = |cells| move |_| ring(CounterRing::builder(limited()).cells(cells));
@@ -82,6 +84,16 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
         all.push(Contestant::from_work(name, Side::Ours, check).allows(LIMIT, BOUND));
     }
     all
+}
+
+/// Without keys: 60 cells.
+fn window(room: Room) -> SlidingWindow {
+    SlidingWindow::new(match room {
+        Room::Plenty | Room::Half => Quota::per_minute(10_000_000_000).expect("a quota"),
+        Room::None => Quota::new(100, DAY).expect("a quota"),
+        Room::Limited => limited(),
+    })
+    .expect("a window")
 }
 
 fn of<A>(name: &'static str, room: Room, algorithm: impl Fn(Room) -> A) -> Contestant
@@ -190,7 +202,15 @@ pub(super) fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
         Room::None => ring(one()),
         _ => CounterRing::new(Quota::new(1_000_000_000_000, DAY).expect("a quota")).expect("a ring"),
     };
+    let window = move || {
+        SlidingWindow::new(match room {
+            Room::None => Quota::per_hour(1).expect("a quota"),
+            _ => Quota::new(1_000_000_000, DAY).expect("a quota"),
+        })
+        .expect("a window")
+    };
     vec![
+        table("ringgate, SlidingWindow", window),
         table("ringgate, Gcra", move || gcra(room)),
         Keyed::new(GCRA_COARSE, Side::Ours, move |keys| {
             let builder = KeyedRateLimiter::builder(gcra(room)).capacity(keys as u64);
@@ -203,7 +223,7 @@ pub(super) fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
     ]
 }
 
-fn table<K: Key, A>(name: &'static str, algorithm: impl Fn() -> A + 'static) -> Keyed<K>
+pub(crate) fn table<K: Key, A>(name: &'static str, algorithm: impl Fn() -> A + 'static) -> Keyed<K>
 where
     A: Reclaim + Send + Sync + 'static,
 {
