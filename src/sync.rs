@@ -244,6 +244,20 @@ pub trait Words: Copy {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64>;
+
+    /// Writes word `index`, whatever its value is. This is for a word that is only a hint, so that no decision depends on it.
+    ///
+    /// The provided method tries one exchange.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is not below the number of words.
+    #[inline]
+    fn store_hint(self, index: usize, hint: u64) {
+        // Relaxed, all: a hint publishes nothing.
+        let seen = self.load(index, Ordering::Relaxed);
+        let _ = self.exchange(index, seen, hint, Ordering::Relaxed, Ordering::Relaxed);
+    }
 }
 
 /// Words that any number of threads may use concurrently.
@@ -291,6 +305,12 @@ impl Words for Shared<'_> {
         failure: Ordering,
     ) -> Result<u64, u64> {
         self.0[index].compare_exchange(current, new, success, failure)
+    }
+
+    #[inline]
+    fn store_hint(self, index: usize, hint: u64) {
+        // Relaxed: a hint publishes nothing. Of two concurrent stores, either may win.
+        self.0[index].store(hint, Ordering::Relaxed);
     }
 }
 
@@ -354,5 +374,11 @@ impl Words for Exclusive<'_> {
         } else {
             Err(seen)
         }
+    }
+
+    #[inline]
+    fn store_hint(self, index: usize, hint: u64) {
+        // Relaxed: as in `exchange`.
+        self.words[index].store(hint, Ordering::Relaxed);
     }
 }

@@ -334,10 +334,15 @@ fn a_limiter_is_as_large_as_documented() {
     assert_eq!((bytes(five.into(), 7), bytes(ring.into(), 62)), (304, 744));
     assert_eq!((bytes(log(15), 16), bytes(log(32), 33)), (376, 512));
     assert_eq!(size_of::<RateLimiter<Gcra, ManualClock>>(), 192);
+    assert_eq!(bytes(UnitRing::new(quota(1_000)).expect("a ring").into(), 1), 0);
+    assert_eq!(size_of::<RateLimiter<UnitRing, ManualClock>>(), 192);
     // A line of 64 bytes that no other data shares.
     assert_eq!(align_of::<RateLimiter<Gcra, ManualClock>>(), 64);
     #[cfg(feature = "quanta")]
-    assert_eq!(size_of::<RateLimiter<Gcra>>(), 192);
+    assert_eq!(
+        (size_of::<RateLimiter<Gcra>>(), size_of::<RateLimiter<UnitRing>>()),
+        (192, 192)
+    );
 }
 
 /// One user with 100,000 tokens a minute calls every two seconds, reserves 4,000 tokens, and uses 500 of them within

@@ -24,6 +24,67 @@ pub(super) struct CellWindow {
     shares: Option<Shares>,
 }
 
+/// The limit of a window, and the shares of its cells if it has any.
+pub(super) trait WindowLimit: Copy {
+    fn limit(&self) -> u64;
+
+    fn shares(&self) -> Option<&Shares>;
+
+    /// This window with a lower limit.
+    fn with_limit(&self, limit: u64) -> Self;
+
+    /// The permits left in a window that holds `sum`, of which `newest()` are in the cell at `tick`.
+    fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64;
+}
+
+/// A strict window as its limit alone. The owner knows the number of its cells.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StrictLimit(pub(super) u64);
+
+impl WindowLimit for StrictLimit {
+    #[inline(always)]
+    fn limit(&self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn shares(&self) -> Option<&Shares> {
+        None
+    }
+
+    #[inline(always)]
+    fn with_limit(&self, limit: u64) -> Self {
+        Self(limit)
+    }
+
+    #[inline(always)]
+    fn capacity(&self, sum: u64, _tick: u64, _newest: impl FnOnce() -> u64) -> u64 {
+        self.0.saturating_sub(sum)
+    }
+}
+
+impl WindowLimit for CellWindow {
+    #[inline(always)]
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    #[inline(always)]
+    fn shares(&self) -> Option<&Shares> {
+        self.shares.as_ref()
+    }
+
+    #[inline(always)]
+    fn with_limit(&self, limit: u64) -> Self {
+        Self::with_limit(self, limit)
+    }
+
+    #[inline(always)]
+    fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
+        Self::capacity(self, sum, tick, newest)
+    }
+}
+
 impl CellWindow {
     pub(super) fn new(variant: Variant, limit: u64, cells: u64) -> Self {
         let shares = match variant {

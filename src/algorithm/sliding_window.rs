@@ -222,6 +222,14 @@ impl Algorithm for SlidingWindow {
     fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
         each!(self, it => it.restore(words, at, permits))
     }
+
+    fn for_limiter(self) -> Self {
+        let form = match self.form {
+            Form::Log(log) => Form::Log(log.for_limiter()),
+            other => other,
+        };
+        Self { form, ..self }
+    }
 }
 
 impl Reclaim for SlidingWindow {

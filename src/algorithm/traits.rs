@@ -160,6 +160,19 @@ pub trait Algorithm {
     fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
         self.charge(words, at, permits)
     }
+
+    /// The form of this algorithm for a limiter whose words are never reused for another key. A
+    /// [`RateLimiter`](crate::RateLimiter) asks for it once, before it makes the words. The provided method returns the
+    /// algorithm as it is.
+    ///
+    /// The words of the two forms must not be mixed. The promises of [`Reclaim`] about word 0 do not hold for this form.
+    #[must_use]
+    fn for_limiter(self) -> Self
+    where
+        Self: Sized,
+    {
+        self
+    }
 }
 
 /// Begins fresh words at the time `at`, and charges them, as [`Algorithm::restore`] does.

@@ -48,17 +48,17 @@ use settle::settle;
 ///
 /// # Cost
 ///
-/// A decision reads the clock and makes one or two loads. An admission also makes one compare-exchange, and in a timestamp ring
-/// one more per permit. It is repeated if another thread changes the state in between. Nothing is allocated, no system call is
+/// A decision reads the clock and makes one to three loads. An admission also makes one compare-exchange, or one per permit in a
+/// timestamp ring. It is repeated if another thread changes the state in between. Nothing is allocated, no system call is
 /// made, and no thread waits for another.
 ///
 /// A denial changes no count. In a wide ring, the first decision in a new cell enters the cell. In a timestamp ring, a decision
-/// may store the claim of another thread.
+/// may store the rest of a request for several permits of another thread.
 ///
 /// # Memory
 ///
 /// A state of one word is inside the limiter, on a cache line of 64 bytes that holds no data of others. A limiter with a
-/// [`Gcra`](crate::Gcra) takes 192 bytes with its policy and clock, and allocates nothing. A state of several words is allocated
+/// [`Gcra`](crate::Gcra) or a [`UnitRing`](crate::UnitRing) takes 192 bytes with its policy and clock, and allocates nothing. A state of several words is allocated
 /// once, when the limiter is created. It takes 248 bytes, and 8 for each word.
 ///
 /// For a limiter in each of very many connections, use an [`InlineLimiter`], which takes 16 bytes. For keys, use a
@@ -176,6 +176,7 @@ impl<A: Algorithm> RateLimiter<A, QuantaClock> {
 impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// Creates a limiter with the given clock.
     pub fn with_clock(algorithm: A, clock: C) -> Self {
+        let algorithm = algorithm.for_limiter();
         let words = OwnWords::new(algorithm.words());
         Self {
             algorithm,

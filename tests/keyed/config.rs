@@ -1,7 +1,9 @@
 //! Errors of the builder, and the size of the tables that it builds.
 
+use core::time::Duration;
+
 use ringgate::keyed::{KeyedBuilder, OnFull, TableCounts};
-use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, TimestampRing};
+use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, RateLimiter, TimestampRing};
 
 use super::{Plain, built, by_hand, quota, subjects};
 use crate::common::Any;
@@ -99,6 +101,23 @@ fn a_log_has_tiers_and_several_windows_have_none() {
             "invalid windows: 2 (expected one window for a ring whose limit is lowered)".to_owned()
         )
     );
+}
+
+/// The algorithm of a limiter has the form for words that are never reused. A table uses the form for tables.
+#[test]
+fn a_table_of_the_algorithm_of_a_limiter_reuses_entries() {
+    let log = TimestampRing::new(quota("1/s")).expect("a log");
+    let limiter = RateLimiter::with_clock(Any::from(log), ManualClock::new());
+    let clock = ManualClock::new();
+    let keys = builder(limiter.algorithm().clone())
+        .capacity(1)
+        .build_with(clock.clone(), Plain)
+        .expect("a table");
+    for key in 0..100_u64 {
+        clock.advance(Duration::from_secs(2));
+        assert!(keys.check(&key).is_ok(), "{key}");
+        assert!(keys.check(&key).is_err(), "{key}");
+    }
 }
 
 /// Two entries for each key with states of one word, and otherwise five for every four keys.

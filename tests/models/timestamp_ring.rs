@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use ringgate::{Quota, TimestampRing};
+use ringgate::{Algorithm, Quota, TimestampRing};
 
-use super::harness::{BOUNDED, Call::*, FULL};
+use super::harness::{BOUNDED, Call, Call::*, FULL, Model};
 
 /// The window, in nanoseconds: many units of time.
 const W: u64 = 10_000;
@@ -13,23 +13,31 @@ fn ring(limit: u64) -> TimestampRing {
     TimestampRing::new(Quota::new(limit, Duration::from_nanos(W)).unwrap()).unwrap()
 }
 
+/// Runs a model with claims in the head, as in a table, and with claims in the slots, as in a limiter.
+fn run(model: Model, limit: u64, before: &'static [Call], threads: &'static [&'static [Call]]) {
+    model.run(ring(limit), before, threads);
+    model.run(ring(limit).for_limiter(), before, threads);
+}
+
 /// Two threads request the last permit.
 #[test]
 fn log_last_permit() {
-    FULL.run(ring(1), &[], &[&[Check(0, 1)], &[Check(0, 1)]]);
-    FULL.run(ring(2), &[Check(0, 1)], &[&[Check(0, 1)], &[Check(100, 1)]]);
+    run(FULL, 1, &[], &[&[Check(0, 1)], &[Check(0, 1)]]);
+    run(FULL, 2, &[Check(0, 1)], &[&[Check(0, 1)], &[Check(100, 1)]]);
 }
 
 /// Fewer claims than slots: no thread needs help, and every answer is exact.
 #[test]
 fn log_without_a_lap() {
-    FULL.run(
-        ring(4),
+    run(
+        FULL,
+        4,
         &[],
         &[&[Check(0, 1), Check(W / 2, 1)], &[Check(W / 2, 1), Check(100, 1)]],
     );
-    FULL.run(
-        ring(4),
+    run(
+        FULL,
+        4,
         &[],
         &[&[Check(0, 2)], &[Check(W / 2, 1), Check(W / 2, 1)]],
     );
@@ -39,8 +47,9 @@ fn log_without_a_lap() {
 /// available at every moment of the call, so the thread must not be denied.
 #[test]
 fn log_denial_of_the_past() {
-    BOUNDED.run(
-        ring(2),
+    run(
+        BOUNDED,
+        2,
         &[],
         &[&[Check(W + 100, 1)], &[Check(0, 1), Check(0, 1), Check(W, 1)]],
     );
@@ -50,13 +59,15 @@ fn log_denial_of_the_past() {
 /// time no earlier than that of the stalled thread.
 #[test]
 fn log_sleeper_is_helped() {
-    FULL.unordered().run(
-        ring(1),
+    run(
+        FULL.unordered(),
+        1,
         &[Check(0, 1)],
         &[&[Check(W, 1)], &[Check(W, 1), Check(2 * W, 1)]],
     );
-    FULL.unordered().run(
-        ring(2),
+    run(
+        FULL.unordered(),
+        2,
         &[Check(0, 1), Check(100, 1)],
         &[
             &[Check(W, 1)],
@@ -68,8 +79,9 @@ fn log_sleeper_is_helped() {
 /// A claiming thread stalls for more than a lap, until the tags have the same values again.
 #[test]
 fn log_sleeper_for_two_laps() {
-    BOUNDED.unordered().run(
-        ring(1),
+    run(
+        BOUNDED.unordered(),
+        1,
         &[],
         &[&[Check(0, 1)], &[Check(W, 1), Check(2 * W, 1), Check(3 * W, 1)]],
     );
@@ -79,8 +91,9 @@ fn log_sleeper_for_two_laps() {
 /// the newest time of the head. If the older reading had set that time back, the slot would expire too early.
 #[test]
 fn log_older_reading() {
-    BOUNDED.unordered().run(
-        ring(2),
+    run(
+        BOUNDED.unordered(),
+        2,
         &[Check(0, 1), Check(100, 1)],
         &[
             &[Check(2 * W, 1)],
@@ -92,8 +105,9 @@ fn log_older_reading() {
 /// Several permits in one request, across the end of the lap, beside single permits.
 #[test]
 fn log_several_permits() {
-    BOUNDED.unordered().run(
-        ring(3),
+    run(
+        BOUNDED.unordered(),
+        3,
         &[Check(0, 2)],
         &[&[Check(W, 2)], &[Check(W, 2), Check(2 * W, 2)]],
     );
@@ -101,8 +115,9 @@ fn log_several_permits() {
         .unordered()
         .run(ring(2), &[], &[&[Check(0, 2)], &[Check(W, 1), Check(2 * W, 2)]]);
     // A thread stalls for two laps: its second slot looks unchanged, but has a later time.
-    BOUNDED.unordered().run(
-        ring(2),
+    run(
+        BOUNDED.unordered(),
+        2,
         &[],
         &[
             &[Check(0, 2)],
@@ -120,29 +135,33 @@ fn log_several_permits() {
 /// A timestamp ring refunds nothing. The permits remain spent, and `refund` returns false.
 #[test]
 fn log_refund() {
-    BOUNDED.unordered().run(
-        ring(1),
+    run(
+        BOUNDED.unordered(),
+        1,
         &[],
         &[&[Check(0, 1), Refund(1)], &[Check(W, 1), Check(W + 100, 1)]],
     );
-    BOUNDED.unordered().run(
-        ring(1),
+    run(
+        BOUNDED.unordered(),
+        1,
         &[],
         &[
             &[Check(0, 1), Refund(1), Check(W - 100, 1), Check(W, 1)],
             &[Check(0, 1)],
         ],
     );
-    BOUNDED.unordered().run(
-        ring(2),
+    run(
+        BOUNDED.unordered(),
+        2,
         &[Check(0, 1)],
         &[
             &[Check(0, 1), Refund(1), Check(W - 100, 1)],
             &[Check(0, 2), Check(W, 2)],
         ],
     );
-    BOUNDED.unordered().run(
-        ring(2),
+    run(
+        BOUNDED.unordered(),
+        2,
         &[Check(100, 1)],
         &[
             &[Check(100, 1), Refund(1)],
@@ -154,8 +173,9 @@ fn log_refund() {
 /// A charge beyond the limit overwrites the oldest slots, even current ones, while other threads claim slots.
 #[test]
 fn log_charge() {
-    BOUNDED.unordered().run(
-        ring(2),
+    run(
+        BOUNDED.unordered(),
+        2,
         &[Check(0, 1)],
         &[
             &[Charge(100, 3), Check(W + 100, 1)],
@@ -167,8 +187,9 @@ fn log_charge() {
 /// Three threads on one slot.
 #[test]
 fn log_three_threads() {
-    BOUNDED.unordered().run(
-        ring(1),
+    run(
+        BOUNDED.unordered(),
+        1,
         &[],
         &[&[Check(0, 1)], &[Check(W, 1)], &[Check(2 * W, 1)]],
     );
@@ -177,12 +198,62 @@ fn log_three_threads() {
 /// Read-only calls write nothing while slots are claimed.
 #[test]
 fn log_queries() {
-    FULL.run(
-        ring(3),
+    run(
+        FULL,
+        3,
         &[Check(0, 1)],
         &[
             &[Check(100, 1), Check(200, 1)],
             &[Remaining(100), ReadyAt(100, 2)],
         ],
+    );
+}
+
+/// A thread claims and stalls before it stores the hint. Its hint is that of an earlier lap when it is stored.
+#[test]
+fn log_stale_hint() {
+    BOUNDED.run(
+        ring(2).for_limiter(),
+        &[],
+        &[
+            &[Check(0, 1)],
+            &[Check(0, 1), Check(W, 1), Check(W, 1), Check(W, 1)],
+        ],
+    );
+    BOUNDED.unordered().run(
+        ring(3).for_limiter(),
+        &[Check(0, 3)],
+        &[
+            &[Check(W, 1), Check(2 * W, 1)],
+            &[Check(W, 1), Check(W, 1), Check(2 * W, 1)],
+        ],
+    );
+}
+
+/// A thread claims several positions and stalls after the first. Another thread claims the rest, and no position twice.
+#[test]
+fn log_rest_is_claimed() {
+    FULL.run(
+        ring(3).for_limiter(),
+        &[],
+        &[&[Check(0, 2)], &[Check(100, 1), Check(W, 1)]],
+    );
+    BOUNDED.unordered().run(
+        ring(3).for_limiter(),
+        &[Check(0, 3)],
+        &[
+            &[Check(W, 3)],
+            &[Check(W + 100, 1), Check(2 * W, 2), Check(2 * W + 100, 1)],
+        ],
+    );
+}
+
+/// Read-only calls count the positions that a request has not claimed yet.
+#[test]
+fn log_queries_beside_several_permits() {
+    FULL.run(
+        ring(3).for_limiter(),
+        &[Check(0, 1)],
+        &[&[Check(W, 2)], &[Remaining(W), ReadyAt(W, 2)]],
     );
 }

@@ -6,7 +6,7 @@ use ringgate::{Algorithm, Nanos};
 
 use super::walk::{
     Act, Move, Outcome, Walk, acts, anywhere, asks, asks_and_refunds, back_and_forth, config, exact, forward,
-    history, nanos, size, subject,
+    history, limiter_subject, nanos, size,
 };
 use crate::common::{Any, State};
 
@@ -54,7 +54,7 @@ proptest! {
     /// `ready_at` is the earliest time: the same request is admitted then, and denied one nanosecond earlier.
     #[test]
     fn a_retry_is_admitted_at_the_retry_time_and_no_earlier(
-        subject in subject(),
+        subject in limiter_subject(),
         history in history(back_and_forth(), acts()),
         more in size(),
     ) {
@@ -89,7 +89,7 @@ proptest! {
     /// and timed. For a bucket it is exact, except for rounding.
     #[test]
     fn many_requests_take_as_long_as_predicted(
-        subject in subject(),
+        subject in limiter_subject(),
         history in history(forward(), asks()),
         many in 1..40_u64,
     ) {
@@ -119,7 +119,7 @@ proptest! {
     /// The retry time is right at the end of time, too: nothing is admitted one nanosecond before it.
     #[test]
     fn the_retry_time_is_right_at_any_reading(
-        subject in subject(),
+        subject in limiter_subject(),
         history in history(anywhere(), asks_and_refunds()),
     ) {
         let mut walk = Walk::new(&subject.algorithm);
@@ -142,7 +142,7 @@ proptest! {
 
     /// `remaining` is the most that one request gets.
     #[test]
-    fn one_request_gets_the_remaining_permits(subject in subject(), history in history(anywhere(), acts())) {
+    fn one_request_gets_the_remaining_permits(subject in limiter_subject(), history in history(anywhere(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
         let it = walk.algorithm;
         for op in history {
@@ -156,7 +156,7 @@ proptest! {
 
     /// A read-only method changes nothing. A denial changes no answer, now or later.
     #[test]
-    fn a_denied_request_changes_nothing(subject in subject(), history in history(back_and_forth(), acts())) {
+    fn a_denied_request_changes_nothing(subject in limiter_subject(), history in history(back_and_forth(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
         let it = walk.algorithm;
         for (step, act) in history {
@@ -177,7 +177,7 @@ proptest! {
     /// Denied requests do not delay the retry time of another caller, not even by a nanosecond.
     #[test]
     fn denied_requests_delay_no_admission(
-        subject in subject(),
+        subject in limiter_subject(),
         history in history(forward(), acts()),
         flood in prop::collection::vec((0..60_u64, size()), 1..40),
     ) {
@@ -205,7 +205,7 @@ proptest! {
 
     /// From `idle_at` on, every answer equals that of a fresh limiter. One nanosecond earlier, a permit still counts.
     #[test]
-    fn an_idle_state_is_equal_to_a_fresh_one(subject in subject(), history in history(back_and_forth(), acts())) {
+    fn an_idle_state_is_equal_to_a_fresh_one(subject in limiter_subject(), history in history(back_and_forth(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
         let it = walk.algorithm;
         let fresh = State::fresh(it);
@@ -231,7 +231,7 @@ proptest! {
     /// From `idle_at` on, every decision also equals that of a fresh limiter.
     #[test]
     fn an_idle_state_decides_as_a_fresh_one(
-        subject in subject(),
+        subject in limiter_subject(),
         before in history(forward(), asks()),
         after in history(forward(), asks()),
     ) {
@@ -253,7 +253,7 @@ proptest! {
     /// cell; for a log, a window and two units of time; for a bucket, the time until it is full.
     #[test]
     fn after_a_silence_a_limiter_equals_a_new_one(
-        subject in subject(),
+        subject in limiter_subject(),
         history in history(back_and_forth(), asks_and_refunds()),
     ) {
         let mut walk = Walk::new(&subject.algorithm);

@@ -156,8 +156,8 @@ fn subjects() -> Vec<(Subject, u64)> {
         ),
         (
             Subject::new(
-                "timestamps, many",
-                TimestampRing::new(rate(300)).expect("a small ring"),
+                "timestamps, many, of a limiter",
+                TimestampRing::new(rate(300)).expect("a small ring").for_limiter(),
             ),
             300,
         ),

@@ -80,11 +80,13 @@ proptest! {
     fn a_timestamp_ring_equals_a_queue(
         limit in limit(),
         window in 10..100_000_u64,
+        in_slots: bool,
         history in history(forward(), acts()),
     ) {
         let unit = unit(limit);
         let window = (window * unit).max(1_000);
         let it = TimestampRing::new(quota(limit, window.next_multiple_of(unit))).expect("ten units");
+        let it = if in_slots { it.for_limiter() } else { it };
         let window = nanos(it.window());
         let state = State::fresh(&it);
         // Every charge, in nanoseconds.
@@ -128,9 +130,11 @@ proptest! {
     fn a_timestamp_ring_equals_a_queue_of_rounded_times(
         limit in limit(),
         window in 10_000..1_000_000_000_u64,
+        in_slots: bool,
         history in history(back_and_forth(), acts()),
     ) {
         let it = TimestampRing::new(quota(limit, window)).expect("ten units");
+        let it = if in_slots { it.for_limiter() } else { it };
         let (state, mut model) = (State::fresh(&it), Queue::new(limit, window));
         let mut now = 0;
         for (step, act) in history {

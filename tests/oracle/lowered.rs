@@ -7,7 +7,7 @@ use ringgate::algorithm::{InUnits, Reclaim};
 use ringgate::sync::Words;
 use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Quota, RateLimiter};
 
-use super::walk::{Size, Walk, acts, anywhere, config, history, quota, size, subject, window};
+use super::walk::{Size, Walk, acts, anywhere, config, history, limiter_subject, quota, size, window};
 use crate::common::{Any, State};
 
 fn words_of(state: &State, words: usize) -> Vec<u64> {
@@ -21,7 +21,7 @@ proptest! {
     /// An attempt in place has the same result, and leaves the same words. Limits are valid or invalid for both.
     #[test]
     fn an_attempt_in_place_is_that_of_the_algorithm_with_the_limit(
-        subject in subject(),
+        subject in limiter_subject(),
         part in 0..=1100_u64,
         history in history(anywhere(), acts()),
         sizes in prop::collection::vec(size(), 1..12),

@@ -6,7 +6,7 @@ use ringgate::{Algorithm, CounterRing, Nanos, Quota};
 
 use super::answers::Answers;
 use super::walk::{
-    Act, Move, Walk, asks, back_and_forth, config, exact, forward, history, nanos, size, subject,
+    Act, Move, Walk, asks, back_and_forth, config, exact, forward, history, limiter_subject, nanos, size,
 };
 use crate::common::{Any, State};
 
@@ -63,7 +63,7 @@ proptest! {
     /// An immediate refund always succeeds, except with a log.
     #[test]
     fn an_immediate_refund_is_always_accepted(
-        subject in subject(),
+        subject in limiter_subject(),
         history in history(back_and_forth(), asks()),
     ) {
         let mut walk = Walk::new(&subject.algorithm);
@@ -90,7 +90,7 @@ proptest! {
     /// A refund cannot exceed the permits of its receipt.
     #[test]
     fn a_refund_above_the_charge_is_rejected(
-        subject in subject(),
+        subject in limiter_subject(),
         others in 0..3_u64,
         permits in 0..3_u64,
         excess in 1..4_u64,
@@ -109,7 +109,7 @@ proptest! {
     /// because later decisions counted the refunded permits.
     #[test]
     fn a_refund_of_an_expired_charge_is_rejected(
-        subject in subject(),
+        subject in limiter_subject(),
         history in history(forward(), asks()),
     ) {
         let mut walk = Walk::new(&subject.algorithm);

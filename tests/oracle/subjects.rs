@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing, UnitRing};
+use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Quota, TimestampRing, UnitRing};
 
 use crate::common::Subject;
 
@@ -175,6 +175,21 @@ pub(crate) fn subject() -> impl Strategy<Value = Subject> {
     prop_oneof![9 => exact(), 2 => units()]
 }
 
+/// Every algorithm and variant, and the form of a timestamp ring for one limiter, whose words no table reuses.
+pub(crate) fn limiter_subject() -> impl Strategy<Value = Subject> {
+    prop_oneof![
+        8 => subject(),
+        1 => log().prop_map(|(ring, name)| Subject::new(format!("{name}, of a limiter"), ring.for_limiter())),
+    ]
+}
+
+fn log() -> impl Strategy<Value = (TimestampRing, String)> {
+    (limit(), 10_000..10_000_000_000_u64).prop_map(|(limit, window)| {
+        let ring = TimestampRing::new(quota(limit, window)).expect("ten units of 100 ns");
+        (ring, format!("timestamp ring, {limit} in {window}ns"))
+    })
+}
+
 /// A ring that counts in units, which may be more than one permit.
 fn units() -> impl Strategy<Value = Subject> {
     (limit(), window()).prop_map(|(limit, window)| {
@@ -192,10 +207,7 @@ pub(crate) fn exact() -> impl Strategy<Value = Subject> {
             Subject::new(format!("fixed window, {limit} in {window}ns"), ring)
         }),
         2 => several().prop_map(|several| several.subject()),
-        2 => (limit(), 10_000..10_000_000_000_u64).prop_map(|(limit, window)| {
-            let ring = TimestampRing::new(quota(limit, window)).expect("ten units of 100 ns");
-            Subject::new(format!("timestamp ring, {limit} in {window}ns"), ring)
-        }),
+        2 => log().prop_map(|(ring, name)| Subject::new(name, ring)),
         2 => bucket().prop_map(|gcra| Subject::new(format!("{gcra:?}"), gcra)),
     ]
 }

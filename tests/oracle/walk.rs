@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use ringgate::{Algorithm, Nanos, Receipt};
 
-pub(crate) use super::subjects::{Kind, Ring, exact, limit, nanos, quota, ring, several, subject, window};
+pub(crate) use super::subjects::{
+    Kind, Ring, exact, limit, limiter_subject, nanos, quota, ring, several, subject, window,
+};
 use crate::common::{Any, Log, State};
 
 /// Fifteen years of 365 days in nanoseconds, which every representation can hold.

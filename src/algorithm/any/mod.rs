@@ -244,6 +244,13 @@ impl Algorithm for AnyAlgorithm {
     fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
         each!(self, it => it.restore(words, at, permits))
     }
+
+    fn for_limiter(self) -> Self {
+        match self {
+            Self::Log(log) => Self::Log(log.for_limiter()),
+            other => other,
+        }
+    }
 }
 
 impl Reclaim for AnyAlgorithm {
@@ -288,6 +295,13 @@ impl Reclaim for AnyAlgorithm {
     #[inline(always)]
     fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
         each_inlined!(self, it => it.attempt_with_limit(limit, words, now, permits))
+    }
+
+    fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {
+        match self {
+            Self::Log(log) => Ok(Self::Log(log.for_table(lowest)?)),
+            other => Ok(other),
+        }
     }
 }
 

@@ -121,7 +121,7 @@ impl CounterRing {
 
     /// A ring of the same word as `ring`.
     pub(crate) fn of_units(ring: &UnitRing) -> Self {
-        Self::of_repr(ring.window(), Repr::Packed(*ring.unit_cells()))
+        Self::of_repr(ring.window(), Repr::Packed(ring.unit_cells().of_counter()))
     }
 
     pub(super) fn of_repr(window: Duration, repr: Repr) -> Self {

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use self::state::State;
 use self::word::{HeadWord, LogLayout, SlotPosition, SlotWord};
-use super::attempt::{Attempt, until_decided};
+use super::attempt::{Attempt, opaque_copy, until_decided};
 use super::traits::{Algorithm, begin_and_charge};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -14,6 +14,7 @@ use crate::sync::Words;
 use crate::time::{Divider, HORIZON, Nanos};
 
 mod reclaim;
+mod slots;
 mod state;
 mod word;
 
@@ -25,8 +26,9 @@ mod word;
 ///
 /// # Cost
 ///
-/// A decision for one permit is two loads and two compare-exchanges, of the head and of one slot. A decision for n permits
-/// accesses n slots.
+/// In a limiter, a decision for one permit is three loads, and an admission also one compare-exchange and one store. An admission
+/// of n permits is n compare-exchanges. In a table of keys, a decision for n permits reads the head and n slots, and an admission
+/// exchanges all of them.
 ///
 /// [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent) and [`idle_at`](Algorithm::idle_at) read up to L slots.
 /// [`ready_at`](Algorithm::ready_at) reads one slot per requested permit. These methods start over if a permit is admitted
@@ -63,6 +65,31 @@ pub struct TimestampRing {
     /// The slots beyond a lower limit (`with_limit`). A decision requires that this many further times, oldest first, are at
     /// least one window old.
     unused_slots: u64,
+    claims: Claims,
+    /// The number of permits about which [`attempt_one_in_slots`](Self::attempt_one_in_slots) decides: 1, or 0 if it decides
+    /// about none.
+    at_once: u64,
+    in_place: InPlace,
+}
+
+/// The times that a decision about one slot compares, [in place](LogLayout::in_place).
+#[derive(Clone, Copy, Debug)]
+struct InPlace {
+    /// The bits below the time.
+    fields: u64,
+    /// W.
+    window: u64,
+    /// The last reading before the last time that the head can hold.
+    last_reading: Nanos,
+}
+
+/// The word whose exchange claims a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claims {
+    /// The head, for words that a table may reuse for another key.
+    InHead,
+    /// The slot, for the words of one limiter.
+    InSlots,
 }
 
 impl TimestampRing {
@@ -101,6 +128,13 @@ impl TimestampRing {
             window,
             first: window + 1,
             unused_slots: 0,
+            claims: Claims::InHead,
+            at_once: 0,
+            in_place: InPlace {
+                fields: layout.in_place(1) - 1,
+                window: layout.in_place(window),
+                last_reading: Nanos::new((layout.last_time() - (window + 1)).saturating_sub(2) * unit),
+            },
         })
     }
 
@@ -129,22 +163,21 @@ impl TimestampRing {
         State::new(words, self.layout)
     }
 
-    /// The time at which a query or a decision is made, rounded down.
+    /// The time at which a query or a decision is made, rounded down. The newest recorded time is `newest`.
     #[inline]
-    fn decision_time(&self, now: Nanos, head: HeadWord) -> u64 {
+    fn decision_time(&self, now: Nanos, newest: u64) -> u64 {
         let time = self.unit.quotient(now.get()) + self.first;
         // The newest time was rounded up from a reading, so only the unit before it is certain to have been reached.
-        time.min(self.layout.last_time())
-            .max(head.newest().saturating_sub(1))
+        time.min(self.layout.last_time()).max(newest.saturating_sub(1))
     }
 
-    /// The time that a claim records: rounded up, and not before the newest recorded time.
+    /// The time that a claim records: rounded up, and not before `newest`, the newest recorded time.
     #[inline]
-    fn record_time(&self, now: Nanos, head: HeadWord) -> u64 {
+    fn record_time(&self, now: Nanos, newest: u64) -> u64 {
         let whole = self.unit.quotient(now.get());
         let part = u64::from(whole * self.unit.divisor() < now.get());
         let time = whole + part + self.first;
-        time.min(self.layout.last_time()).max(head.newest())
+        time.min(self.layout.last_time()).max(newest)
     }
 
     /// The first instant of a time in units.
@@ -200,7 +233,7 @@ impl TimestampRing {
     fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         let head = state.head();
-        let decided_at = self.decision_time(now, head);
+        let decided_at = self.decision_time(now, head.newest());
         let position = head.position();
         let slot = state.slot(position);
         let young = slot.time() + self.window > decided_at;
@@ -212,7 +245,7 @@ impl TimestampRing {
             // The slot was read between two equal reads of the head. At the second read, it was too young.
             return Attempt::Denied;
         }
-        let time = self.record_time(now, head);
+        let time = self.record_time(now, head.newest());
         let next = head.at(time, self.layout.after(position, 1));
         if !state.claim(head, next) {
             return Attempt::Retry;
@@ -226,7 +259,11 @@ impl TimestampRing {
     /// Repeats the attempt until it decides.
     #[inline(never)]
     fn take<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<u64> {
-        until_decided(|| self.attempt_many(self.quota.limit(), words, now, permits))
+        if self.claims == Claims::InSlots {
+            return self.take_in_slots(words, now, permits);
+        }
+        let first = self.attempt_one(words, now, permits);
+        first.or_else(|| until_decided(|| self.attempt_many(self.quota.limit(), words, now, permits)))
     }
 
     /// Decides once, about any number of permits, with the limit `limit`, which is at most the number of slots. `Retry`: another
@@ -239,7 +276,7 @@ impl TimestampRing {
         let unused_slots = self.layout.slots() - limit;
         let state = self.state(words);
         let head = state.head();
-        let decided_at = self.decision_time(now, head);
+        let decided_at = self.decision_time(now, head.newest());
         let Some(latest) = self.latest(unused_slots, state, head, permits) else {
             return Attempt::Retry;
         };
@@ -248,7 +285,7 @@ impl TimestampRing {
             // The slots were read between two equal reads of the head.
             return Attempt::Denied;
         }
-        let time = self.record_time(now, head);
+        let time = self.record_time(now, head.newest());
         let next = head.at(time, self.layout.after(head.position(), permits));
         if young || !state.claim(head, next) {
             return Attempt::Retry;
@@ -257,23 +294,26 @@ impl TimestampRing {
         Attempt::Admitted(next.raw())
     }
 
-    /// Makes the receipt of a claim at the reading `now` that has exchanged the head for `claimed`.
+    /// Makes the receipt of a claim at the reading `now`, which has written the head or the slot `claimed`.
     #[inline(always)]
     fn receipt(&self, now: Nanos, permits: u64, claimed: u64) -> Receipt {
         // The time in `claimed` is either the rounded-up reading `now` or the newest time before the claim, so
         // `decision_time` returns the time at which the claim was decided.
-        let decided_at = self.decision_time(now, self.layout.decode(claimed));
+        let decided_at = self.decision_time(now, self.layout.time_of(claimed));
         Receipt::new(now.max(self.instant(decided_at)), permits, claimed)
     }
 
     /// Calls `query` with a consistent state of the words: repeats it until the head is unchanged afterwards. The arguments
-    /// are the head and the times of the slots, oldest first. A claim that is not stored has the newest time, with which it
+    /// are the newest time and the times of the slots, oldest first. A claim that is not stored has the newest time, with which it
     /// would be filled.
     fn observe<W: Words, T>(
         &self,
         words: W,
-        mut query: impl FnMut(HeadWord, &mut dyn Iterator<Item = u64>) -> T,
+        mut query: impl FnMut(u64, &mut dyn Iterator<Item = u64>) -> T,
     ) -> T {
+        if self.claims == Claims::InSlots {
+            return self.observe_in_slots(words, query);
+        }
         let state = self.state(words);
         loop {
             let head = state.head();
@@ -286,7 +326,7 @@ impl TimestampRing {
                     head.newest()
                 }
             });
-            let result = query(head, &mut times);
+            let result = query(head.newest(), &mut times);
             if state.head() == head {
                 return result;
             }
@@ -316,8 +356,12 @@ impl Algorithm for TimestampRing {
         if permits == 0 {
             return Some(Receipt::new(now, 0, 0));
         }
-        let first = self.attempt_one(words, now, permits);
-        let claimed = first.or_else(|| self.take(words, now, permits));
+        let attempt = if permits == self.at_once {
+            self.attempt_one_in_slots(words, now)
+        } else {
+            Attempt::Retry
+        };
+        let claimed = attempt.or_else(|| self.take(opaque_copy(words), now, permits));
         claimed.map(|claimed| self.receipt(now, permits, claimed))
     }
 
@@ -326,12 +370,12 @@ impl Algorithm for TimestampRing {
             return (permits == 0).then_some(now);
         }
         let compared = usize::try_from(permits + self.unused_slots).ok()?;
-        self.observe(words, |head, times| {
+        self.observe(words, |newest, times| {
             let Some(latest) = times.take(compared).max() else {
                 return Some(now);
             };
             let ready = latest + self.window;
-            if ready <= self.decision_time(now, head) {
+            if ready <= self.decision_time(now, newest) {
                 Some(now)
             } else {
                 (ready <= self.layout.last_time()).then(|| self.instant(ready))
@@ -340,8 +384,8 @@ impl Algorithm for TimestampRing {
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.observe(words, |head, times| {
-            let decided_at = self.decision_time(now, head);
+        self.observe(words, |newest, times| {
+            let decided_at = self.decision_time(now, newest);
             let old = times.take_while(|time| time + self.window <= decided_at).count() as u64;
             old.saturating_sub(self.unused_slots)
         })
@@ -354,11 +398,14 @@ impl Algorithm for TimestampRing {
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        if self.claims == Claims::InSlots {
+            return self.charge_in_slots(words, now, permits);
+        }
         let state = self.state(words);
         let mut charged = 0;
         while charged < permits {
             let head = state.head();
-            let time = self.record_time(now, head);
+            let time = self.record_time(now, head.newest());
             let Some(slot) = state.filled(head, head.position()) else {
                 continue;
             };
@@ -379,8 +426,8 @@ impl Algorithm for TimestampRing {
     }
 
     fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.observe(words, |head, times| {
-            let decided_at = self.decision_time(now, head);
+        self.observe(words, |newest, times| {
+            let decided_at = self.decision_time(now, newest);
             times.filter(|time| time + self.window > decided_at).count() as u64
         })
     }
@@ -399,5 +446,14 @@ impl Algorithm for TimestampRing {
 
     fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
         begin_and_charge(self, words, at, permits)
+    }
+
+    /// A limiter's own words are not reused for another key, so one exchange of a slot is an admission.
+    fn for_limiter(self) -> Self {
+        Self {
+            claims: Claims::InSlots,
+            at_once: u64::from(self.unused_slots == 0),
+            ..self
+        }
     }
 }

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use super::TimestampRing;
+use super::{Claims, TimestampRing};
 use crate::algorithm::attempt::{Attempt, opaque_copy};
 use crate::algorithm::traits::{Reclaim, lowered_limit};
 use crate::error::ConfigError;
@@ -8,6 +8,8 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
+/// In the [form for one limiter](Algorithm::for_limiter), word 0 is only a hint. So its states are never idle, and no table can
+/// reuse them.
 impl Reclaim for TimestampRing {
     fn span(&self) -> Duration {
         // Rounding adds one unit. `advance` may add another to the newest time, with which an unstored claim is filled.
@@ -19,6 +21,9 @@ impl Reclaim for TimestampRing {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
+        if self.claims == Claims::InSlots {
+            return self.attempt_with_limit(self.quota.limit(), words, now, permits);
+        }
         let attempt = match self.attempt_one(words, now, permits) {
             Attempt::Retry => self.attempt_many(self.quota.limit(), opaque_copy(words), now, permits),
             decided => decided,
@@ -27,14 +32,17 @@ impl Reclaim for TimestampRing {
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        let head = self.layout.decode(first);
+        let newest = self.layout.decode(first).newest();
         // No slot has a time later than `newest`.
-        head.newest() + self.window < self.decision_time(now, head)
+        self.claims == Claims::InHead && newest + self.window < self.decision_time(now, newest)
     }
 
     /// Keeps the position, and sets the newest time to `now`. A claim that is not stored yet counts as made at `now`,
     /// because its slot is filled with the newest time.
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        if self.claims == Claims::InSlots {
+            return None;
+        }
         let head = self.layout.decode(first);
         let current = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
         let newest = current.max(head.newest() + 1);
@@ -44,7 +52,7 @@ impl Reclaim for TimestampRing {
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {
         let idle = self.layout.decode(first).newest() + self.window + 1;
-        (idle <= self.layout.last_time()).then(|| self.instant(idle))
+        (self.claims == Claims::InHead && idle <= self.layout.last_time()).then(|| self.instant(idle))
     }
 
     fn latest_time(&self, first: u64) -> Nanos {
@@ -58,6 +66,11 @@ impl Reclaim for TimestampRing {
         Ok(Self {
             quota: self.quota.with_limit(limit),
             unused_slots: self.layout.slots() - limit,
+            at_once: if limit == self.layout.slots() {
+                self.at_once
+            } else {
+                0
+            },
             ..self.clone()
         })
     }
@@ -72,7 +85,18 @@ impl Reclaim for TimestampRing {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
-        self.attempt_many(limit, opaque_copy(words), now, permits)
-            .map(|claimed| self.receipt(now, permits, claimed))
+        let attempt = match self.claims {
+            Claims::InHead => self.attempt_many(limit, opaque_copy(words), now, permits),
+            Claims::InSlots => self.attempt_in_slots(limit, opaque_copy(words), now, permits),
+        };
+        attempt.map(|claimed| self.receipt(now, permits, claimed))
+    }
+
+    fn for_table(self, _lowest: u64) -> Result<Self, ConfigError> {
+        Ok(Self {
+            claims: Claims::InHead,
+            at_once: 0,
+            ..self
+        })
     }
 }

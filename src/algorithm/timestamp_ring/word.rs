@@ -53,6 +53,18 @@ impl LogLayout {
         u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.index_bits + 1)
     }
 
+    /// The time, shifted to its place in a [`HeadWord`] or in a [`ClaimWord`].
+    #[inline]
+    pub(in crate::algorithm) const fn in_place(self, time: u64) -> u64 {
+        time << (self.index_bits + 1)
+    }
+
+    /// The time in a [`HeadWord`] or in a [`ClaimWord`].
+    #[inline]
+    pub(in crate::algorithm) const fn time_of(self, raw: u64) -> u64 {
+        raw >> (self.index_bits + 1)
+    }
+
     #[inline]
     pub(in crate::algorithm) const fn decode(self, raw: u64) -> HeadWord {
         HeadWord { raw, layout: self }
@@ -84,7 +96,7 @@ impl HeadWord {
 
     #[inline]
     pub(in crate::algorithm) const fn newest(self) -> u64 {
-        self.raw >> (self.layout.index_bits + 1)
+        self.layout.time_of(self.raw)
     }
 
     /// The next position to be claimed.
@@ -167,9 +179,112 @@ impl fmt::Debug for SlotWord {
     }
 }
 
+/// A slot that is claimed by an exchange of its own word: the claim of the newest position of the slot.
+///
+/// | bits, from the top | field | meaning |
+/// |---|---|---|
+/// | 63 − i | `time` | the time of the claim, in the ring's units |
+/// | i | `rest` | the number of positions after this one that the same request has claimed |
+/// | 1 | `lap` | the lap of the claim, modulo 2. A fresh slot has lap 0, and the first claim has lap 1 |
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::algorithm) struct ClaimWord {
+    raw: u64,
+    layout: LogLayout,
+}
+
+impl ClaimWord {
+    #[inline]
+    pub(in crate::algorithm) const fn decode(raw: u64, layout: LogLayout) -> Self {
+        Self { raw, layout }
+    }
+
+    /// The word of the next claim of the same slot.
+    #[inline]
+    pub(in crate::algorithm) const fn next(self, time: u64, rest: u64) -> Self {
+        let lap = (self.raw & 1) ^ 1;
+        Self {
+            raw: self.layout.in_place(time) | (rest << 1) | lap,
+            layout: self.layout,
+        }
+    }
+
+    /// The word of the next claim of the same slot, by a request for one permit. `time` is [in place](LogLayout::in_place).
+    #[inline]
+    pub(in crate::algorithm) const fn next_in_place(self, time: u64) -> Self {
+        Self {
+            raw: time | ((self.raw & 1) ^ 1),
+            layout: self.layout,
+        }
+    }
+
+    #[inline]
+    pub(in crate::algorithm) const fn raw(self) -> u64 {
+        self.raw
+    }
+
+    #[inline]
+    pub(in crate::algorithm) const fn time(self) -> u64 {
+        self.layout.time_of(self.raw)
+    }
+
+    #[inline]
+    pub(in crate::algorithm) const fn rest(self) -> u64 {
+        (self.raw >> 1) & ((1 << self.layout.index_bits) - 1)
+    }
+
+    /// Whether this claim is of a later position than `before`, the claim in the slot before this one. `is_first`: this is the
+    /// first slot, whose positions are one lap after those of the last slot.
+    ///
+    /// If the times are equal, the claims are of neighbouring positions or of positions one lap apart, which the laps tell.
+    #[inline]
+    pub(in crate::algorithm) const fn follows(self, before: Self, is_first: bool) -> bool {
+        let (time, time_before) = (self.time(), before.time());
+        time > time_before || (time == time_before && (self.raw ^ before.raw) & 1 == is_first as u64)
+    }
+}
+
+impl fmt::Debug for ClaimWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimWord")
+            .field("time", &self.time())
+            .field("rest", &self.rest())
+            .field("lap", &(self.raw & 1))
+            .finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{LogLayout, SlotPosition, SlotWord};
+    use super::{ClaimWord, LogLayout, SlotPosition, SlotWord};
+
+    /// A ring of all-equal or increasing times has one slot that does not follow the one before: that of the next position.
+    #[test]
+    fn the_next_position_is_the_only_one_that_does_not_follow() {
+        for slots in [1, 2, 3, 7, 8] {
+            let layout = LogLayout::new(slots as u64);
+            for step in [0, 1] {
+                let mut words = alloc::vec![ClaimWord::decode(0, layout); slots];
+                for position in 0..4 * slots {
+                    for index in 0..slots {
+                        let before = words[(index + slots - 1) % slots];
+                        assert_eq!(
+                            words[index].follows(before, index == 0),
+                            index != position % slots,
+                            "{slots} slots, position {position}, slot {index}: {words:?}"
+                        );
+                    }
+                    let claimed = words[position % slots].next(position as u64 * step, 0);
+                    assert_eq!((claimed.time(), claimed.rest()), (position as u64 * step, 0));
+                    words[position % slots] = claimed;
+                }
+            }
+            let claimed = ClaimWord::decode(0, layout).next(layout.last_time(), slots as u64 - 1);
+            assert_eq!(
+                (claimed.time(), claimed.rest()),
+                (layout.last_time(), slots as u64 - 1)
+            );
+        }
+    }
 
     #[test]
     fn positions_wrap_around_into_the_next_lap() {

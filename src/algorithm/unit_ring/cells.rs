@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use super::word::UnitLayout;
 use crate::algorithm::attempt::{Attempt, opaque_copy, until_decided};
-use crate::algorithm::cell_window::{CellWindow, Shares};
+use crate::algorithm::cell_window::{CellWindow, Shares, StrictLimit, Variant, WindowLimit};
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, Nanos};
@@ -12,10 +12,10 @@ use crate::time::{Cells, Nanos};
 /// The cells of one window in one word. [`UnitRing`](super::UnitRing) uses units of any size. A
 /// [`CounterRing`](crate::CounterRing) uses units of one permit, so that it counts exactly.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::algorithm) struct UnitCells {
+pub(in crate::algorithm) struct UnitCells<L = CellWindow> {
     layout: UnitLayout,
     cells: Cells,
-    cell_window: CellWindow,
+    cell_window: L,
 }
 
 /// The atomic word.
@@ -49,15 +49,7 @@ impl UnitCells {
         width: u64,
         horizon: u64,
     ) -> Option<Self> {
-        let layout = UnitLayout::new(cell_window.limit(), cell_window.summed(), unit_bits)?;
-        // The first tick is not 0, so a written word is not 0. With shares it is N, a multiple of their period, as in a wide
-        // ring, so that both give the same share to the same cell.
-        let first_tick = cell_window.summed();
-        (layout.last_tick() >= horizon + first_tick).then(|| Self {
-            layout,
-            cells: Cells::new(width, first_tick, layout.last_tick()),
-            cell_window,
-        })
+        Self::with_window(cell_window, cell_window.summed(), unit_bits, width, horizon)
     }
 
     /// Cells that count every permit exactly: in units of one permit, or in one cell without a whole unit. Returns `None` if
@@ -70,6 +62,41 @@ impl UnitCells {
         };
         Self::new(cell_window, unit_bits, width, horizon)
     }
+}
+
+impl UnitCells<StrictLimit> {
+    /// Strict cells, of which the current one and the `count` cells before it are summed. `None` as in [`new`](UnitCells::new).
+    pub(super) fn strict(limit: u64, count: u64, unit_bits: u32, width: u64, horizon: u64) -> Option<Self> {
+        Self::with_window(StrictLimit(limit), count + 1, unit_bits, width, horizon)
+    }
+
+    /// N, the number of cells in a window.
+    pub(super) const fn count(&self) -> u64 {
+        self.layout.summed() - 1
+    }
+
+    /// The same cells over the same word, as those of a [`CounterRing`](crate::CounterRing).
+    pub(in crate::algorithm) fn of_counter(&self) -> UnitCells {
+        UnitCells {
+            layout: self.layout,
+            cells: self.cells,
+            cell_window: CellWindow::new(Variant::Strict, self.cell_window.limit(), self.count()),
+        }
+    }
+}
+
+impl<L: WindowLimit> UnitCells<L> {
+    fn with_window(cell_window: L, summed: u64, unit_bits: u32, width: u64, horizon: u64) -> Option<Self> {
+        let layout = UnitLayout::new(cell_window.limit(), summed, unit_bits)?;
+        // The first tick is not 0, so a written word is not 0. With shares it is N, a multiple of their period, as in a wide
+        // ring, so that both give the same share to the same cell.
+        let first_tick = summed;
+        (layout.last_tick() >= horizon + first_tick).then(|| Self {
+            layout,
+            cells: Cells::new(width, first_tick, layout.last_tick()),
+            cell_window,
+        })
+    }
 
     /// These cells with a lower limit, over the same word.
     pub(in crate::algorithm) fn with_limit(&self, limit: u64) -> Self {
@@ -80,7 +107,7 @@ impl UnitCells {
     }
 
     #[inline(always)]
-    pub(in crate::algorithm) const fn cell_window(&self) -> &CellWindow {
+    pub(in crate::algorithm) const fn cell_window(&self) -> &L {
         &self.cell_window
     }
 
@@ -242,7 +269,7 @@ impl UnitCells {
         let state = self.layout.at(seen, self.cells.tick(now));
         let tick = self.layout.tick(state);
         // After the summed cells the window is empty. After one more period of the shares, each share has been current.
-        let horizon = self.cell_window.summed() + shares.cells();
+        let horizon = self.layout.summed() + shares.cells();
         let later = (0..=horizon)
             .take_while(|later| tick + later <= self.layout.last_tick())
             .find(|&later| permits <= self.capacity(self.layout.at(state, tick + later)))?;

@@ -1,7 +1,7 @@
 //! The choice of cells and units.
 
 use super::cells::UnitCells;
-use crate::algorithm::cell_window::{CellWindow, Variant};
+use crate::algorithm::cell_window::StrictLimit;
 use crate::quota::Quota;
 use crate::time::HORIZON;
 
@@ -11,9 +11,9 @@ const MIN_CELL: u64 = 10;
 /// A choice of cells and units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    pub(super) cells: UnitCells,
+    pub(super) cells: UnitCells<StrictLimit>,
     /// N, the cells of a window.
-    pub(super) count: u64,
+    count: u64,
     /// L − u + 1, for the lowest limit: the permits that N + 1 cells surely hold before a request for one permit is denied.
     admitted: u64,
 }
@@ -41,8 +41,7 @@ pub(super) fn choose(quota: Quota, lowest: u64) -> Option<Choice> {
 fn most_cells(quota: Quota, lowest: u64, unit_bits: u32) -> Option<Choice> {
     let fitting = |count: u64| {
         let width = quota.window_nanos().div_ceil(count);
-        let cell_window = CellWindow::new(Variant::Strict, quota.limit(), count);
-        let cells = UnitCells::new(cell_window, unit_bits, width, HORIZON / width)?;
+        let cells = UnitCells::strict(quota.limit(), count, unit_bits, width, HORIZON / width)?;
         (quota.window_nanos() / count >= MIN_CELL).then_some(cells)
     };
     let (count, cells) = (1..62).rev().find_map(|count| Some((count, fitting(count)?)))?;

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::cells::UnitCells;
 use super::choose::choose;
 use crate::algorithm::attempt::Attempt;
+use crate::algorithm::cell_window::{StrictLimit, WindowLimit};
 use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, lowered_limit};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -65,10 +66,9 @@ use crate::time::Nanos;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct UnitRing {
-    cells: UnitCells,
-    window: Duration,
-    /// N.
-    count: u64,
+    cells: UnitCells<StrictLimit>,
+    /// W in nanoseconds.
+    window: u64,
 }
 
 impl UnitRing {
@@ -101,15 +101,14 @@ impl UnitRing {
         };
         Ok(Self {
             cells: choice.cells,
-            window: quota.window(),
-            count: choice.count,
+            window: quota.window_nanos(),
         })
     }
 
     /// Returns N, the number of cells in a window. The ring sums the current cell and the N cells before it.
     #[must_use]
     pub const fn cells(&self) -> u64 {
-        self.count
+        self.cells.count()
     }
 
     /// Returns u, the number of permits in a unit.
@@ -132,14 +131,15 @@ impl UnitRing {
     #[must_use]
     pub fn guaranteed_share(&self) -> (u64, u64) {
         let limit = self.cells.cell_window().limit();
-        let asked = (u128::from(limit) * u128::from(self.count + 1)).div_ceil(u128::from(self.count));
+        let cells = u128::from(self.cells());
+        let asked = (u128::from(limit) * (cells + 1)).div_ceil(cells);
         (
             (limit + 1).saturating_sub(self.unit()),
             u64::try_from(asked).unwrap_or(u64::MAX),
         )
     }
 
-    pub(in crate::algorithm) const fn unit_cells(&self) -> &UnitCells {
+    pub(in crate::algorithm) const fn unit_cells(&self) -> &UnitCells<StrictLimit> {
         &self.cells
     }
 
@@ -151,7 +151,12 @@ impl UnitRing {
 
 impl fmt::Display for UnitRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "one word of {} cells in units of {}", self.count, self.unit())
+        write!(
+            f,
+            "one word of {} cells in units of {}",
+            self.cells(),
+            self.unit()
+        )
     }
 }
 
@@ -165,11 +170,11 @@ impl Algorithm for UnitRing {
     }
 
     fn bound(&self) -> u64 {
-        self.cells.cell_window().bound()
+        self.cells.cell_window().limit()
     }
 
     fn window(&self) -> Duration {
-        self.window
+        Duration::from_nanos(self.window)
     }
 
     #[inline(always)]
@@ -233,12 +238,7 @@ impl Algorithm for UnitRing {
 
 impl Reclaim for UnitRing {
     fn span(&self) -> Duration {
-        Duration::from_nanos(
-            self.cells
-                .cells()
-                .width()
-                .saturating_mul(self.cells.cell_window().summed()),
-        )
+        Duration::from_nanos(self.cells.cells().width().saturating_mul(self.cells() + 1))
     }
 
     #[inline(always)]
