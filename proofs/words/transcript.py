@@ -1,6 +1,6 @@
 """Writes cases that the model of the proof decides: all combinations of boundary numbers, and random ones.
 
-    transcript.py FILE [RANDOM]    RANDOM: the number of random cases of each algorithm, 20,000 by default
+    transcript.py FILE [RANDOM]    RANDOM: the number of random cases of each algorithm, 5,000 by default
 
 A line is the name of an algorithm, the twelve numbers of a case as in src/algorithm/specification, and what the step returns and the word
 after it. The transitions are those that prove.py proves, called with integers.
@@ -413,7 +413,7 @@ SUBJECTS = {
 
 
 def main():
-    path, cases = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
+    path, cases = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5_000
     random.seed(1)
     with open(path, "w") as file:
         for name, (outcome, boundaries, any_case) in SUBJECTS.items():
