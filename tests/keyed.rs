@@ -26,6 +26,9 @@ mod full;
 #[cfg(not(miri))] // Thousands of histories take too long, and have only one thread.
 #[path = "keyed/histories.rs"]
 mod histories;
+#[cfg(all(feature = "std", not(miri)))]
+#[path = "keyed/layouts.rs"]
+mod layouts;
 #[cfg(not(miri))] // Every algorithm on full tables takes minutes under Miri.
 #[path = "keyed/least_spent.rs"]
 mod least_spent;

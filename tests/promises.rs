@@ -350,25 +350,35 @@ fn a_limiter_is_as_large_as_documented() {
 /// thousandths.
 fn reserved_and_settled(it: impl Into<Any>) -> (u64, u64) {
     let clock = ManualClock::new();
-    clock.advance(Duration::from_secs(3600));
     let limiter = RateLimiter::with_clock(it.into(), clock.clone());
+    let reserve = || Some(limiter.check_n(4_000).ok()?.into_receipt());
+    served_and_forfeited(&clock, reserve, |receipt| limiter.settle(receipt, 500))
+}
+
+/// Makes the calls of [`reserved_and_settled`] with any limiter.
+fn served_and_forfeited<T>(
+    clock: &ManualClock,
+    reserve: impl Fn() -> Option<T>,
+    settle: impl Fn(T) -> ringgate::Settled,
+) -> (u64, u64) {
+    clock.advance(Duration::from_secs(3600));
     let mut running = Vec::new();
     let (mut served, mut unused, mut forfeited) = (0, 0, 0);
     for call in 0..305 {
         while running.first().is_some_and(|&(end, _)| end <= call) {
-            let (_, receipt) = running.remove(0);
+            let (_, reserved) = running.remove(0);
             unused += 3_500;
-            match limiter.settle(receipt, 500) {
+            match settle(reserved) {
                 ringgate::Settled::Exact => {}
                 ringgate::Settled::Forfeited(permits) => forfeited += permits,
                 other => panic!("{other:?}"),
             }
         }
         if call < 300
-            && let Ok(admitted) = limiter.check_n(4_000)
+            && let Some(reserved) = reserve()
         {
             served += 1;
-            running.push((call + 5, admitted.into_receipt()));
+            running.push((call + 5, reserved));
         }
         clock.advance(Duration::from_secs(2));
     }
@@ -400,6 +410,63 @@ fn unused_tokens_are_refunded_as_documented() {
     let (served, forfeited) = reserved_and_settled(TimestampRing::new(quota).expect("a log"));
     println!("log: {served} served, {forfeited} per mille forfeited");
     assert_eq!((served, forfeited), (250, 1_000));
+}
+
+/// The guide recommends `SlidingWindow::settled` for token budgets, and says that a rule with a cost counts in cells by default: at
+/// most 5 % of the unused tokens are forfeited, and no call is denied.
+#[test]
+fn the_recommended_window_forfeits_at_most_a_twentieth() {
+    use ringgate::SlidingWindow;
+    use ringgate::keyed::{AnyKey, KeyedBuilder};
+
+    let quota = Quota::per_minute(100_000).expect("a quota");
+    let in_table = |window: SlidingWindow| {
+        let clock = ManualClock::new();
+        let keys = AnyKey::with_seeds([1, 2, 3, 4]);
+        let table = KeyedBuilder::new(window)
+            .build_with(clock.clone(), keys)
+            .expect("a table");
+        let reserve = || Some(table.check_n("ann", 4_000).ok()?.into_receipt());
+        served_and_forfeited(&clock, reserve, |receipt| table.settle("ann", receipt, 500))
+    };
+    let settled = || SlidingWindow::settled(quota).expect("a window");
+    let clock = ManualClock::new();
+    let one = RateLimiter::with_clock(settled(), clock.clone());
+    let reserve = || Some(one.check_n(4_000).ok()?.into_receipt());
+    let one = served_and_forfeited(&clock, reserve, |receipt| one.settle(receipt, 500));
+    for (name, (served, forfeited)) in [
+        ("one resource", one),
+        ("a table", in_table(settled())),
+        #[cfg(feature = "rules")]
+        ("a rule", in_rule(quota)),
+    ] {
+        println!("{name}: {served} served, {forfeited} per mille forfeited");
+        assert!(
+            served == 300 && forfeited <= 50,
+            "{name}: {served} served, {forfeited} per mille"
+        );
+    }
+}
+
+/// The calls of [`served_and_forfeited`] by a rule with a cost.
+#[cfg(feature = "rules")]
+fn in_rule(quota: Quota) -> (u64, u64) {
+    use core::hash::Hash;
+    use ringgate::rules::{Cost, RuleSetBuilder};
+    use ringgate::{Key, Rule};
+
+    let key = Key::new("user", |user: &str, hash| user.hash(hash));
+    let cost = Cost::new("tokens", |_: &str| 4_000);
+    let clock = ManualClock::new();
+    let rules = RuleSetBuilder::new()
+        .rule(Rule::new("tokens", quota).by(&key).cost(&cost))
+        .build_with(clock.clone(), [1, 2, 3, 4])
+        .expect("a rule");
+    served_and_forfeited(
+        &clock,
+        || rules.reserve("ann").ok(),
+        |reserved| rules.settle(reserved, &cost, 500),
+    )
 }
 
 /// Only a slice that is too short causes a panic.

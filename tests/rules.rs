@@ -16,6 +16,8 @@ mod calendar;
 mod clocks;
 #[path = "rules/faults.rs"]
 mod faults;
+#[path = "rules/forms.rs"]
+mod forms;
 #[path = "rules/full.rs"]
 mod full;
 #[path = "rules/migration.rs"]

@@ -116,6 +116,9 @@ Rules:
   A client counts as in the library: by the /64 network of an address of IPv6, and by the address of IPv4 in one. A rule
   of a file with in_flight is left out with a note, because a log does not show when a request ends.
 
+  The default algorithm, sliding-window, chooses as a rule set of the library does: one word for a rule with a key; 60 cells for a
+  rule without one, with a cost, or with several quotas of one key. "ringgate check" names what was chosen.
+
   Cells and fixed windows begin at multiples of the window since 1970-01-01T00:00:00Z (of all windows, if they have a
   common multiple of at most 400 days, or else of the longest). A log may span 15 years, less two windows. Times are
   rounded so that no more is admitted: cells to whole nanoseconds, gcra to half a nanosecond a permit, log to a unit
@@ -220,10 +223,10 @@ pub(crate) struct CountArgs {
     pub(crate) cost: Option<String>,
 
     /// Algorithm
-    #[arg(long, value_name = "NAME", default_value = "counter")]
+    #[arg(long, value_name = "NAME", default_value = "sliding-window")]
     pub(crate) algorithm: AlgorithmName,
 
-    /// Cells per window [default: counter 60, classic and even 5]
+    /// Cells [default: counter 60, classic and even 5]
     #[arg(long, value_name = "N")]
     pub(crate) cells: Option<u64>,
 }
@@ -286,6 +289,8 @@ pub(crate) struct SuggestArgs {
 pub(crate) enum AlgorithmName {
     /// Sliding log: exact, 8 bytes a permit
     Log,
+    /// Sliding window of one word, or of cells: at most the limit
+    SlidingWindow,
     /// Sliding window counter: at most the limit in any window
     Counter,
     /// Sliding window counter: at most twice the limit
@@ -300,8 +305,9 @@ pub(crate) enum AlgorithmName {
 
 impl AlgorithmName {
     /// All algorithms, in the order of the comparison.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Log,
+        Self::SlidingWindow,
         Self::Counter,
         Self::Classic,
         Self::Even,
@@ -311,7 +317,7 @@ impl AlgorithmName {
 
     pub(crate) const fn has_cells(self) -> bool {
         match self {
-            Self::Counter | Self::Classic | Self::Even => true,
+            Self::SlidingWindow | Self::Counter | Self::Classic | Self::Even => true,
             Self::Log | Self::Gcra | Self::Fixed => false,
         }
     }
@@ -319,6 +325,7 @@ impl AlgorithmName {
     pub(crate) const fn of_rule(self) -> RuleAlgorithm {
         match self {
             Self::Log => RuleAlgorithm::Log,
+            Self::SlidingWindow => RuleAlgorithm::SlidingWindow,
             Self::Counter => RuleAlgorithm::Counter,
             Self::Classic => RuleAlgorithm::Classic,
             Self::Even => RuleAlgorithm::Even,
@@ -327,12 +334,12 @@ impl AlgorithmName {
         }
     }
 
-    /// The name of a rule's algorithm; `Counter` for an algorithm that is newer than this tool.
+    /// The name of a rule's algorithm; the default for an algorithm that is newer than this tool.
     pub(crate) fn of(algorithm: RuleAlgorithm) -> Self {
         let all = Self::ALL.into_iter();
         all.clone()
             .find(|name| name.of_rule() == algorithm)
-            .unwrap_or(Self::Counter)
+            .unwrap_or(Self::SlidingWindow)
     }
 }
 
@@ -341,6 +348,7 @@ impl fmt::Display for AlgorithmName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Log => "log",
+            Self::SlidingWindow => "sliding-window",
             Self::Counter => "counter",
             Self::Classic => "classic",
             Self::Even => "even",

@@ -46,13 +46,10 @@ pub(crate) fn words(plan: &Plan, shared: bool) -> Result<String, Failure> {
                 entry.quota.limit(),
                 entry.quota.window(),
                 whom(&view),
-                match entry.counting.algorithm.has_cells() {
-                    true => format!(
-                        "{} with {} cells",
-                        entry.counting.algorithm,
-                        entry.counting.cells()
-                    ),
-                    false => entry.counting.algorithm.to_string(),
+                match (entry.form(), entry.cells()) {
+                    (Some(form), _) => format!("{} in {form}", entry.counting.algorithm),
+                    (None, Some(cells)) => format!("{} with {cells} cells", entry.counting.algorithm),
+                    (None, None) => entry.counting.algorithm.to_string(),
                 }
             );
         }

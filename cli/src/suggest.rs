@@ -127,21 +127,17 @@ pub(crate) fn suggest(
         let mut by_key = ByKey::of_events(&mut requests.events, entry, progress)?;
         let (requests, keys) = (by_key.requests(), by_key.survey.keys);
         found.warnings.extend(entry.warnings(requests, 0, 0));
-        let top = entry.counting.enough(by_key.survey.demand_in_two);
+        let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);
         let mut search = Search::new(entry, &mut by_key, span);
         search.try_limits(ladder(top, 1, 60), progress)?;
         for share in shares {
             let (most, most_keys) = (share.of(requests), share.of(keys));
             let of_requests = search.lowest(|found| found.denied <= most, progress)?;
             let of_keys = search.lowest(|found| found.keys_denied <= most_keys, progress)?;
-            let algorithm = entry.algorithm_text();
             found.suggestions.push(Suggestion {
                 window: in_millis(entry.quota.window()),
                 window_text: entry.window_text(),
-                algorithm: match entry.cells() {
-                    Some(cells) => format!("{algorithm}, {cells} cells"),
-                    None => algorithm,
-                },
+                algorithm: entry.label(),
                 key: entry.key.as_ref().map_or(ALL, |(name, _)| name).to_string(),
                 deny: share.percent,
                 share_text: share.text.clone(),

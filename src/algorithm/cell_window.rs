@@ -1,5 +1,7 @@
 //! A window as a number of cells, and its capacity.
 
+use core::fmt;
+
 use crate::time::Divider;
 
 /// Which cells a counter ring sums.
@@ -132,6 +134,14 @@ impl CellWindow {
         self.limit
     }
 
+    /// N, the number of cells in a window.
+    pub(super) const fn cells(&self) -> u64 {
+        match self.variant {
+            Variant::Strict => self.summed - 1,
+            Variant::Classic | Variant::Even => self.summed,
+        }
+    }
+
     /// The most permits in any interval of one window.
     pub(super) const fn bound(&self) -> u64 {
         self.bound
@@ -158,6 +168,18 @@ impl CellWindow {
         match &self.shares {
             None => left,
             Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
+        }
+    }
+}
+
+/// The number and the kind of the cells: `60 cells`, `5 classic cells`, `a fixed window`.
+impl fmt::Display for CellWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.variant, self.cells()) {
+            (Variant::Strict, cells) => write!(f, "{cells} cells"),
+            (Variant::Classic, 1) => f.write_str("a fixed window"),
+            (Variant::Classic, cells) => write!(f, "{cells} classic cells"),
+            (Variant::Even, cells) => write!(f, "{cells} even cells"),
         }
     }
 }

@@ -244,6 +244,11 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
     }
 
     /// The lower limit is rounded down to whole units.
+    fn cells_and_unit(&self) -> Option<(u64, u64)> {
+        let (cells, unit) = self.algorithm.cells_and_unit()?;
+        Some((cells, self.permits(unit)))
+    }
+
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         Ok(Self {
             algorithm: self.algorithm.with_limit(limit >> self.shift)?,

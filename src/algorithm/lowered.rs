@@ -17,7 +17,7 @@ use crate::time::Nanos;
 /// # Cost
 ///
 /// A decision is [an attempt in place](Reclaim::attempt_with_limit). `words`, `window`, `with_limit`, `is_idle`, `advance`,
-/// `idle_from` and `latest_time` do not need the limit. Every other method first makes the algorithm [with the
+/// `idle_from`, `latest_time` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the
 /// limit](Reclaim::with_limit), which allocates for an [`OtherAlgorithm`](crate::algorithm::OtherAlgorithm).
 #[derive(Clone, Debug)]
 pub struct Lowered<'a, A> {
@@ -153,6 +153,10 @@ impl<A: Reclaim> Reclaim for Lowered<'_, A> {
 
     fn latest_time(&self, first: u64) -> Nanos {
         self.algorithm.latest_time(first)
+    }
+
+    fn cells_and_unit(&self) -> Option<(u64, u64)> {
+        self.algorithm.cells_and_unit()
     }
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {

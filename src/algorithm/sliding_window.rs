@@ -1,6 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use super::any::AnyAlgorithm;
 use super::attempt::{Attempt, opaque_copy};
 use super::counter_ring::CounterRing;
 use super::timestamp_ring::TimestampRing;
@@ -23,7 +24,7 @@ use crate::time::Nanos;
 /// | a table of keys | any | one word: a [`UnitRing`] |
 /// | a table of keys | with permits that are settled later, or with low tiers | 60 cells: a [`CounterRing`] |
 ///
-/// A tier of a table is low if one word would guarantee its clients less than 70 % of their limit. Permits that are
+/// The rules of a rule set choose as a table does, and have 60 cells if they have no key. A tier of a table is low if one word would guarantee its clients less than 70 % of their limit. Permits that are
 /// [refunded](crate::RateLimiter::refund) or settled later need [`settled`](Self::settled): a log forfeits most refunds.
 ///
 /// | representation, limit per minute | a paced client gets at least | `Retry-After` after a burst | bytes a key |
@@ -112,15 +113,14 @@ impl SlidingWindow {
     }
 
     fn of(quota: Quota, settled: bool) -> Result<Self, ConfigError> {
-        let form = if quota.limit() <= Self::MAX_LOG_LIMIT && !settled {
-            Form::Log(TimestampRing::new(quota)?)
-        } else {
-            // The cells of a high limit in a short window may be too narrow, where units fit into a word.
-            match (CounterRing::new(quota), UnitRing::new(quota)) {
-                (Ok(ring), _) => Form::Cells(ring),
-                (Err(_), Ok(ring)) if !settled => Form::Word(ring),
-                (Err(error), _) => return Err(error),
-            }
+        let has_log = quota.limit() <= Self::MAX_LOG_LIMIT && !settled;
+        let log = has_log.then(|| TimestampRing::new(quota)).and_then(Result::ok);
+        // The units of a log and the cells of a high limit may be too wide for a short window, where units fit into a word.
+        let form = match (log, CounterRing::new(quota), UnitRing::new(quota)) {
+            (Some(log), _, _) => Form::Log(log),
+            (None, Ok(ring), _) => Form::Cells(ring),
+            (None, Err(_), Ok(ring)) if !settled => Form::Word(ring),
+            (None, Err(error), _) => return Err(error),
         };
         Ok(Self { quota, form, settled })
     }
@@ -146,6 +146,15 @@ impl SlidingWindow {
         })
     }
 
+    /// The ring of the one-word form. `None` for another form.
+    #[cfg(feature = "rules")]
+    pub(crate) const fn unit_ring(&self) -> Option<&UnitRing> {
+        match &self.form {
+            Form::Word(ring) => Some(ring),
+            Form::Log(_) | Form::Cells(_) => None,
+        }
+    }
+
     /// The one-word form for the lowest limit `lowest`, if it guarantees its clients at least 70 % of that limit.
     fn word(quota: Quota, lowest: u64) -> Option<UnitRing> {
         let ring = UnitRing::with_lowest_limit(quota, lowest).ok()?;
@@ -159,7 +168,18 @@ impl fmt::Display for SlidingWindow {
         match &self.form {
             Form::Word(ring) => ring.fmt(f),
             Form::Log(log) => write!(f, "an exact log of {} permits", log.bound()),
-            Form::Cells(_) => write!(f, "{} cells", CounterRing::DEFAULT_CELLS),
+            Form::Cells(ring) => ring.fmt(f),
+        }
+    }
+}
+
+/// The algorithm of the chosen form. For a table of keys, [`Reclaim::for_table`] chooses it first.
+impl From<SlidingWindow> for AnyAlgorithm {
+    fn from(window: SlidingWindow) -> Self {
+        match window.form {
+            Form::Word(ring) => ring.into(),
+            Form::Log(log) => log.into(),
+            Form::Cells(ring) => ring.into(),
         }
     }
 }
@@ -263,6 +283,10 @@ impl Reclaim for SlidingWindow {
 
     fn latest_time(&self, first: u64) -> Nanos {
         each!(self, it => it.latest_time(first))
+    }
+
+    fn cells_and_unit(&self) -> Option<(u64, u64)> {
+        each!(self, it => it.cells_and_unit())
     }
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {

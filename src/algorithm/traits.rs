@@ -366,6 +366,13 @@ pub trait Reclaim: Algorithm {
     where
         Self: Sized;
 
+    /// Returns the number of cells in a window and the number of permits in a unit, if one word counts units of permits in cells.
+    ///
+    /// The description of a saved table names both, so a table of another layout is refused. The provided method returns `None`.
+    fn cells_and_unit(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// The form of this algorithm for a table of keys whose lowest limit is `lowest`. A [`KeyedBuilder`](crate::keyed::KeyedBuilder)
     /// asks for it once, before it lays out the table. The provided method returns the algorithm as it is.
     ///

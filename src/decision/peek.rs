@@ -75,7 +75,10 @@ impl<A> Peek<'_, A> {
         self.state.limiter()
     }
 
-    pub(crate) const fn algorithm(&self) -> &A {
+    /// Returns the algorithm that decides. A [`SlidingWindow`](crate::SlidingWindow) displays the representation that it chose:
+    /// `one word of 16 cells in units of 4`.
+    #[must_use]
+    pub const fn algorithm(&self) -> &A {
         self.algorithm
     }
 

@@ -25,7 +25,7 @@ use crate::time::Nanos;
 /// - A rule continues an old rule if it has the same name, or was [renamed from](super::Rule::renamed_from) it, and their
 ///   keys have the same name. The counts are kept in one of two ways:
 ///   - *They are reused.* The new values hold from the next decision on. This is so after a change of:
-///     - the limit of a ring or fixed window, if its words can hold the new limit (a lowered limit can always be raised again);
+///     - the limit of cells or of a fixed window, if its words can hold the new limit (a lowered limit can always be raised again);
 ///     - the rate of a token bucket, to a higher rate, or to a lower rate whose burst takes no longer to refill;
 ///     - the burst of a token bucket, up to the limit (a longer burst can grow to just below the next of 2, 4, 8, … times the
 ///       limit);
@@ -33,8 +33,10 @@ use crate::time::Nanos;
 ///     - lists, percentages, condition, cost, or [`OnFull`](crate::keyed::OnFull). (The exception is a token bucket that changes to
 ///       or from [`Forget`](crate::keyed::OnFull::Forget). Its counts are charged to the new rule.)
 ///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of the limit of a log, to a limit
-///     that needs wider words, of a token bucket to a much longer burst, or of the rules that share a state. The permits that still count are charged as if they were spent at that
-///     moment, which is stricter. A token bucket whose burst does not take longer to refill pays the debt of its old rate in the
+///     that needs wider words, of a token bucket to a much longer burst, or of the rules that share a state. So they are after a change
+///     for which a [sliding window](super::RuleAlgorithm::SlidingWindow) chooses another form, such as most other limits of a rule that
+///     counts in one word. The permits that still count are charged as if they were spent at that moment, which is stricter. A token
+///     bucket whose burst does not take longer to refill pays the debt of its old rate in the
 ///     time in which the old bucket would have paid it. Until this is done, the old and the new rule are both enforced, and permits that are spent
 ///     meanwhile count twice.
 /// - Slots of rules that limit [requests in flight](crate::Rule::in_flight) are kept over a change of the limit, and released

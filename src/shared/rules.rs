@@ -25,14 +25,14 @@ use crate::time::Nanos;
 /// - Every call ends within the time that the store states. Before that, a request may wait for a lease, for as long as
 ///   the [module's documentation](crate::shared) says.
 ///
-/// A rule counts as [`Counter`](crate::rules::RuleAlgorithm::Counter) (constant memory; a denial may last up to one cell longer
-/// than by a log), as [`Log`](crate::rules::RuleAlgorithm::Log) (exact), or as
-/// [`Gcra`](crate::rules::RuleAlgorithm::Gcra) (b + L − 1 permits in a window), by
+/// In the store, a rule counts as [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) or
+/// [`Counter`](crate::rules::RuleAlgorithm::Counter) (cells, 60 by default; a denial may last up to one cell longer than by a log), as
+/// [`Log`](crate::rules::RuleAlgorithm::Log) (exact), or as [`Gcra`](crate::rules::RuleAlgorithm::Gcra) (b + L − 1 permits in a window), by
 /// [fixed windows or a calendar](crate::shared#fixed-windows-and-calendars) (L permits in each period), or limits
 /// [requests in flight](crate::shared#requests-in-flight). Keys, costs, conditions, tiers, lists, shadow mode and gradual
-/// enforcement work as in a [`RuleSet`](crate::RuleSet). Each node also keeps limiters of its own. They are charged with
-/// what the store admits for this node, and decide by [`Rule::on_error`](crate::Rule::on_error) when the store does not
-/// answer.
+/// enforcement work as in a [`RuleSet`](crate::RuleSet). Each node also keeps limiters of its own, which count as those of a
+/// `RuleSet`: most keys in one word. They are charged with what the store admits for this node, and decide by
+/// [`Rule::on_error`](crate::Rule::on_error) when the store does not answer.
 ///
 /// # Cost
 ///

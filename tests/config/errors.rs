@@ -181,7 +181,7 @@ fn an_invalid_field_is_reported_at_its_value() {
             toml: "quota = '2/s'\nalgorithm = «'counters'",
             json: r#""quota": "2/s", "algorithm": «"counters""#,
             yaml: "quota: 2/s\n  algorithm: «counters",
-            message: "invalid algorithm: \"counters\" (expected \"counter\", \"classic\", \"even\", \"fixed\", \"log\" or \"gcra\")",
+            message: "invalid algorithm: \"counters\" (expected \"sliding-window\", \"counter\", \"classic\", \"even\", \"fixed\", \"log\" or \"gcra\")",
         },
         Case {
             toml: "quota = '2/s'\ncells = «'5'",

@@ -157,8 +157,23 @@ fn algorithms_are_read() {
         "quota = '12/s'\nalgorithm = 'counter'",
         r#""quota": "12/s", "algorithm": "counter""#,
         "quota: 12/s\n  algorithm: counter",
-        rule("12/s"),
+        rule("12/s").algorithm(RuleAlgorithm::Counter),
         rule("12/s").algorithm(RuleAlgorithm::Classic),
+    );
+    means(
+        "quota = '30/s'\nkey = 'user'\nalgorithm = 'sliding-window'",
+        r#""quota": "30/s", "key": "user", "algorithm": "sliding-window""#,
+        "quota: 30/s\n  key: user\n  algorithm: sliding-window",
+        rule("30/s").by(&user()),
+        rule("30/s").by(&user()).algorithm(RuleAlgorithm::Counter),
+    );
+    // A sliding window with cells is a counter.
+    means(
+        "quota = '30/s'\nkey = 'user'\nalgorithm = 'sliding-window'\ncells = 60",
+        r#""quota": "30/s", "key": "user", "algorithm": "sliding-window", "cells": 60"#,
+        "quota: 30/s\n  key: user\n  algorithm: sliding-window\n  cells: 60",
+        rule("30/s").by(&user()).algorithm(RuleAlgorithm::Counter),
+        rule("30/s").by(&user()),
     );
     means(
         "quota = '12/s'\ncells = 2",

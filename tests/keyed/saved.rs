@@ -353,7 +353,8 @@ fn a_file_of_another_algorithm_is_refused() {
     assert_eq!(
         refused(ring("11/s"), &saved(&limiter)),
         "the saved state has another table: bound 10 in 1s, counted for 1.2s, at most 10 at once, 1 words, 0x60000 \
-         at the origin (expected bound 11 in 1s, counted for 1.2s, at most 11 at once, 1 words, 0xc0000 at the origin)"
+         at the origin, 5 cells in units of 1 (expected bound 11 in 1s, counted for 1.2s, at most 11 at once, 1 words, 0xc0000 at the origin, \
+         5 cells in units of 1)"
     );
     let with_tier = builder(ring("10/s"), 10, OnFull::Share).tier(5);
     let error = with_tier.restore_with(ManualClock::new(), Plain, &*saved(&limiter), Duration::ZERO);

@@ -12,7 +12,8 @@ use super::line::Line;
 use super::{Act, WINDOW, history};
 use crate::common::Log;
 
-const ALGORITHMS: [RuleAlgorithm; 6] = [
+const ALGORITHMS: [RuleAlgorithm; 7] = [
+    RuleAlgorithm::SlidingWindow,
     RuleAlgorithm::Counter,
     RuleAlgorithm::Classic,
     RuleAlgorithm::Even,

@@ -25,7 +25,7 @@ fn all(rules: &ByHand) -> Vec<(u64, u64)> {
 
 fn bound(algorithm: RuleAlgorithm, limit: u64) -> u64 {
     match algorithm {
-        RuleAlgorithm::Counter | RuleAlgorithm::Log => limit,
+        RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log => limit,
         RuleAlgorithm::Even => limit + limit.div_ceil(5),
         _ => 2 * limit,
     }
@@ -72,7 +72,7 @@ proptest! {
     })]
     #[test]
     fn one_of_several_rules_has_a_full_table(
-        algorithm in select(vec![RuleAlgorithm::Counter, RuleAlgorithm::Classic, RuleAlgorithm::Even,
+        algorithm in select(vec![RuleAlgorithm::SlidingWindow, RuleAlgorithm::Counter, RuleAlgorithm::Classic, RuleAlgorithm::Even,
             RuleAlgorithm::Fixed, RuleAlgorithm::Log, RuleAlgorithm::Gcra]),
         on_full in select(vec![OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget]),
         others in 0..3_usize,

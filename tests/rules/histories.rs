@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use ringgate::Settled;
+use ringgate::algorithm::Reclaim;
 use ringgate::rules::RuleAlgorithm;
 
 use super::reference::{By, Enforced, Functions, Reference, Spec, Violation, nanos};
@@ -12,10 +13,20 @@ const NAMES: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
 const WINDOWS: [&str; 5] = ["500ms", "1s", "2s", "10s", "60s"];
 
 fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
-    use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
+    use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log, SlidingWindow};
     // Counters are more frequent, so that some share a state.
     let algorithm = select(vec![
-        Counter, Counter, Counter, Classic, Classic, Even, Fixed, Log, Gcra,
+        Counter,
+        Counter,
+        Counter,
+        Classic,
+        Classic,
+        Even,
+        Fixed,
+        Log,
+        Gcra,
+        SlidingWindow,
+        SlidingWindow,
     ]);
     let windows = subsequence(WINDOWS.to_vec(), 1..=3);
     let shape = (algorithm, windows, prop::collection::vec(1..30_u64, 3));
@@ -45,7 +56,7 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
         let (tiers, allow, deny, enforced, burst, limit_by) = rest;
         let quotas = windows.iter().zip(&limits);
         // A shadow rule may have several quotas only if they share a state.
-        let in_one = matches!(algorithm, Counter | Classic | Fixed);
+        let in_one = matches!(algorithm, Counter | Classic | Fixed | SlidingWindow);
         let most = if in_one || enforced == Enforced::All { 3 } else { 1 };
         let quotas: Vec<_> = quotas
             .map(|(window, limit)| quota(&format!("{limit}/{window}")))
@@ -53,19 +64,25 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
             .collect();
         let ring = matches!(algorithm, Counter | Classic | Even);
         let keyed = by != By::Nothing;
+        // With a list, a rule shares no state with another rule, so a sliding window with a key and one quota chooses its form.
+        let chooses = algorithm == SlidingWindow && keyed && quotas.len() == 1;
+        let counts_in_cells = matches!(algorithm, Counter | SlidingWindow) && !chooses;
         Spec {
             name,
             tiers: tiers.filter(|_| quotas.len() == 1 && algorithm != Log),
             limit_by: limit_by && quotas.len() == 1,
             quotas,
             algorithm,
-            // Cells of a counter begin at whole steps of the clock. The default of 60 does not fit these windows.
-            cells: cells.or((algorithm == Counter).then_some(5)).filter(|_| ring),
+            // Cells of several windows begin at whole steps of the clock. The default of 60 does not fit these windows.
+            cells: cells
+                .or(counts_in_cells.then_some(5))
+                .filter(|_| ring || counts_in_cells),
+            word: None,
             burst: burst.filter(|_| algorithm == Gcra),
             by,
             costs,
             login_only,
-            allow: allow.filter(|_| keyed),
+            allow: allow.or(chooses.then_some(3)).filter(|_| keyed),
             deny: deny.filter(|_| keyed),
             enforced: if enforced == Enforced::Half && !keyed {
                 Enforced::All
@@ -139,6 +156,17 @@ impl History {
     fn new(specs: Vec<Spec>) -> Self {
         let functions = Functions::new();
         let (rules, clock) = by_hand(specs.iter().map(|spec| spec.rule(&functions)));
+        let mut specs = specs;
+        for spec in specs
+            .iter_mut()
+            .filter(|spec| spec.algorithm == RuleAlgorithm::SlidingWindow)
+        {
+            let mut chosen = rules.algorithms().filter(|(rule, ..)| *rule == spec.name);
+            spec.word = chosen
+                .next()
+                .and_then(|(_, _, algorithm)| algorithm.cells_and_unit())
+                .filter(|_| spec.cells.is_none());
+        }
         Self {
             rules,
             clock,

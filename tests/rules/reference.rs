@@ -15,6 +15,8 @@ pub(crate) struct Spec {
     pub(crate) quotas: Vec<Quota>,
     pub(crate) algorithm: RuleAlgorithm,
     pub(crate) cells: Option<u64>,
+    /// The cells and the unit of a sliding window that chose one word.
+    pub(crate) word: Option<(u64, u64)>,
     pub(crate) burst: Option<u64>,
     pub(crate) by: By,
     pub(crate) costs: bool,
@@ -144,8 +146,6 @@ impl Spec {
         // A limit of 0 denies by itself.
         let (limit, given) = (self.limit(quota, request).max(1), self.quotas[quota]);
         let window = nanos(given.window());
-        // A history sets the cells of a counter.
-        let cells = self.cells.unwrap_or(CounterRing::DEFAULT_CLASSIC_CELLS);
         match self.algorithm {
             RuleAlgorithm::Log => Meter::Log {
                 limit,
@@ -161,7 +161,22 @@ impl Spec {
                     permit: (2 * window).div_ceil(limit),
                 }
             }
+            RuleAlgorithm::SlidingWindow if self.word.is_some() => {
+                let (cells, unit) = self.word.expect("a word");
+                Meter::Units {
+                    limit,
+                    cells,
+                    unit,
+                    width: window.div_ceil(cells),
+                }
+            }
             algorithm => {
+                let default = match algorithm {
+                    RuleAlgorithm::SlidingWindow => CounterRing::DEFAULT_CELLS,
+                    _ => CounterRing::DEFAULT_CLASSIC_CELLS,
+                };
+                let cells = self.cells.unwrap_or(default);
+                let is_strict = matches!(algorithm, RuleAlgorithm::Counter | RuleAlgorithm::SlidingWindow);
                 let cells = if algorithm == RuleAlgorithm::Fixed {
                     1
                 } else {
@@ -170,8 +185,8 @@ impl Spec {
                 Meter::Cells {
                     limit,
                     cells,
-                    summed: cells + u64::from(algorithm == RuleAlgorithm::Counter),
-                    width: window / cells,
+                    summed: cells + u64::from(is_strict),
+                    width: window.div_ceil(cells),
                     even: algorithm == RuleAlgorithm::Even,
                 }
             }
@@ -198,6 +213,13 @@ enum Meter {
         slots: u64,
         window: u64,
     },
+    /// Whole units count in the cell of their last permit.
+    Units {
+        limit: u64,
+        cells: u64,
+        unit: u64,
+        width: u64,
+    },
     /// In halves of a nanosecond.
     Bucket {
         burst: u64,
@@ -217,6 +239,24 @@ impl Meter {
         };
         match self {
             Self::Cells { summed, width, .. } => counts(&|at| at / width + summed > now / width),
+            Self::Units {
+                cells, unit, width, ..
+            } => {
+                let counts = |cell: u64, at: u64| cell + cells >= at;
+                // The cell of each full unit, the permits of the unit that is not full, and the cell of the last permit.
+                let (mut full, mut rest, mut last) = (Vec::new(), 0, 0);
+                for &(at, permits, _) in &charges.0 {
+                    let cell = at / width;
+                    // The unit is given up when no permit of it counts.
+                    rest = permits + if counts(last, cell) { rest } else { 0 };
+                    last = cell;
+                    full.extend((0..rest / unit).map(|_| cell));
+                    rest %= unit;
+                }
+                let now = now / width;
+                let rest = if counts(last, now) { rest } else { 0 };
+                unit * full.iter().filter(|cell| counts(**cell, now)).count() as u64 + rest
+            }
             Self::Log { slots, window, .. } => {
                 let unit = unit(slots);
                 counts(&|at| at.div_ceil(unit) + window.div_ceil(unit) > now / unit)
@@ -256,7 +296,9 @@ impl Meter {
                     .sum();
                 room.min(share(limit, cells, cell).saturating_sub(newest))
             }
-            Self::Log { limit, .. } => limit.saturating_sub(self.spent(charges, now)),
+            Self::Log { limit, .. } | Self::Units { limit, .. } => {
+                limit.saturating_sub(self.spent(charges, now))
+            }
             Self::Bucket { burst, permit } => {
                 (burst * permit).saturating_sub(self.ahead(charges, now)) / permit
             }
@@ -272,7 +314,7 @@ impl Meter {
                 even: true,
                 ..
             } => limit.div_ceil(cells),
-            Self::Cells { limit, .. } | Self::Log { limit, .. } => limit,
+            Self::Cells { limit, .. } | Self::Log { limit, .. } | Self::Units { limit, .. } => limit,
             Self::Bucket { burst, .. } => burst,
         }
     }

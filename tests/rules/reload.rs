@@ -1,11 +1,13 @@
 //! Each kind of reload: no key gets a fresh budget.
 
+use ringgate::algorithm::Reclaim;
 use ringgate::keyed::OnFull;
 use ringgate::rules::{Reloaded, ReplaceError, RuleAlgorithm};
 
 use super::*;
 
-const ALGORITHMS: [RuleAlgorithm; 6] = [
+const ALGORITHMS: [RuleAlgorithm; 7] = [
+    RuleAlgorithm::SlidingWindow,
     RuleAlgorithm::Counter,
     RuleAlgorithm::Classic,
     RuleAlgorithm::Even,
@@ -44,9 +46,12 @@ fn a_raised_limit_keeps_the_counts() {
         let (live, _) = live([with(rule("a", "5/10s"))]);
         assert_eq!(admissions(&live, &user(1), 100), at_once(algorithm, 5));
         let held = live.load();
+        let is_word = held
+            .algorithms()
+            .any(|(_, _, it)| algorithm == RuleAlgorithm::SlidingWindow && it.cells_and_unit().is_some());
         let stored = live.store(&set([with(rule("a", "10/10s"))]));
-        // A log with another limit has other words.
-        let pending = algorithm == RuleAlgorithm::Log;
+        // A log with another limit has other words, as has a word with another unit.
+        let pending = algorithm == RuleAlgorithm::Log || is_word;
         let expected = if pending {
             Reloaded::Pending(1)
         } else {
@@ -95,7 +100,10 @@ fn a_longer_window_begins_with_the_counts_of_the_old_one() {
         if algorithm != RuleAlgorithm::Even {
             assert_eq!(admissions(&live, &user(1), 100), 0);
         }
-        if matches!(algorithm, RuleAlgorithm::Counter | RuleAlgorithm::Log) {
+        if matches!(
+            algorithm,
+            RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log
+        ) {
             clock.advance(millis(39_999));
             assert_eq!(admissions(&live, &user(1), 100), 0);
         }
@@ -196,7 +204,7 @@ fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
             }
             // Within the shorter window. A bucket and an even ring may admit more.
             let bound = match algorithm {
-                RuleAlgorithm::Counter | RuleAlgorithm::Log => 10,
+                RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log => 10,
                 RuleAlgorithm::Even => 12,
                 _ => 20,
             };
@@ -298,7 +306,10 @@ fn quotas_can_be_added_and_removed() {
         assert_eq!(live.store(&set([two()])), Ok(Reloaded::Done));
         let in_one = matches!(
             algorithm,
-            RuleAlgorithm::Counter | RuleAlgorithm::Classic | RuleAlgorithm::Fixed
+            RuleAlgorithm::SlidingWindow
+                | RuleAlgorithm::Counter
+                | RuleAlgorithm::Classic
+                | RuleAlgorithm::Fixed
         );
         assert_eq!(live.load().states(), if in_one { 1 } else { 2 });
         assert_eq!(spent(&live, &user(1))[0], 7);

@@ -24,7 +24,7 @@ impl Version {
         let mut rule = Rule::new(name, quota).algorithm(self.algorithm);
         if !matches!(
             self.algorithm,
-            RuleAlgorithm::Log | RuleAlgorithm::Gcra | RuleAlgorithm::Fixed
+            RuleAlgorithm::SlidingWindow | RuleAlgorithm::Log | RuleAlgorithm::Gcra | RuleAlgorithm::Fixed
         ) {
             rule = rule.cells(self.cells);
         }
@@ -36,7 +36,7 @@ impl Version {
 
     fn bound(&self) -> u64 {
         match self.algorithm {
-            RuleAlgorithm::Counter | RuleAlgorithm::Log => self.limit,
+            RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log => self.limit,
             RuleAlgorithm::Even => self.limit + self.limit.div_ceil(self.cells),
             _ => 2 * self.limit,
         }
@@ -46,9 +46,9 @@ impl Version {
 /// Algorithms whose bounds are equal multiples of the limit. A rule with a looser bound may admit more in a window
 /// than counts at its end, so a stricter successor would be charged only a part.
 fn families() -> impl Strategy<Value = Vec<RuleAlgorithm>> {
-    use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
+    use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log, SlidingWindow};
     select(vec![
-        vec![Counter, Counter, Log],
+        vec![SlidingWindow, SlidingWindow, Counter, Counter, Log],
         vec![Classic],
         vec![Even],
         vec![Fixed],
@@ -240,7 +240,7 @@ proptest! {
         reloads in prop::collection::vec((
             select(vec![3_u64, 10, 12, 30, 60]),
             select(vec![1, 2, 5, 10, 30]),
-            select(vec![RuleAlgorithm::Counter, RuleAlgorithm::Log]),
+            select(vec![RuleAlgorithm::SlidingWindow, RuleAlgorithm::Counter, RuleAlgorithm::Log]),
             prop::collection::vec((1..40_u64, select(vec![0, 100, 900, 3_000, 7_000])), 1..20),
         ), 1..8),
         keyed in any::<bool>(),

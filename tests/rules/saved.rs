@@ -202,7 +202,11 @@ fn only_what_is_saved_must_be_equal() {
         ("a capacity", set(rule()), set(rule().capacity(50))),
         ("a policy", set(rule()), set(rule().on_full(OnFull::Deny))),
         ("the shadow", set(rule()), set(rule().shadow())),
-        ("a cost", set(rule()), set(rule().cost(&by_cost()))),
+        (
+            "a cost of cells",
+            set(rule().cells(60)),
+            set(rule().cells(60).cost(&by_cost())),
+        ),
     ];
     for (what, before, after) in accepted {
         let restored = after.restore_with(ManualClock::new(), &*build(&before), Duration::ZERO);
@@ -219,6 +223,48 @@ fn only_what_is_saved_must_be_equal() {
                 .max()
         };
         assert_eq!(spent(&restored), Some(1), "{what}");
+    }
+}
+
+/// The description of a sliding window names the cells and the unit of its word, so a file of another form is refused. The
+/// first is the form of earlier versions.
+#[test]
+fn a_file_of_another_form_of_a_sliding_window_is_refused() {
+    let rule = || Rule::new("user", quota("60/min")).by(&by_user()).capacity(10);
+    let set = |rule: Rule<Request>| super::set([rule]);
+    let file = |rule| saved(&set(rule).build_with(ManualClock::new(), SEEDS).expect("a rule"));
+    let restore = |rule, file: &[u8]| {
+        let restored = set(rule).restore_with(ManualClock::new(), file, Duration::ZERO);
+        restored.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let own = "one word of 16 cells in units of 4";
+    assert_eq!(restore(rule(), &file(rule())), Ok(()));
+    for (other, of) in [
+        (rule().algorithm(RuleAlgorithm::Counter), "Strict of 60 cells"),
+        (rule().cells(60), "Strict of 60 cells"),
+        (rule().cells(16), "Strict of 16 cells"),
+        (rule().cost(&by_cost()), "Strict of 60 cells"),
+        (rule().limit_by(|_: &Request| None), "Strict of 60 cells"),
+        (
+            rule().tier_of(&by_plan()).tier("free", 1),
+            "Strict of 60 cells, tier of 1",
+        ),
+        (
+            rule().tier_of(&by_plan()).tier("free", 10),
+            "one word of 4 cells in units of 2, tier of 10",
+        ),
+        (
+            rule().tier_of(&by_plan()).tier("free", 40),
+            "one word of 16 cells in units of 4, tier of 40",
+        ),
+    ] {
+        let message = |found, expected| {
+            let rule = r#""user" 60 in 60s by "user","#;
+            format!("the saved state has another list of rules: {rule} {found} (expected {rule} {expected})")
+        };
+        assert_eq!(restore(other.clone(), &file(other.clone())), Ok(()), "{of}");
+        assert_eq!(restore(rule(), &file(other.clone())), Err(message(of, own)));
+        assert_eq!(restore(other, &file(rule())), Err(message(own, of)));
     }
 }
 

@@ -6,7 +6,8 @@ use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 
-const ALGORITHMS: [RuleAlgorithm; 6] = [
+const ALGORITHMS: [RuleAlgorithm; 7] = [
+    RuleAlgorithm::SlidingWindow,
     RuleAlgorithm::Counter,
     RuleAlgorithm::Classic,
     RuleAlgorithm::Even,

@@ -84,7 +84,8 @@ fn other_algorithms_are_errors() {
             .rule(rule)
             .build(Arc::new(MemoryStore::new()));
         let error = built.expect_err("no store supports it").to_string();
-        let expected = format!("algorithm: {name} (expected Counter, Log, Gcra or Fixed in a store)");
+        let expected =
+            format!("algorithm: {name} (expected SlidingWindow, Counter, Log, Gcra or Fixed in a store)");
         assert!(error.ends_with(&expected), "{error}");
     }
 }

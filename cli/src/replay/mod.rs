@@ -166,6 +166,7 @@ fn rule_report(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure>
         window: in_millis(entry.quota.window()),
         algorithm: entry.algorithm_text(),
         cells: entry.cells(),
+        form: entry.form(),
         key: entry.key.as_ref().map_or(ALL, |(name, _)| name).to_string(),
         cost: entry.cost_name.clone(),
         when: entry.condition.clone(),
@@ -221,7 +222,7 @@ fn compare(
     candidates.extend(
         OTHER_CELLS
             .into_iter()
-            .filter(|cells| *cells != counter.cells())
+            .filter(|cells| Some(*cells) != counter.cells())
             .map(|cells| {
                 let spec = AlgorithmSpec {
                     cells: Some(cells),
@@ -262,7 +263,7 @@ fn compare(
     Ok(Compared { found, notes })
 }
 
-/// The reason why a counter denies requests that a log admits, with the cells that deny fewer.
+/// The reason why a sliding window or a counter denies requests that a log admits, with the cells that deny fewer.
 fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
     let denied = |name: &str| {
         found
@@ -270,24 +271,32 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
             .find(|row| row.algorithm == name)
             .map(|row| row.denied)
     };
-    let own = denied("counter")?;
-    let more = own.checked_sub(denied("log")?).filter(|more| *more > 0)?;
-    if entry.counting.algorithm != AlgorithmName::Counter {
+    let algorithm = entry.counting.algorithm;
+    if !matches!(algorithm, AlgorithmName::Counter | AlgorithmName::SlidingWindow) {
         return None;
     }
-    let cells = entry.counting.cells();
+    let own = denied(&algorithm.to_string())?;
+    let more = own.checked_sub(denied("log")?).filter(|more| *more > 0)?;
+    let counter = AlgorithmName::Counter.to_string();
+    let cells_of = |row: &ComparisonReport| match row.algorithm.split_once(", ") {
+        Some((name, cells)) if name == counter => Some(cells.to_owned()),
+        None if row.algorithm == counter => {
+            let cells = entry.counting.by(AlgorithmName::Counter).cells();
+            cells.map(|cells| format!("{cells} cells"))
+        }
+        Some(_) | None => None,
+    };
     // Of several that deny least, the one with the fewest cells, which is the first.
     let fewer = found
         .iter()
-        .filter(|row| row.algorithm.starts_with("counter, ") && row.denied < own)
-        .min_by_key(|row| row.denied);
-    let fewer = fewer.map_or_else(String::new, |row| {
-        format!("; {} deny {}", row.algorithm.replace("counter, ", ""), row.denied)
-    });
+        .filter(|row| row.denied < own)
+        .filter_map(|row| Some((cells_of(row)?, row.denied)))
+        .min_by_key(|(_, denied)| *denied);
+    let fewer = fewer.map_or_else(String::new, |(cells, denied)| format!("; {cells} deny {denied}"));
     Some(format!(
-        "rule {:?} denies {more} requests more than a log: one of the {cells} cells counts whole until all of it has left \
-         the window{fewer}",
-        entry.name
+        "rule {:?} denies {more} requests more than a log: one of the {} counts whole until all of it has left the window{fewer}",
+        entry.name,
+        entry.cells_text()
     ))
 }
 
@@ -297,7 +306,7 @@ fn what_if(
     span: Span,
     progress: &mut Progress,
 ) -> Result<WhatIfReport, Failure> {
-    let top = entry.counting.enough(by_key.survey.demand_in_two);
+    let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);
     let (requests, keys) = (by_key.requests(), by_key.survey.keys);
     let mut search = Search::new(entry, by_key, span);
     search.try_limits(ladder(top, entry.quota.limit(), LIMITS), progress)?;

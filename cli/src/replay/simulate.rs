@@ -81,7 +81,11 @@ impl Simulation {
         for part in &batch.parts {
             let requests = &batch.requests[start..part.end];
             start = part.end;
-            if self.admitted_in_window.is_none() && self.counting.never_denies(self.limit, part.peak_in_two) {
+            if self.admitted_in_window.is_none()
+                && self
+                    .counting
+                    .never_denies(&self.policy, self.limit, part.peak_in_two)
+            {
                 self.admitted += requests.len() as u64;
                 continue;
             }

@@ -62,8 +62,11 @@ pub(crate) struct RuleReport {
     /// Milliseconds, possibly with a fraction. For a calendar, those of the shortest period.
     pub(crate) window: Number,
     pub(crate) algorithm: String,
-    /// Cells per window, if the algorithm has cells.
+    /// Cells per window, if they do not depend on the limit.
     pub(crate) cells: Option<u64>,
+    /// The form that a sliding window chose, in words: `one word of 16 cells in units of 4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) form: Option<String>,
     /// The name of the key; "all" for one limit for all requests.
     pub(crate) key: String,
     /// The field with the cost, and the condition.
@@ -85,6 +88,18 @@ pub(crate) struct RuleReport {
     /// The state of one key in bytes.
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
+}
+
+impl RuleReport {
+    /// The algorithm and the short name of its form: `sliding-window, one word`, or `counter, 60 cells`.
+    pub(crate) fn label(&self) -> String {
+        let form = self.form.as_ref().and_then(|form| form.split(" of ").next());
+        match (form, self.cells) {
+            (Some(form), _) => format!("{}, {form}", self.algorithm),
+            (None, Some(cells)) => format!("{}, {cells} cells", self.algorithm),
+            (None, None) => self.algorithm.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

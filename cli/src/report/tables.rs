@@ -36,10 +36,7 @@ pub(crate) fn render(report: &Report) -> String {
                 rule.name.clone()
             },
             rule.quota.clone(),
-            match rule.cells {
-                Some(cells) => format!("{}, {cells} cells", rule.algorithm),
-                None => rule.algorithm.clone(),
-            },
+            rule.label(),
             rule.key.clone(),
             rule.keys.to_string(),
             rule.requests.to_string(),

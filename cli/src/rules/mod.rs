@@ -10,9 +10,10 @@ pub(crate) mod record_layout;
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::SystemTime;
 
 use ringgate::rules::{Extractors, RuleSetBuilder};
-use ringgate::{ConfigError, ManualClock, Quota, Rule, RuleSet};
+use ringgate::{Algorithm, ConfigError, ManualClock, Quota, Rule, RuleSet};
 
 use crate::args::{AlgorithmName, CountArgs};
 use crate::failure::Failure;
@@ -112,6 +113,12 @@ impl Plan {
                         cells: view.cells,
                         burst: view.burst,
                         has_cost: view.cost.is_some(),
+                        has_key: view.key.is_some(),
+                        shares_state: false,
+                        tiers: {
+                            let limits = || view.tiers.iter().map(|(_, limit)| *limit);
+                            limits().min().zip(limits().max())
+                        },
                     },
                     key: view
                         .key
@@ -130,6 +137,7 @@ impl Plan {
         tiers.dedup();
         layout.tiers = tiers.into();
         drop(layout);
+        note_shared_states(&rules, &mut entries);
         Ok(Self {
             rules,
             roomy,
@@ -259,5 +267,27 @@ impl Plan {
             });
         }
         rules
+    }
+}
+
+/// Notes which entries share a state with others: the rule set then chooses another algorithm than for the entry alone. Rules that cannot
+/// be built are reported where they are built.
+fn note_shared_states(rules: &RuleSetBuilder<Event>, entries: &mut [PlanEntry]) {
+    let small = rules.rules().iter().map(|rule| match rule.view().key {
+        Some(_) => rule.clone().capacity(1),
+        None => rule.clone(),
+    });
+    let small = small.fold(RuleSetBuilder::new(), RuleSetBuilder::rule);
+    let Ok(set) = small
+        .origin(SystemTime::UNIX_EPOCH)
+        .build_with(ManualClock::new(), SEEDS)
+    else {
+        return;
+    };
+    for (rule, quota, algorithm) in set.algorithms() {
+        for entry in entries.iter_mut().filter(|entry| entry.is(rule, quota)) {
+            let alone = entry.counting.build(entry.quota).ok().map(|alone| alone.words());
+            entry.counting.shares_state = alone.is_some_and(|alone| alone != algorithm.words());
+        }
     }
 }

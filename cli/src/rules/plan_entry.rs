@@ -3,9 +3,10 @@
 use core::time::Duration;
 use std::time::SystemTime;
 
-use ringgate::algorithm::{Calendar, CalendarQuota};
-use ringgate::{Algorithm, AnyAlgorithm, ConfigError, Quota};
+use ringgate::algorithm::{Calendar, CalendarQuota, Reclaim};
+use ringgate::{Algorithm, AnyAlgorithm, ConfigError, CounterRing, Quota};
 
+use crate::args::AlgorithmName;
 use crate::replay::span::Span;
 use crate::rules::algorithm::AlgorithmSpec;
 use crate::rules::record_layout::{Place, holds_in};
@@ -70,10 +71,35 @@ impl PlanEntry {
         }
     }
 
-    /// The cells per window. `None` if the algorithm has none.
+    /// The cells per window, if they do not depend on the limit. `None` if the algorithm has none.
     pub(crate) fn cells(&self) -> Option<u64> {
-        let has_cells = self.calendar.is_none() && self.counting.algorithm.has_cells();
-        has_cells.then(|| self.counting.cells())
+        self.counting.cells().filter(|_| self.calendar.is_none())
+    }
+
+    /// The form that a sliding window chose, in words: `one word of 16 cells in units of 4`. `None` for another algorithm.
+    pub(crate) fn form(&self) -> Option<String> {
+        let chooses = self.calendar.is_none() && self.counting.algorithm == AlgorithmName::SlidingWindow;
+        let chosen = chooses.then(|| self.counting.build(self.quota).ok()).flatten()?;
+        Some(chosen.to_string())
+    }
+
+    /// The cells of the chosen form in words: `60 cells`, or `16 cells`.
+    pub(crate) fn cells_text(&self) -> String {
+        let chosen = self
+            .counting
+            .build(self.quota)
+            .ok()
+            .and_then(|chosen| chosen.cells_and_unit());
+        let cells = chosen.map(|(cells, _)| cells).or(self.counting.cells());
+        format!("{} cells", cells.unwrap_or(CounterRing::DEFAULT_CELLS))
+    }
+
+    /// The name of the algorithm, with cells that do not depend on the limit.
+    pub(crate) fn label(&self) -> String {
+        match self.calendar {
+            Some(_) => self.algorithm_text(),
+            None => self.counting.label(),
+        }
     }
 
     /// Whether a quota of a rule, as a decision states it, is this entry. That of a calendar is for the current period.

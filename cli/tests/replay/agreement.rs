@@ -103,7 +103,8 @@ pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     };
     let mut models = vec![
         ("--algorithm log", Model::Log),
-        ("", cells(60, 61, false)),
+        ("", Model::Word),
+        ("--algorithm counter", cells(60, 61, false)),
         ("--algorithm counter --cells 2", cells(2, 3, false)),
         ("--algorithm classic", cells(5, 5, false)),
         ("--algorithm classic --cells 10", cells(10, 10, false)),
@@ -222,7 +223,7 @@ fn assert_comparison(
     models: &[(&str, Model)],
 ) {
     let rows = object["compare"].as_array().unwrap();
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 9);
     for cells in [5, 13] {
         let name = format!("counter, {cells} cells");
         let row = rows.iter().find(|row| row["algorithm"] == *name).unwrap();
@@ -239,7 +240,7 @@ fn assert_comparison(
         );
     }
     for (algorithm, model) in models {
-        let name = algorithm.strip_prefix("--algorithm ").unwrap_or("counter");
+        let name = algorithm.strip_prefix("--algorithm ").unwrap_or("sliding-window");
         let row = rows.iter().find(|row| row["algorithm"] == name).unwrap();
         let expected = brute_force::replay(requests, limit, window * SECOND, *model);
         assert_eq!(number(row, "denied"), expected.denied, "{name}");

@@ -74,14 +74,24 @@ fn rules_are_explained_in_words() {
         burst = 50
         cost = 'size'
         shadow = true
+
+        [[rules]]
+        name = 'pages'
+        quota = '60/min'
+        key = 'client'
+        when = 'path=/page'
+
+        [[rules]]
+        name = 'all'
+        quota = '60/min'
     ";
     let (status, message) = words(rules);
     let expected = "\
-2 rules, decided together: a request is admitted if all admit it, and otherwise charged to none
+4 rules, decided together: a request is admitted if all admit it, and otherwise charged to none
 
 login
-  5 permits in 60s for each client, by counter with 60 cells: at most 5 in any window, 496 bytes of state a key
-  20 permits in 3600s for each client, by counter with 60 cells: at most 20 in any window, 496 bytes of state a key
+  5 permits in 60s for each client, by sliding-window in 60 cells: at most 5 in any window, 496 bytes of state a key
+  20 permits in 3600s for each client, by sliding-window in 60 cells: at most 20 in any window, 496 bytes of state a key
   applies to requests with path=/login
   a request costs 1 permit
   keys that are always denied: 1
@@ -92,6 +102,17 @@ bytes
   a request costs as many permits as size says
   at most 50 permits at once
   in the shadow: counts, and denies nothing
+
+pages
+  60 permits in 60s for each client, by sliding-window in one word of 16 cells in units of 4: at most 60 in any window, \
+8 bytes of state a key
+  applies to requests with path=/page
+  a request costs 1 permit
+
+all
+  60 permits in 60s for all requests together, by sliding-window in 60 cells: at most 60 in any window, 496 bytes of state a key
+  applies to every request
+  a request costs 1 permit
 ";
     assert_eq!((status, message.as_str()), (Some(0), expected));
     for (rules, message) in [

@@ -75,8 +75,9 @@ fn the_json_object_has_these_fields() {
         r#"{"version":1,"sources":["FILE"],"#,
         r#""formats":["combined, by line 1: an address, a time in brackets and a quoted request"],"lines":7,"requests":7,"admitted":3,"denied":4,"unreadable":0,"#,
         r#""from":1582932600000,"to":1582932600000,"step":1,"#,
-        r#""rules":[{"name":"1/s","quota":"1/1s","limit":1,"window":1000,"algorithm":"counter","cells":60,"#,
-        r#""key":"client","cost":null,"when":null,"burst":null,"shadow":false,"requests":7,"admitted":3,"denied":4,"worst":1,"bound":1,"bytes":496,"keys":3}],"#,
+        r#""rules":[{"name":"1/s","quota":"1/1s","limit":1,"window":1000,"algorithm":"sliding-window","cells":null,"#,
+        r#""form":"one word of 26 cells in units of 1","#,
+        r#""key":"client","cost":null,"when":null,"burst":null,"shadow":false,"requests":7,"admitted":3,"denied":4,"worst":1,"bound":1,"bytes":8,"keys":3}],"#,
         r#""series":{"requests":[7],"denied":[4],"by_rule":{"1/s":[4]}},"#,
         r#""keys":[{"rule":"1/s","key":"a","requests":3,"denied":2,"first_denied":1582932600000,"#,
         r#""last_denied":1582932600000,"worst":3},"#,
@@ -117,6 +118,7 @@ rule   quota   algorithm         key     keys  requests  admitted  denied  peak 
 
 rule   algorithm          admitted  denied  peak usage  bound  bytes/key
 1/60s  log                       2       1           1      1         16
+1/60s  sliding-window            2       1           1      1          8
 1/60s  counter                   2       1           1      1          8
 1/60s  classic                   2       1           1      2          8
 1/60s  even                      0       3           0      2          8

@@ -256,9 +256,13 @@ fn suggested_limits_are_the_lowest_that_deny_few_enough() {
     let log = text(&lines(3_000, 42));
     let requests = brute_force::requests(&log);
     let path = file(&log);
-    for (algorithm, model) in [
-        ("log", Model::Log),
+    // The cells of a word begin at multiples of the longest window, where brute force lets them begin at multiples of their own.
+    let (both, one) = ("--window 60s --window 10s", "--window 60s");
+    for (windows, algorithm, model) in [
+        (both, "log", Model::Log),
+        (one, "sliding-window", Model::Word),
         (
+            both,
             "counter",
             Model::Cells {
                 cells: 60,
@@ -267,13 +271,12 @@ fn suggested_limits_are_the_lowest_that_deny_few_enough() {
             },
         ),
     ] {
-        let args = format!(
-            "suggest --json --algorithm {algorithm} --window 60s --window 10s --deny 0% --deny 1% --deny 12.5%"
-        );
+        let args =
+            format!("suggest --json --algorithm {algorithm} {windows} --deny 0% --deny 1% --deny 12.5%");
         let args = args.split_whitespace().map(Into::into);
         let object = json(&run(args.chain([path.path().as_os_str().to_owned()])));
         let suggestions = object["suggestions"].as_array().unwrap();
-        assert_eq!(suggestions.len(), 6);
+        assert_eq!(suggestions.len(), 3 * windows.matches("--window").count());
         for one in suggestions {
             let window = one["window"].as_i64().unwrap() * 1_000_000;
             let refuse = one["deny"].as_f64().unwrap() / 100.0;

@@ -1,4 +1,5 @@
 use alloc::boxed::Box;
+use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
@@ -185,6 +186,28 @@ impl OtherAlgorithm {
     }
 }
 
+/// The algorithm and its form: `60 cells`, `one word of 16 cells in units of 4`, `an exact log of 5 permits`.
+impl fmt::Display for AnyAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counter(ring) => ring.fmt(f),
+            Self::Log(log) => write!(f, "an exact log of {} permits", log.bound()),
+            Self::Gcra(bucket) => write!(f, "a bucket of {} permits", bucket.max_request()),
+            Self::Other(other) => match &**other {
+                OtherAlgorithm::InUnits(it) => {
+                    write!(f, "{}, each permit a unit of {}", it.algorithm(), it.unit())
+                }
+                #[cfg(feature = "calendar")]
+                OtherAlgorithm::Calendar(_) => f.write_str("calendar periods"),
+                #[cfg(feature = "rules")]
+                OtherAlgorithm::InFlight(_) => f.write_str("requests in flight"),
+                #[cfg(feature = "rules")]
+                OtherAlgorithm::Violations(_) => f.write_str("violations and blocks"),
+            },
+        }
+    }
+}
+
 impl Algorithm for AnyAlgorithm {
     fn words(&self) -> usize {
         each!(self, it => it.words())
@@ -281,6 +304,10 @@ impl Reclaim for AnyAlgorithm {
 
     fn latest_time(&self, first: u64) -> Nanos {
         each!(self, it => it.latest_time(first))
+    }
+
+    fn cells_and_unit(&self) -> Option<(u64, u64)> {
+        each!(self, it => it.cells_and_unit())
     }
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {

@@ -1,6 +1,7 @@
 use alloc::format;
 #[cfg(feature = "rules")]
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
@@ -232,6 +233,22 @@ impl CounterRing {
     }
 }
 
+/// The cells, and the word if there is only one: `60 cells`, `one word of 16 cells in units of 4`.
+impl fmt::Display for CounterRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cell_window = either!(self, repr => repr.cell_window());
+        let unit = match &self.repr {
+            Repr::Packed(packed) if cell_window.summed() > 1 => {
+                f.write_str("one word of ")?;
+                Some(packed.unit())
+            }
+            Repr::Packed(_) | Repr::Wide(_) => None,
+        };
+        cell_window.fmt(f)?;
+        unit.map_or(Ok(()), |unit| write!(f, " in units of {unit}"))
+    }
+}
+
 impl Algorithm for CounterRing {
     fn words(&self) -> usize {
         match &self.repr {
@@ -389,6 +406,16 @@ impl Reclaim for CounterRing {
 
     fn latest_time(&self, first: u64) -> Nanos {
         either!(self, repr => repr.latest_time(first))
+    }
+
+    fn cells_and_unit(&self) -> Option<(u64, u64)> {
+        match &self.repr {
+            Repr::Packed(packed) if packed.cell_window().summed() > 1 => {
+                Some((packed.cell_window().cells(), packed.unit()))
+            }
+            // A fixed window has no units, and the other cells have a word each.
+            Repr::Packed(_) | Repr::Wide(_) => None,
+        }
     }
 
     /// The cells do not change, so the counts keep their meaning. The shares of an even ring are those of the lower limit.

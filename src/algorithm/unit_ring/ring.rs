@@ -262,6 +262,10 @@ impl Reclaim for UnitRing {
         self.cells.latest_time(first)
     }
 
+    fn cells_and_unit(&self) -> Option<(u64, u64)> {
+        Some((self.count, self.unit()))
+    }
+
     /// The cells and the unit do not change, so the marks keep their meaning.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         self.validate_limit(limit)?;

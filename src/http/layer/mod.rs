@@ -189,11 +189,13 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// | algorithm | refunded |
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
-    /// | other counter rings | everything while the charge counts, for at least N − 1 of N cells of a window |
+    /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word | everything while the charge counts; older permits of one unit count for longer |
+    /// | cells of a window | everything while the charge counts, for at least N − 1 of N cells of a window |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
-    /// With `Gcra` and the log, concurrent requests use up the limit even if the predicate accepts no response.
+    /// A rule with a key and a high limit counts in units of several permits by default. If the predicate refunds most requests, set
+    /// [`cells`](crate::Rule::cells). With `Gcra` and the log, concurrent requests use up the limit even if the predicate accepts no response.
     ///
     /// # Cost
     ///

@@ -190,6 +190,9 @@ fn description<A: Reclaim>(algorithms: &[A]) -> String {
         own.words(),
         own.advance(0, Nanos::ZERO).unwrap_or(0),
     );
+    if let Some((cells, unit)) = own.cells_and_unit() {
+        text += &format!(", {cells} cells in units of {unit}");
+    }
     for tier in &algorithms[1..] {
         text += &format!(", tier with bound {} in {:?}", tier.bound(), tier.span());
     }

@@ -53,6 +53,7 @@ pub(super) const BLOCK: &[&str] = &["after", "for", "factor", "ceiling", "forgiv
 pub(super) const TIERS: &[&str] = &["by", "limits"];
 
 pub(super) const ALGORITHMS: &[(&str, RuleAlgorithm)] = &[
+    ("sliding-window", RuleAlgorithm::SlidingWindow),
     ("counter", RuleAlgorithm::Counter),
     ("classic", RuleAlgorithm::Classic),
     ("even", RuleAlgorithm::Even),

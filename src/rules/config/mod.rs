@@ -39,8 +39,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// name = "uploads"
     /// renamed_from = "upload"          # the name before a reload, to keep the counts
     /// quota = "100/60s"                # or several: quotas = ["10/s", "100/60s"]
-    /// algorithm = "counter"            # or "classic", "even", "fixed", "log", "gcra"
-    /// cells = 60                       # of a counter, classic or even rule
+    /// algorithm = "sliding-window"     # the default; or "counter", "classic", "even", "fixed", "log", "gcra"
+    /// # cells = 60                     # of a sliding window, counter, classic or even rule
     /// # burst = 20                     # of a gcra rule
     /// key = "user"                     # a Key; by default all requests count together
     /// # prefix = { ipv4 = 24, ipv6 = 56 }  # of a key of addresses: the leading bits that identify a client
@@ -69,7 +69,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// ```
     ///
     /// `shadow = true` and `enforce` exclude each other. A rule with tiers has one quota and is not a log. `cells` is for
-    /// counter, classic and even rules, `burst` for gcra rules. `capacity`, `enforce`, `allow`, `deny` and
+    /// sliding window, counter, classic and even rules, `burst` for gcra rules. `capacity`, `enforce`, `allow`, `deny` and
     /// `block` need a `key`. A
     /// file with `rules = []` is valid and limits nothing.
     ///

@@ -6,6 +6,7 @@ use super::key_hashes::KeyHashes;
 use super::request_limit::StatePeek;
 use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
+use crate::algorithm::AnyAlgorithm;
 use crate::quota::Quota;
 use crate::rules::quota_status::QuotaStatus;
 use crate::time::Nanos;
@@ -213,6 +214,13 @@ impl<'a> RulePeek<'a> {
     #[must_use]
     pub const fn quota(&self) -> Quota {
         self.quota
+    }
+
+    /// Returns the algorithm that decides, with the limit of the request. Its `Display` names its form: `60 cells`, or
+    /// `one word of 16 cells in units of 4`.
+    #[must_use]
+    pub fn algorithm(&self) -> &AnyAlgorithm {
+        self.peek.algorithm()
     }
 
     /// Returns the limit in permits: that of the key's tier if the key has one, and that of the quota otherwise. A lower limit of

@@ -88,7 +88,10 @@ impl<'a> StatePeek<'a> {
     }
 
     pub(crate) fn get(&self) -> Peek<'_, AnyAlgorithm> {
-        let algorithm = self.lowered.as_ref().unwrap_or_else(|| self.peek.algorithm());
-        self.peek.with_algorithm(algorithm)
+        self.peek.with_algorithm(self.algorithm())
+    }
+
+    pub(super) fn algorithm(&self) -> &AnyAlgorithm {
+        self.lowered.as_ref().unwrap_or_else(|| self.peek.algorithm())
     }
 }

@@ -20,8 +20,22 @@ use crate::algorithm::CounterRing;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleAlgorithm {
-    /// The strict sliding window counter: [`CounterRing::new`](crate::CounterRing::new). This is the default.
+    /// The exact sliding window, which chooses how it counts: at most the limit in any interval of one window. This is the default.
+    ///
+    /// | rule | counts in | bytes a key |
+    /// |---|---|--:|
+    /// | with a key | one word: a [`UnitRing`](crate::UnitRing) | 33 |
+    /// | with a key, and with a cost, `limit_by`, several quotas or low tiers | 60 cells: a [`CounterRing`](crate::CounterRing) | 640 |
+    /// | without a key | 60 cells | – |
+    /// | with [`cells`](crate::Rule::cells) | those cells | that of [`Counter`](Self::Counter) |
+    ///
+    /// Permits of a rule with a cost may be [settled](crate::RuleSet::settle) later, and cells refund them exactly. Tiers are low if one
+    /// word would guarantee their clients less than 70 % of their limit. Several quotas, of one rule or of rules that are equal in all
+    /// else, share one state of several windows. [`RuleSet::algorithms`](crate::RuleSet::algorithms) and
+    /// [`RulePeek::algorithm`](crate::rules::RulePeek::algorithm) tell what was chosen.
     #[default]
+    SlidingWindow,
+    /// The strict sliding window counter, of 60 cells unless the rule sets another number: [`CounterRing::new`](crate::CounterRing::new).
     Counter,
     /// The sliding window counter over N cells: [`classic`](crate::algorithm::CounterRingBuilder::classic).
     Classic,
@@ -40,7 +54,9 @@ impl RuleAlgorithm {
     pub(crate) const fn default_cells(self) -> u64 {
         match self {
             Self::Classic | Self::Even => CounterRing::DEFAULT_CLASSIC_CELLS,
-            Self::Counter | Self::Fixed | Self::Log | Self::Gcra => CounterRing::DEFAULT_CELLS,
+            Self::SlidingWindow | Self::Counter | Self::Fixed | Self::Log | Self::Gcra => {
+                CounterRing::DEFAULT_CELLS
+            }
         }
     }
 }

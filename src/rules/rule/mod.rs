@@ -32,8 +32,8 @@ use on_error::OnError;
 
 /// One rule of a [`RuleSet`](super::RuleSet): a limit, the requests that it applies to, and how they are counted.
 ///
-/// By default a rule applies to every request, counts all requests together, charges one permit for each, and uses a strict
-/// [`CounterRing`](crate::CounterRing).
+/// By default a rule applies to every request, counts all requests together, charges one permit for each, and admits at most the
+/// limit in any interval of one window ([`RuleAlgorithm::SlidingWindow`]).
 ///
 /// # Examples
 ///
@@ -94,7 +94,7 @@ impl<R: ?Sized> Rule<R> {
             quotas: alloc::vec![quota],
             #[cfg(feature = "calendar")]
             calendar: None,
-            algorithm: RuleAlgorithm::Counter,
+            algorithm: RuleAlgorithm::SlidingWindow,
             cells: None,
             burst: None,
             key: None,
@@ -132,17 +132,18 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Sets the algorithm. The default is [`RuleAlgorithm::Counter`].
+    /// Sets the algorithm. The default is [`RuleAlgorithm::SlidingWindow`].
     pub fn algorithm(mut self, algorithm: RuleAlgorithm) -> Self {
         self.algorithm = algorithm;
         self
     }
 
-    /// Sets the cells per window of a counter, classic or even rule.
+    /// Sets the cells per window of a sliding window, counter, classic or even rule.
     ///
-    /// The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take 640 bytes for
-    /// each key and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes. The default for a classic
-    /// or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
+    /// A sliding window with cells is a counter rule. Without them it [chooses](RuleAlgorithm::SlidingWindow), for most rules with a
+    /// key one word. The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take
+    /// 640 bytes for each key and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes. The default
+    /// for a classic or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
@@ -324,7 +325,10 @@ impl<R: ?Sized> Rule<R> {
     pub(crate) fn is_one_state(&self) -> bool {
         let is_ring = matches!(
             self.algorithm,
-            RuleAlgorithm::Counter | RuleAlgorithm::Classic | RuleAlgorithm::Fixed
+            RuleAlgorithm::SlidingWindow
+                | RuleAlgorithm::Counter
+                | RuleAlgorithm::Classic
+                | RuleAlgorithm::Fixed
         );
         is_ring && !self.is_in_flight() && !self.is_calendar()
     }

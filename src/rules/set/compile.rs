@@ -155,7 +155,7 @@ fn validate_calendar<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
 /// Checks that a rule has one limit, and no field of an algorithm.
 fn validate_plain<R: ?Sized>(rule: &Rule<R>, one_limit: &str, no_field: &str) -> Result<(), ConfigError> {
     let number = |given: Option<u64>| given.map(|given| format!("{given}"));
-    let algorithm = (rule.algorithm != RuleAlgorithm::Counter).then(|| format!("{:?}", rule.algorithm));
+    let algorithm = (rule.algorithm != RuleAlgorithm::default()).then(|| format!("{:?}", rule.algorithm));
     let quotas = (rule.quotas.len() > 1).then(|| format!("{} quotas", rule.quotas.len()));
     let fields = [
         ("quotas", quotas, one_limit),
@@ -184,7 +184,7 @@ fn validate_quotas<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
                 "{quotas} quotas of a {:?} rule that is not fully enforced",
                 rule.algorithm
             ),
-            "one quota, or a counter, classic or fixed rule, whose quotas share a state",
+            "one quota, or a sliding window, counter, classic or fixed rule, whose quotas share a state",
         ));
     }
     Ok(())

@@ -1,7 +1,9 @@
 use core::fmt;
 
+use crate::algorithm::AnyAlgorithm;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
+use crate::quota::Quota;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::decision::{Admitted, Denied};
@@ -288,6 +290,40 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     #[inline(always)]
     pub(crate) const fn has_slots(&self) -> bool {
         self.states.has_slots
+    }
+
+    /// Returns the name of the rule, the quota and the algorithm of each quota, in the order of the states. While a reload is pending, it
+    /// lists the new rules. Quotas that share a state have one algorithm, and blocks have none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::hash::Hash;
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{Key, ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let user = Key::new("user", |user: &str, key| user.hash(key));
+    /// let rules = RuleSetBuilder::new()
+    ///     .rule(Rule::new("users", "60/min".parse()?).by(&user))
+    ///     .rule(Rule::new("all", "1000/min".parse()?))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// let chosen = rules.algorithms().map(|(rule, _, algorithm)| format!("{rule}: {algorithm}"));
+    /// let chosen: Vec<String> = chosen.collect();
+    /// assert_eq!(chosen, ["users: one word of 16 cells in units of 4", "all: 60 cells"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn algorithms(&self) -> impl Iterator<Item = (&str, Quota, &AnyAlgorithm)> {
+        let states = self.states.states.iter();
+        let states = states.filter(|state| !state.retired && !state.is_block());
+        states.flat_map(|state| {
+            let algorithm = &state.algorithms.tiers[0];
+            state
+                .quotas
+                .iter()
+                .map(move |quota| (&*quota.name, quota.quota, algorithm))
+        })
     }
 
     /// Returns the number of states. It is the number of atomic steps of a request to which all rules apply. A

@@ -101,8 +101,10 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// The rules must have the names, quotas, algorithms, cells, bursts, tiers and names of keys that they had, in the same
     /// order. Rules that are equal in all but their names and quotas share a state, so a change that makes two rules share a
-    /// state, or no longer share one, is a change of this list. Otherwise, conditions, costs, limits by request, lists,
-    /// percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
+    /// state, or no longer share one, is a change of this list. So is a change after which a
+    /// [sliding window](crate::rules::RuleAlgorithm::SlidingWindow) counts in another form, such as a cost that is added to a rule with
+    /// a key; and so is a version of this crate that chooses other cells or units. Otherwise, conditions, costs, limits by request,
+    /// lists, percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
     ///
     /// [Blocks](crate::Rule::block) and rules of [requests in flight](crate::Rule::in_flight) may be changed, added and removed,
     /// because they are not saved: no key is blocked after a restore.

@@ -33,7 +33,12 @@ pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
             Mode::Sync { pending, .. } => {
                 let most = match rule.algorithm {
                     RuleAlgorithm::Gcra => burst(rule, limit),
-                    _ => limit,
+                    RuleAlgorithm::SlidingWindow
+                    | RuleAlgorithm::Counter
+                    | RuleAlgorithm::Classic
+                    | RuleAlgorithm::Even
+                    | RuleAlgorithm::Fixed
+                    | RuleAlgorithm::Log => limit,
                 };
                 let budgets = others.checked_mul(pending.min(most))?;
                 budgets.checked_add(bound(rule, limit)? - limit)?
@@ -51,7 +56,7 @@ fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
         return limit.checked_mul(2);
     }
     match rule.algorithm {
-        RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
+        RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
         RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
         RuleAlgorithm::Even => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
         // The burst of a tier is proportional to its limit. Here it is rounded up.
@@ -224,7 +229,8 @@ fn kept_in_store<R: ?Sized>(
             }
             StoredAs::Log
         }
-        RuleAlgorithm::Counter => {
+        // The memory of the store is counted in keys and not in words, so a sliding window has cells there.
+        RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter => {
             let cells = rule.cells.unwrap_or(CounterRing::DEFAULT_CELLS);
             if !(1..=MOST_CELLS).contains(&cells) {
                 wrong(
@@ -237,8 +243,8 @@ fn kept_in_store<R: ?Sized>(
         }
         RuleAlgorithm::Gcra => StoredAs::Gcra(burst(rule, rule.quotas[0].limit())),
         RuleAlgorithm::Fixed => StoredAs::Periods,
-        other => {
-            let expected = "Counter, Log, Gcra or Fixed in a store";
+        other @ (RuleAlgorithm::Classic | RuleAlgorithm::Even) => {
+            let expected = "SlidingWindow, Counter, Log, Gcra or Fixed in a store";
             wrong("algorithm", format!("{other:?}"), expected.into());
             StoredAs::Log
         }
@@ -255,10 +261,10 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
         return Ok(rule);
     }
     if rule.algorithm == RuleAlgorithm::Log || has_periods(&rule) {
-        // The fallback of a log is a counter ring. It takes one or two words per key, and is at least as strict. A table of logs could
-        // be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
+        // The fallback of a log is a sliding window, which counts most keys in one word and is at least as strict. A table of logs
+        // could be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
         // periods counts any window of their longest length, which is stricter, too.
-        rule.algorithm = RuleAlgorithm::Counter;
+        rule.algorithm = RuleAlgorithm::SlidingWindow;
     }
     #[cfg(feature = "calendar")]
     {
@@ -278,4 +284,56 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
         rule.burst = rule.burst.map(share);
     }
     Ok(rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+    use crate::algorithm::Algorithm;
+    use crate::rules::condition::Cost;
+    use crate::rules::key::Key;
+
+    /// The limiters that decide if the store does not answer have the form that a rule set chooses: one word for each key.
+    #[test]
+    fn a_fallback_counts_as_a_rule_of_one_process() {
+        let key = Key::new("user", |(), _| {});
+        let rule = |text: &str| {
+            let rule = Rule::<()>::new("rule", text.parse().expect("a quota"));
+            rule.on_error(OnError::Local)
+        };
+        let keyed = |text: &str| rule(text).by(&key);
+        let share = |rule: Rule<()>| rule.on_error(OnError::Share);
+        for (rule, form) in [
+            (keyed("60/min"), "one word of 16 cells in units of 4"),
+            (
+                keyed("60/min").algorithm(RuleAlgorithm::Log),
+                "one word of 16 cells in units of 4",
+            ),
+            (
+                keyed("60/min").algorithm(RuleAlgorithm::Fixed),
+                "one word of 16 cells in units of 4",
+            ),
+            (
+                keyed("60/min").mode(Mode::Local),
+                "one word of 16 cells in units of 4",
+            ),
+            (keyed("60/min").algorithm(RuleAlgorithm::Counter), "60 cells"),
+            (keyed("60/min").cells(29), "29 cells"),
+            (keyed("60/min").cost(&Cost::new("cost", |()| 1)), "60 cells"),
+            (rule("60/min"), "60 cells"),
+            // A quarter of the limit.
+            (share(keyed("40/min")), "one word of 23 cells in units of 1"),
+            (
+                share(keyed("240/min").algorithm(RuleAlgorithm::Log)),
+                "one word of 16 cells in units of 4",
+            ),
+        ] {
+            let fallback = fallback(&rule, 4).expect("a rule");
+            let chosen = fallback.algorithm_for(fallback.quotas[0]).expect("an algorithm");
+            assert_eq!(chosen.to_string(), form, "{rule:?}");
+            assert_eq!(chosen.bound(), fallback.quotas[0].limit());
+        }
+    }
 }

@@ -86,10 +86,7 @@ fn calendar(rule: &RuleReport) -> Option<(&str, &str)> {
 }
 
 fn code(rule: &RuleReport, limit: u64) -> String {
-    let mut initial = rule.algorithm.clone();
-    if let Some(first) = initial.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
+    let variant: String = rule.algorithm.split('-').map(capitalized).collect();
     let name = quoted(&rule.name);
     let mut lines = match calendar(rule) {
         Some((period, zone)) => vec![
@@ -108,7 +105,7 @@ fn code(rule: &RuleReport, limit: u64) -> String {
                 quoted(&format!("{limit}/{}", window(rule)))
             ),
             format!("let rule = Rule::new({name}, quota)"),
-            format!("    .algorithm(RuleAlgorithm::{initial})"),
+            format!("    .algorithm(RuleAlgorithm::{variant})"),
         ],
     };
     lines.extend(rule.cells.map(|cells| format!("    .cells({cells})")));
@@ -127,6 +124,14 @@ fn code(rule: &RuleReport, limit: u64) -> String {
             .map(|when| format!("    .when(&condition) // Condition::new({}, ..)", quoted(when))),
     );
     lines.join("\n") + ";"
+}
+
+fn capitalized(word: &str) -> String {
+    let mut word = word.to_owned();
+    if let Some(first) = word.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    word
 }
 
 fn argument(rule: &RuleReport, limit: u64) -> String {

@@ -97,7 +97,9 @@ pub(super) fn rules(data: &Report) -> String {
     let mut table = Table::new(&headers);
     for rule in &data.rules {
         let mut algorithm = plain(&rule.algorithm);
-        if let Some(cells) = rule.cells {
+        if let Some(form) = &rule.form {
+            append(&mut algorithm, format_args!(", {}", plain(form)));
+        } else if let Some(cells) = rule.cells {
             append(&mut algorithm, format_args!(", {cells}\u{a0}cells"));
         }
         if rule.shadow {

@@ -2,6 +2,7 @@
 //! every admission.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use core::time::Duration;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +21,51 @@ pub(crate) enum Model {
     /// Counts the admissions in `summed` cells of W/N, the last of which is the current cell. With `shares`, the current
     /// cell admits at most L/N. N divides L.
     Cells { cells: i64, summed: i64, shares: bool },
+    /// Units of permits in cells: a unit counts in the cell of its last permit, and the permits of a unit that is not full until
+    /// the cell of the last of them no longer counts.
+    Word,
     /// A bucket of L permits that drains at the rate L/W.
     Bucket,
+}
+
+/// The cells of a [`Model::Word`] in nanoseconds, and its unit. The library documents how they are chosen, and tests it.
+#[derive(Clone, Copy)]
+struct Units {
+    origin: i64,
+    cells: i64,
+    width: i64,
+    unit: u64,
+}
+
+impl Units {
+    fn new(first: i64, limit: i64, window: i64) -> Self {
+        let length = Duration::from_nanos(window.unsigned_abs());
+        let quota = ringgate::Quota::new(limit.unsigned_abs(), length).expect("a quota");
+        let ring = ringgate::UnitRing::new(quota).expect("a ring");
+        let cells = ring.cells().cast_signed();
+        Self {
+            // The readings of the tool count from a multiple of the window.
+            origin: first.div_euclid(window) * window,
+            cells,
+            width: (window + cells - 1) / cells,
+            unit: ring.unit(),
+        }
+    }
+
+    /// The permits that count at `at`.
+    fn counted(self, admitted: &VecDeque<(i64, u64)>, at: i64) -> u64 {
+        let cell = |s: i64| (s - self.origin) / self.width;
+        let counts = |own: i64, now: i64| own + self.cells >= now;
+        let (mut units, mut rest, mut last) = (Vec::new(), 0, 0);
+        for &(s, cost) in admitted {
+            rest = cost + if counts(last, cell(s)) { rest } else { 0 };
+            last = cell(s);
+            units.extend((0..rest / self.unit).map(|_| last));
+            rest %= self.unit;
+        }
+        let units = units.iter().filter(|own| counts(**own, cell(at))).count() as u64;
+        self.unit * units + if counts(last, cell(at)) { rest } else { 0 }
+    }
 }
 
 /// The expected report of one key.
@@ -83,11 +127,18 @@ pub(crate) fn replay(requests: &[Request], limit: i64, window: i64, model: Model
     let requests = in_order(requests);
     let mut clients: BTreeMap<&str, Client> = BTreeMap::new();
     let mut verdicts = Vec::new();
+    let units = matches!(model, Model::Word).then(|| Units::new(requests[0].at, limit, window));
     for request in &requests {
         let client = clients.entry(&request.key).or_default();
         client.asked.push((request.at, request.cost));
         client.found.requests += 1;
-        let admitted = admits(model, &mut client.admitted, request, limit, window);
+        let admitted = match units {
+            Some(units) => {
+                let counted = units.counted(&client.admitted, request.at);
+                request.cost == 0 || counted + request.cost <= limit.unsigned_abs()
+            }
+            None => admits(model, &mut client.admitted, request, limit, window),
+        };
         verdicts.push(admitted);
         if admitted {
             client.admitted.push_back((request.at, request.cost));
@@ -179,6 +230,7 @@ fn admits(
             sum(&mut admitted.iter()) + cost <= wide(limit)
                 && !(shares && newest + cost > wide(limit / cells))
         }
+        Model::Word => unreachable!("it is decided by its units"),
         Model::Bucket => {
             // The time at which the bucket is empty, in units of 1/L nanoseconds. A permit takes W units.
             let empty = admitted.iter().fold(i128::MIN / 2, |empty, &(s, cost)| {

@@ -2,14 +2,17 @@ use alloc::format;
 use alloc::string::String;
 
 use super::StateAlgorithms;
-use super::word_layout::WordLayout;
+use super::word_layout::{RingForm, WordLayout};
 use crate::algorithm::Algorithm;
 
 impl StateAlgorithms {
     /// The algorithm and its tiers as text, without the rule's quotas.
     pub(crate) fn description(&self) -> String {
         let mut text = match &self.layout {
-            WordLayout::Counter { kind, cells, .. } => format!("{kind:?} of {cells} cells"),
+            WordLayout::Counter { form, .. } => match form {
+                RingForm::Cells(kind, cells) => format!("{kind:?} of {cells} cells"),
+                RingForm::Word { cells, unit } => format!("one word of {cells} cells in units of {unit}"),
+            },
             WordLayout::Log(_) => String::from("Log"),
             WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
             #[cfg(feature = "calendar")]

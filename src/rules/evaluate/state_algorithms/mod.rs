@@ -4,6 +4,8 @@ mod buckets;
 mod calendar;
 mod description;
 mod in_flight;
+mod of_rule;
+mod sliding_window;
 mod word_layout;
 
 use alloc::boxed::Box;
@@ -18,7 +20,7 @@ use crate::quota::Quota;
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::set::clock_origin::ClockOrigin;
-use word_layout::{RingKind, StateUnits, WordLayout};
+use word_layout::{RingForm, RingKind, StateUnits, WordLayout};
 
 /// The algorithms that decide over the words of one state.
 #[derive(Clone, Debug)]
@@ -141,6 +143,10 @@ impl StateAlgorithms {
                 no_burst()?;
                 ring(RingKind::Fixed)
             }
+            RuleAlgorithm::SlidingWindow => {
+                no_burst()?;
+                Self::sliding_window(rule, quotas, tiers)
+            }
             RuleAlgorithm::Counter => no_burst().and_then(|()| ring(RingKind::Strict)),
             RuleAlgorithm::Classic => no_burst().and_then(|()| ring(RingKind::Classic)),
             RuleAlgorithm::Even => no_burst().and_then(|()| ring(RingKind::Even)),
@@ -194,8 +200,7 @@ impl StateAlgorithms {
             RingKind::Strict | RingKind::Classic | RingKind::Fixed => widest.clone(),
         };
         let layout = WordLayout::Counter {
-            kind,
-            cells,
+            form: RingForm::Cells(kind, cells),
             windows: quotas.iter().map(|quota| quota.window()).collect(),
             widest: Box::new(widest.clone()),
         };
@@ -231,9 +236,7 @@ impl StateAlgorithms {
             return (self.units == before.units).then(|| before.clone());
         }
         match &self.layout {
-            WordLayout::Counter {
-                kind, cells, windows, ..
-            } => self.rings_over(before, *kind, *cells, windows),
+            WordLayout::Counter { form, windows, .. } => self.rings_over(before, *form, windows),
             WordLayout::Log(quota) => {
                 matches!(&before.layout, WordLayout::Log(old) if old == quota).then(|| self.clone())
             }
@@ -259,17 +262,16 @@ impl StateAlgorithms {
         }
     }
 
-    fn rings_over(&self, before: &Self, kind: RingKind, cells: u64, windows: &[Duration]) -> Option<Self> {
+    fn rings_over(&self, before: &Self, form: RingForm, windows: &[Duration]) -> Option<Self> {
         let WordLayout::Counter {
-            kind: old_kind,
-            cells: old_cells,
+            form: old_form,
             windows: old_windows,
             widest,
         } = &before.layout
         else {
             return None;
         };
-        if (kind, cells, windows) != (*old_kind, *old_cells, old_windows) {
+        if (form, windows) != (*old_form, old_windows) {
             return None;
         }
         let limits = |algorithm: &AnyAlgorithm| match algorithm {

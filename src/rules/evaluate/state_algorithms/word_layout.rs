@@ -39,8 +39,7 @@ impl StateUnits {
 #[derive(Clone, Debug)]
 pub(super) enum WordLayout {
     Counter {
-        kind: RingKind,
-        cells: u64,
+        form: RingForm,
         windows: Vec<Duration>,
         /// The ring with the highest limit that the words can hold. All others are this ring with a lower limit.
         widest: Box<CounterRing>,
@@ -61,6 +60,15 @@ pub(super) enum WordLayout {
     InFlight,
     /// The word does not depend on the block.
     Violations,
+}
+
+/// How a ring counts. Rings of one form and of the same windows read each other's words, up to the limit of the wider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RingForm {
+    /// So many cells.
+    Cells(RingKind, u64),
+    /// One word of cells, in units of `unit` permits.
+    Word { cells: u64, unit: u64 },
 }
 
 /// The rule algorithms that are counter rings.

@@ -1,0 +1,68 @@
+//! Saved tables of a sliding window that another version would lay out in another way.
+
+use ringgate::algorithm::Reclaim;
+use ringgate::{SlidingWindow, UnitRing};
+
+use super::*;
+
+fn file_of(algorithm: impl Reclaim + Clone) -> Vec<u8> {
+    let table = ringgate::keyed::KeyedBuilder::new(algorithm).capacity(10);
+    let table = table.build_with(ManualClock::new(), Plain).expect("a table");
+    let mut file = Vec::new();
+    table.save(&mut file).expect("memory");
+    file
+}
+
+/// The cells and the unit of the word, as the description of a file names them.
+fn words((cells, unit): (u64, u64)) -> String {
+    format!("{cells} cells in units of {unit}")
+}
+
+/// A table that a sliding window would lay out in another way is refused: one of cells, as an earlier version chose, and one of other
+/// cells or units. The message names the cells and the unit.
+#[test]
+fn a_table_of_another_layout_of_a_sliding_window_is_refused() {
+    let restore = |algorithm: SlidingWindow, file: &[u8]| {
+        let table = ringgate::keyed::KeyedBuilder::new(algorithm).capacity(10);
+        let restored = table.restore_with(ManualClock::new(), Plain, file, Duration::ZERO);
+        restored.map(|_| ()).map_err(|error| error.to_string())
+    };
+    for (limit, lowest, own) in [
+        ("60/min", 10, (16, 4)),
+        ("100/min", 10, (18, 8)),
+        ("1000/min", 100, (12, 64)),
+        ("10000/min", 100, (14, 1024)),
+        ("30/min", 2, (17, 2)),
+    ] {
+        let window = || SlidingWindow::new(quota(limit)).expect("a window");
+        let built = UnitRing::with_lowest_limit(quota(limit), lowest).expect("a ring");
+        let other = (built.cells(), built.unit());
+        assert_ne!(other, own, "{limit} from {lowest}");
+        let error = restore(window(), &file_of(built)).expect_err("other units");
+        assert!(
+            error.starts_with("the saved state has another table: "),
+            "{error}"
+        );
+        assert!(
+            error.contains(&words(other)) && error.ends_with(&(words(own) + ")")),
+            "{error}"
+        );
+
+        let cells = || CounterRing::new(quota(limit)).expect("a ring");
+        let error = restore(window(), &file_of(cells())).expect_err("60 cells");
+        assert!(
+            error.contains(" 62 words") && error.ends_with(&(words(own) + ")")),
+            "{error}"
+        );
+        let settled = SlidingWindow::settled(quota(limit)).expect("a window");
+        let error = restore(settled.clone(), &file_of(window())).expect_err("one word");
+        assert!(
+            error.contains(&words(own)) && error.contains("(expected bound"),
+            "{error}"
+        );
+
+        let same = UnitRing::new(quota(limit)).expect("a ring");
+        assert_eq!(restore(window(), &file_of(same)), Ok(()), "{limit}");
+        assert_eq!(restore(settled, &file_of(cells())), Ok(()), "{limit}");
+    }
+}
