@@ -30,6 +30,8 @@ mod in_flight;
 mod kinds;
 #[path = "rules/limit_by.rs"]
 mod limit_by;
+#[path = "rules/either.rs"]
+mod either;
 #[path = "rules/lists.rs"]
 mod lists;
 #[path = "rules/missing.rs"]

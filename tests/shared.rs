@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "shared/blocks.rs"]
 mod blocks;
+#[path = "shared/counts.rs"]
+mod counts;
 #[path = "shared/cut.rs"]
 mod cut;
 #[path = "shared/dropped.rs"]

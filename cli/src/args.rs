@@ -113,8 +113,9 @@ Rules:
   rule denies is charged to none. In a rules file, keys, costs, conditions and tiers name fields in the same way. --alias
   maps other names to fields.
 
-  A client counts as in the library: by the /64 network of an address of IPv6, and by the address of IPv4 in one. A rule
-  of a file with in_flight is left out with a note, because a log does not show when a request ends.
+  A client counts as in the library: by the /64 network of an address of IPv6, and by the address of IPv4 in one, or by
+  the prefix of a rule of a file. The lists of a key of one field have addresses, networks and other texts. A rule of a
+  file with in_flight is left out with a note, because a log does not show when a request ends.
 
   The default algorithm, sliding-window, chooses as a rule set of the library does: one word for a rule with a key; 60 cells for a
   rule without one, with a cost, or with several quotas of one key. "ringgate check" names what was chosen.

@@ -37,6 +37,8 @@ mod compressed;
 mod page;
 #[path = "replay/inputs/edge_cases.rs"]
 mod edge_cases;
+#[path = "replay/networks.rs"]
+mod networks;
 #[path = "replay/inputs/own_formats.rs"]
 mod own_formats;
 #[path = "replay/warnings.rs"]

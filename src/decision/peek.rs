@@ -1,14 +1,20 @@
 use core::fmt;
 use core::time::Duration;
 
+#[cfg(feature = "tower")]
+use super::state_ref::NextEntry;
 use super::state_ref::{StateRef, StateWords};
 use crate::algorithm::Algorithm;
 #[cfg(feature = "rules")]
 use crate::algorithm::AnyAlgorithm;
 use crate::receipt::ChargedTo;
+#[cfg(feature = "tower")]
+use crate::sync::{AtomicU64, Ordering, Words};
 #[cfg(feature = "rules")]
 use crate::table::OccupiedWords;
 use crate::time::Nanos;
+#[cfg(feature = "tower")]
+use smallvec::SmallVec;
 
 /// A read-only view of a limiter at one time.
 ///
@@ -106,6 +112,48 @@ impl<A> Peek<'_, A> {
         Some(ready.saturating_since(self.reading))
     }
 }
+
+#[cfg(feature = "tower")]
+impl<A: Algorithm> Peek<'_, A> {
+    /// Copies the words, so that several values are of one state. `None` if the key has no words of its own, or too many.
+    pub(crate) fn copy_words(&self) -> Option<SmallVec<[AtomicU64; 2]>> {
+        let count = self.algorithm.words();
+        if self.state.is_overflow() || count > MAX_COPIED {
+            return None;
+        }
+        let read = || -> SmallVec<[u64; 2]> {
+            let words = self.words();
+            // Acquire: a word that another thread has published is read with all words that it published before.
+            (0..count)
+                .map(|index| (&words).load(index, Ordering::Acquire))
+                .collect()
+        };
+        let mut before = read();
+        loop {
+            // If no word has changed, the copy is of one instant.
+            let copy = read();
+            if copy == before {
+                return Some(copy.into_iter().map(AtomicU64::new).collect());
+            }
+            before = copy;
+        }
+    }
+
+    /// This view over a copy of the words.
+    pub(crate) const fn with_words<'a>(&'a self, words: &'a [AtomicU64]) -> Peek<'a, A> {
+        Peek {
+            algorithm: self.algorithm,
+            // The key has these words until another entry is known to be free, which is never.
+            state: StateRef::Shared(words, NextEntry::UNKNOWN),
+            now: self.now,
+            reading: self.reading,
+        }
+    }
+}
+
+/// The most words that are copied: those of a ring of 4096 cells, or a log of as many permits.
+#[cfg(feature = "tower")]
+const MAX_COPIED: usize = 4098;
 
 impl<A: Algorithm> Peek<'_, A> {
     /// Returns the time of the peek: the reading of the clock.

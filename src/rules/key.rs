@@ -23,6 +23,7 @@ use crate::keyed::{KeyHasher, Prefixes, SeededState};
 /// | the address of a client | [`address`](Self::address) |
 /// | any other part | [`new`](Self::new), [`optional`](Self::optional) |
 /// | the parts of two keys | [`and`](Self::and) |
+/// | another key if it lacks the first | [`or`](Self#method.or) |
 ///
 /// # Lists of keys
 ///
@@ -49,22 +50,22 @@ use crate::keyed::{KeyHasher, Prefixes, SeededState};
 /// assert_eq!(user.name(), "user");
 /// ```
 pub struct Key<R: ?Sized> {
-    name: Arc<str>,
-    hash: Arc<HashFn<R>>,
+    pub(super) name: Arc<str>,
+    pub(super) hash: Arc<HashFn<R>>,
     /// `None`: the default of the key.
-    on_missing: Option<OnMissingKey>,
+    pub(super) on_missing: Option<OnMissingKey>,
     /// The treatment of a request that lacks the key, if it depends on the request.
-    missing: Option<Arc<MissingFn<R>>>,
-    entries: ListEntries<R>,
+    pub(super) missing: Option<Arc<MissingFn<R>>>,
+    pub(super) entries: ListEntries<R>,
     /// The prefixes of an address, and the function that makes the key with others.
-    prefixes: Option<(Prefixes, Arc<WithPrefixes<R>>)>,
+    pub(super) prefixes: Option<(Prefixes, Arc<WithPrefixes<R>>)>,
     #[cfg(feature = "shared")]
-    shared: Option<Arc<super::key_parts::PartsOf<R>>>,
+    pub(super) shared: Option<Arc<super::key_parts::PartsOf<R>>>,
 }
 
 /// Makes a key with this name, treatment of requests without it, and prefixes.
-type WithPrefixes<R> = dyn Fn(Arc<str>, Option<OnMissingKey>, Prefixes) -> Key<R> + Send + Sync;
-type HashFn<R> = dyn Fn(&R, &SeededState) -> Option<u64> + Send + Sync;
+pub(super) type WithPrefixes<R> = dyn Fn(Arc<str>, Option<OnMissingKey>, Prefixes) -> Key<R> + Send + Sync;
+pub(super) type HashFn<R> = dyn Fn(&R, &SeededState) -> Option<u64> + Send + Sync;
 
 impl<R: ?Sized> Key<R> {
     /// Creates a key from a function that feeds the hasher.
@@ -117,7 +118,7 @@ impl<R: ?Sized> Key<R> {
         }
     }
 
-    fn of_hash(name: impl Into<Arc<str>>, hash: Arc<HashFn<R>>) -> Self {
+    pub(super) fn of_hash(name: impl Into<Arc<str>>, hash: Arc<HashFn<R>>) -> Self {
         Self {
             name: name.into(),
             hash,

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{BuildHasher, Hasher};
 use core::net::IpAddr;
@@ -19,10 +20,14 @@ pub(crate) enum ListEntries<R: ?Sized> {
     Values(Arc<HashTextFn>),
     /// Each entry is an address or a network.
     Addresses(Arc<FindAddressFn<R>>, Prefixes),
+    /// Each entry is one of the first key, or of the second if the first cannot read it. The function returns whether a request has
+    /// the first key.
+    Either(Arc<[Self; 2]>, Arc<HasKeyFn<R>>),
 }
 
 /// Feeds the hasher as the key with this text does, or returns an error about the text.
 type HashTextFn = dyn Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync;
+type HasKeyFn<R> = dyn Fn(&R) -> bool + Send + Sync;
 type FindAddressFn<R> = dyn Fn(&R) -> Option<IpAddr> + Send + Sync;
 
 /// One of the two lists of a rule.
@@ -36,6 +41,8 @@ pub(crate) enum ListKind {
 pub(crate) enum KeyList<R: ?Sized> {
     Hashes(HashSet<u64, SeededState>),
     Addresses(Arc<FindAddressFn<R>>, Networks),
+    /// The second list is for requests without the first key.
+    Either([Option<Arc<Self>>; 2], Arc<HasKeyFn<R>>),
 }
 
 impl ListKind {
@@ -94,8 +101,27 @@ impl<R: ?Sized> ListEntries<R> {
                 let network = |entry: &String| {
                     Self::network(entry, kind, *prefixes).map_err(|error| invalid(entry, error))
                 };
-                let networks: Result<alloc::vec::Vec<_>, _> = entries.iter().map(network).collect();
+                let networks: Result<Vec<_>, _> = entries.iter().map(network).collect();
                 KeyList::Addresses(Arc::clone(find), Networks::new(networks?))
+            }
+            Self::Either(both, has_first) => {
+                let mut entries_of = [Vec::new(), Vec::new()];
+                for entry in entries {
+                    let one = core::slice::from_ref(entry);
+                    let reads = |of: &Self| of.list(key, kind, one, seeds).map(|_| ());
+                    let is_second = match reads(&both[0]) {
+                        Ok(()) => false,
+                        Err(error) => reads(&both[1]).map(|()| true).map_err(|_| error)?,
+                    };
+                    entries_of[usize::from(is_second)].push(entry.clone());
+                }
+                let mut lists = [None, None];
+                for (at, entries) in entries_of.iter().enumerate() {
+                    lists[at] = both[at].list(key, kind, entries, seeds)?;
+                }
+                let [first, second] = lists;
+                let second = second.map(|list| list.of_second(seeds));
+                KeyList::Either([first.map(Arc::new), second.map(Arc::new)], Arc::clone(has_first))
             }
         }))
     }
@@ -113,8 +139,36 @@ impl<R: ?Sized> KeyList<R> {
             Self::Addresses(find, networks) => {
                 find(request).is_some_and(|address| networks.contains_client(address))
             }
+            Self::Either(lists, has_first) => {
+                let list = &lists[usize::from(!has_first(request))];
+                list.as_ref().is_some_and(|list| list.contains(request, hash))
+            }
         }
     }
+
+    /// The list of the second of two keys, whose values have other hashes there.
+    fn of_second(self, seeds: &SeededState) -> Self {
+        match self {
+            Self::Hashes(hashes) => {
+                let mut moved = HashSet::with_hasher(seeds.clone());
+                moved.extend(hashes.into_iter().map(|hash| of_second(hash, seeds)));
+                Self::Hashes(moved)
+            }
+            Self::Addresses(..) => self,
+            Self::Either(lists, has_first) => {
+                let of_second = |list: Arc<Self>| Arc::new(Self::clone(&list).of_second(seeds));
+                Self::Either(lists.map(|list| list.map(of_second)), has_first)
+            }
+        }
+    }
+}
+
+/// The hash of the second key's value with this hash. A value of the first key has another one.
+pub(crate) fn of_second(hash: u64, seeds: &SeededState) -> u64 {
+    let mut hasher = seeds.build_hasher();
+    hasher.write(b"or");
+    hasher.write_u64(hash);
+    hasher.finish()
 }
 
 impl<R: ?Sized> Clone for ListEntries<R> {
@@ -123,6 +177,7 @@ impl<R: ?Sized> Clone for ListEntries<R> {
             Self::Unknown => Self::Unknown,
             Self::Values(parse) => Self::Values(Arc::clone(parse)),
             Self::Addresses(find, prefixes) => Self::Addresses(Arc::clone(find), *prefixes),
+            Self::Either(both, has_first) => Self::Either(Arc::clone(both), Arc::clone(has_first)),
         }
     }
 }
@@ -132,6 +187,7 @@ impl<R: ?Sized> Clone for KeyList<R> {
         match self {
             Self::Hashes(hashes) => Self::Hashes(hashes.clone()),
             Self::Addresses(find, networks) => Self::Addresses(Arc::clone(find), networks.clone()),
+            Self::Either(lists, has_first) => Self::Either(lists.clone(), Arc::clone(has_first)),
         }
     }
 }
@@ -141,6 +197,7 @@ impl<R: ?Sized> fmt::Debug for KeyList<R> {
         match self {
             Self::Hashes(hashes) => f.debug_tuple("Hashes").field(&hashes.len()).finish(),
             Self::Addresses(_, networks) => f.debug_tuple("Addresses").field(networks).finish(),
+            Self::Either(lists, _) => f.debug_tuple("Either").field(lists).finish(),
         }
     }
 }

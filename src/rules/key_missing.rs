@@ -102,6 +102,11 @@ impl Missing {
         Self { cause, ..self }
     }
 
+    /// Whether the part of the request that has the key is ambiguous.
+    pub(crate) const fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
+    }
+
     /// The first treatment that denies, or else the first one. `on_missing` replaces it, unless the key is ambiguous.
     pub(crate) fn first_denial(parts: impl Iterator<Item = Self>, on_missing: Option<OnMissingKey>) -> Self {
         let first = parts.reduce(|first, next| match first.on_missing.denies() {

@@ -27,6 +27,7 @@ pub(crate) mod key;
 pub(crate) mod key_address;
 pub(crate) mod key_list;
 pub(crate) mod key_missing;
+mod key_or;
 #[cfg(feature = "shared")]
 mod key_parts;
 mod live;
@@ -79,6 +80,8 @@ pub use watch::{RulesWatcher, WatchError};
 pub(crate) use watch::Replaceable;
 
 #[cfg(feature = "tower")]
+pub(crate) use evaluate::evidence::DeniedQuotas;
+#[cfg(feature = "tower")]
 pub(crate) use evaluate::key_hashes::KeyHashes;
 #[cfg(feature = "tokio")]
 pub(crate) use evaluate::needed_state::NeededState;
@@ -96,6 +99,6 @@ pub(crate) use set::sharded_counts::ShardId;
 pub(crate) use set::sharded_counts::ShardedCounts;
 #[cfg(feature = "shared")]
 pub(crate) use shared::{
-    ChargedBy, CheckPlan, FallbackLimiters, FullQuota, NodeCharge, NodeSlot, PlannedQuota, QuickPlan, Route,
-    SharedPlanner, Step, StoreFeatures, StoredAs, Target, WallClock,
+    ChargedBy, CheckPlan, CountedSlot, FallbackLimiters, FullQuota, NodeCharge, NodeSlot, PlannedQuota,
+    QuickPlan, Route, SharedPlanner, Step, StoreFeatures, StoredAs, Target, WallClock,
 };

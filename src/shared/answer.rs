@@ -42,6 +42,9 @@ pub enum Reason {
 pub(super) struct LeaseSpend {
     /// The quota, by its position in the request.
     pub(super) quota: u32,
+    /// The state of this node for the quota, and its position there.
+    pub(super) state: u16,
+    pub(super) member: u16,
     /// The position of the lease, and its epoch.
     pub(super) at: u32,
     pub(super) epoch: u32,

@@ -7,7 +7,7 @@ use super::answer::{Admitted, Denied, Details};
 use super::convert::{all_blocks, block_request, block_status, check_length, counter_request, remote_status};
 use super::lease::{LeaseStats, LeaseTable};
 use super::slots::SlotKeeper;
-use super::store::{CounterRequest, CounterStore, StoreError};
+use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreError};
 use crate::receipt::Settled;
 use crate::rules::{CheckPlan, Mode, PlannedQuota, QuotaStatus, RuleCounts, SharedPlanner};
 use crate::time::Nanos;
@@ -280,7 +280,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// When the store does not answer. The permits may have been refunded then.
     pub async fn refund(&self, admitted: Admitted) -> Result<Settled, StoreError> {
         let Admitted { spends, details, .. } = admitted;
-        let mut lost = self.refund_leases(&spends);
+        let mut lost = self.return_to_leases(&spends);
         if let Some(details) = details {
             let Details {
                 requests,
@@ -289,15 +289,37 @@ impl<R: ?Sized> SharedRules<R> {
                 ..
             } = *details;
             lost += self.planner.refund_local(charges);
-            lost += match &result {
+            let in_store = match &result {
                 Some(result) => self.store.refund(&requests, result).await?,
                 None => requests.iter().map(CounterRequest::permits).sum(),
             };
+            self.count_refunds(&requests, result.as_ref(), in_store);
+            lost += in_store;
         }
         Ok(match lost {
             0 => Settled::Exact,
             lost => Settled::Forfeited(lost),
         })
+    }
+
+    /// Counts the permits that the store has given back, and those that it has not: `lost` of all requests together, which are
+    /// attributed to the requests in their order. Without a result, the store has charged nothing.
+    pub(super) fn count_refunds(
+        &self,
+        requests: &[CounterRequest],
+        result: Option<&CheckResult>,
+        mut lost: u64,
+    ) {
+        for (at, request) in requests.iter().enumerate() {
+            let status = result.and_then(|result| result.statuses().get(at));
+            if status.is_none_or(CounterStatus::is_charged) {
+                let of_request = lost.min(request.permits());
+                lost -= of_request;
+                let (rule, quota) = (request.rule(), request.quota_index());
+                self.planner
+                    .count_refund(rule, quota, request.permits(), of_request);
+            }
+        }
     }
 
     /// The most permits that each rule may admit beyond its limit in a window, on this number of nodes together, while the

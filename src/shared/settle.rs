@@ -81,7 +81,7 @@ impl<R: ?Sized> SharedRules<R> {
             spends,
             details,
         } = admitted;
-        self.refund_leases(&spends);
+        self.return_to_leases(&spends);
         let mut details = details?;
         self.planner.refund_local(core::mem::take(&mut details.charges));
         details.result.is_some().then(|| Admitted {
@@ -113,7 +113,7 @@ impl<R: ?Sized> SharedRules<R> {
                         permits: excess,
                         ..*spend
                     };
-                    let lost = self.refund_leases(core::slice::from_ref(&excess));
+                    let lost = self.return_to_leases(core::slice::from_ref(&excess));
                     unsettled.forfeited = unsettled.forfeited.max(lost);
                 }
                 None => changes.owe(counter_request(planned), actual - spend.permits, &mut unsettled),
@@ -161,6 +161,7 @@ impl<R: ?Sized> SharedRules<R> {
         if !changes.refunds.is_empty() {
             let charged = CheckResult::admitted(at.unwrap_or(0), changes.refunded);
             let lost = self.store.refund(&changes.refunds, &charged).await?;
+            self.count_refunds(&changes.refunds, Some(&charged), lost);
             unsettled.forfeited = unsettled.forfeited.max(lost);
         }
         if !changes.debts.is_empty() {

@@ -17,7 +17,7 @@
 //!    *renew* comes before its end. (test `random_histories_of_nodes_hold_at_most_the_limit`)
 //! 2. **No slot stays held.** A slot that is not renewed ends. The task renews the slots in `held`, and a slot leaves `held` when
 //!    its admission is dropped. A *renew* that was sent before is answered before the *release* is sent, because the task makes one
-//!    call at a time. If a *renew* has failed, it may still be executed after the *release*. Then the slot ends a term after it. (tests
+//!    call at a time. The task releases a slot also if its admission was the last owner of the keeper, such as after a reload. If a *renew* has failed, it may still be executed after the *release*. Then the slot ends a term after it. (tests
 //!    `the_slots_of_a_node_that_vanishes_are_free_within_a_term`, `a_renewal_is_answered_before_a_release_is_sent`)
 //! 3. **A release frees no slot of another request**, because no other slot has its name.
 //! 4. **The store learns of all slots again after it has forgotten them**, from the next *renew*. Until then it admits too many.
@@ -37,7 +37,7 @@ use tokio::time::{Instant, timeout_at};
 use super::store::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, SlotId, StoreError, StoreErrorKind,
 };
-use crate::rules::NodeSlot;
+use crate::rules::{CountedSlot, NodeSlot};
 use crate::sync::AtomicU64;
 
 /// The slots in flight of an admitted request. Dropping it releases them.
@@ -59,6 +59,7 @@ impl HeldSlots {
 pub(super) struct StoreSlots {
     keeper: Arc<SlotKeeper>,
     slots: Vec<SlotId>,
+    _counted: Vec<CountedSlot>,
 }
 
 impl Drop for StoreSlots {
@@ -88,6 +89,8 @@ struct Slots {
     held: HashMap<SlotId, CounterRequest>,
     /// The slots that the store is to release.
     released: Vec<CounterRequest>,
+    /// The keeper itself, until the task has released these slots. The admission may have been the last owner of the keeper.
+    alive: Option<Arc<SlotKeeper>>,
     /// Whether the task has ended, with its runtime. No slot is renewed after that.
     has_ended: bool,
 }
@@ -129,8 +132,12 @@ impl SlotKeeper {
             .then(|| StoreError::new(StoreErrorKind::Down, ended))
     }
 
-    /// Keeps slots that the store has admitted.
-    pub(super) fn hold(self: &Arc<Self>, requests: Vec<CounterRequest>) -> Option<StoreSlots> {
+    /// Keeps slots that the store has admitted, and that are counted for their rules.
+    pub(super) fn hold(
+        self: &Arc<Self>,
+        requests: Vec<CounterRequest>,
+        counted: Vec<CountedSlot>,
+    ) -> Option<StoreSlots> {
         if requests.is_empty() {
             return None;
         }
@@ -141,16 +148,20 @@ impl SlotKeeper {
         Some(StoreSlots {
             keeper: Arc::clone(self),
             slots,
+            _counted: counted,
         })
     }
 
-    fn release(&self, slots: &[SlotId]) {
+    fn release(self: &Arc<Self>, slots: &[SlotId]) {
         let mut inner = self.lock();
         for slot in slots {
             let request = inner.held.remove(slot);
             if !inner.has_ended {
                 inner.released.extend(request);
             }
+        }
+        if !inner.has_ended {
+            inner.alive = Some(Arc::clone(self));
         }
         drop(inner);
         self.wake.notify_one();
@@ -164,7 +175,10 @@ impl SlotKeeper {
     /// Releases slots in the store. Returns the last error: the slots of a call that has failed end after their term.
     pub(super) async fn release_in_store(&self) -> Result<(), StoreError> {
         let _one_call = self.calls.lock().await;
-        let released = core::mem::take(&mut self.lock().released);
+        let (released, _alive) = {
+            let mut inner = self.lock();
+            (core::mem::take(&mut inner.released), inner.alive.take())
+        };
         let mut result = Ok(());
         for slots in released.chunks(SLOTS_PER_CALL) {
             let statuses = slots.iter().map(|_| CounterStatus::with_room(0)).collect();
@@ -212,6 +226,7 @@ impl Drop for NotesEnd {
             let mut slots = keeper.lock();
             slots.has_ended = true;
             slots.released = Vec::new();
+            slots.alive = None;
         }
     }
 }

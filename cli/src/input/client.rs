@@ -60,28 +60,72 @@ pub(crate) fn canonical(text: &[u8]) -> Option<String> {
     Some(address.to_canonical().to_string() + zone)
 }
 
-/// The client of an address of IPv6, as the library counts it: a network of IPv6, or the address of IPv4 in it. `None` for
-/// another text.
-pub(crate) fn counted(text: &[u8]) -> Option<String> {
-    let spelled = canonical(text)?;
+/// The leading bits of an address that identify a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prefixes {
+    ipv4: u8,
+    ipv6: u8,
+}
+
+impl Prefixes {
+    pub(crate) const DEFAULT: Self = Self {
+        ipv4: 32,
+        ipv6: ClientAddress::DEFAULT_PREFIX,
+    };
+
+    /// The base of the name of a key, and the prefixes that the library has added to it: `client/24/56`.
+    pub(crate) fn of_name(name: &str) -> Option<(&str, Self)> {
+        let (rest, ipv6) = name.rsplit_once('/')?;
+        let (base, ipv4) = rest.rsplit_once('/')?;
+        let prefixes = Self {
+            ipv4: ipv4.parse().ok()?,
+            ipv6: ipv6.parse().ok()?,
+        };
+        Some((base, prefixes))
+    }
+
+    fn client(self, address: IpAddr) -> Option<IpAddr> {
+        let client = ClientAddress::with_prefixes(address, self.ipv4, self.ipv6);
+        client.ok().map(ClientAddress::address)
+    }
+}
+
+/// The client of an address, as the library counts it: a network, or one address. `None` for another text, and for the
+/// address of IPv4 that is its own client.
+#[inline]
+pub(crate) fn counted(text: &[u8], prefixes: Prefixes) -> Option<String> {
+    let Some(spelled) = canonical(text) else {
+        // Only a shorter prefix changes an address of IPv4.
+        let address = (prefixes.ipv4 < 32).then(|| plain(text)).flatten()?;
+        return Some(format!("{}/{}", prefixes.client(address)?, prefixes.ipv4));
+    };
     let (bare, zone) = spelled.split_at(spelled.find('%').unwrap_or(spelled.len()));
     let address: IpAddr = bare.parse().ok()?;
-    let client = ClientAddress::new(address);
-    let IpAddr::V6(of_six) = address else {
-        return Some(spelled);
+    let client = prefixes.client(address)?;
+    let bits = match client {
+        IpAddr::V4(_) => Some(prefixes.ipv4).filter(|&bits| bits < 32),
+        // A client of one address has no neighbour, whatever the prefix.
+        IpAddr::V6(first) => {
+            let neighbour = IpAddr::V6(Ipv6Addr::from_bits(first.to_bits() ^ 1));
+            Some(prefixes.ipv6).filter(|_| prefixes.client(neighbour) == Some(client))
+        }
     };
-    let neighbour = Ipv6Addr::from_bits(of_six.to_bits() ^ 1);
-    let is_network = ClientAddress::new(IpAddr::V6(neighbour)) == client;
-    Some(match client.address() {
-        IpAddr::V6(first) if is_network => format!("{first}/{}{zone}", ClientAddress::DEFAULT_PREFIX),
-        client => format!("{client}{zone}"),
+    Some(match bits {
+        Some(bits) => format!("{client}/{bits}{zone}"),
+        None => format!("{client}{zone}"),
     })
 }
 
-/// Whether a text is a network of IP: an address, a slash and a number of bits.
+/// The address that a text is, without a port or a zone.
+pub(crate) fn plain(text: &[u8]) -> Option<IpAddr> {
+    str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Whether a text is written like a network of IP: an address, a slash and a number.
 pub(crate) fn is_network(text: &str) -> bool {
     text.split_once('/').is_some_and(|(address, bits)| {
-        address.parse::<IpAddr>().is_ok() && bits.parse::<u8>().is_ok_and(|bits| bits <= 128)
+        let is_number = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
+        address.parse::<IpAddr>().is_ok() && is_number
     })
 }
 
@@ -148,7 +192,8 @@ pub(crate) fn has_port(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        address, all_groups, canonical, counted, first_groups, has_port, is_name, is_network, is_public,
+        Prefixes, address, all_groups, canonical, counted, first_groups, has_port, is_name, is_network,
+        is_public,
     };
 
     #[test]
@@ -204,6 +249,22 @@ mod tests {
 
     #[test]
     fn addresses_of_six_count_by_the_network_of_a_client() {
+        assert_eq!(Prefixes::of_name("client"), None);
+        assert_eq!(Prefixes::of_name("a/b/64"), None);
+        let short = Prefixes { ipv4: 24, ipv6: 56 };
+        assert_eq!(Prefixes::of_name("a/b/24/56"), Some(("a/b", short)));
+        for (text, expected) in [
+            ("192.0.2.77", Some("192.0.2.0/24")),
+            ("::ffff:192.0.2.77", Some("192.0.2.0/24")),
+            ("64:ff9b::c000:24d", Some("192.0.2.0/24")),
+            ("2001:db8:1:2ff::1", Some("2001:db8:1:200::/56")),
+            ("::1", Some("::1")),
+            ("fe80::1", Some("fe80::1")),
+            ("unix:", None),
+            ("a.example.com", None),
+        ] {
+            assert_eq!(counted(text.as_bytes(), short).as_deref(), expected, "{text}");
+        }
         for (text, expected) in [
             ("2001:DB8:1:2::1", Some("2001:db8:1:2::/64")),
             ("2001:db8:1:2:ffff:ffff:ffff:ffff", Some("2001:db8:1:2::/64")),
@@ -213,13 +274,14 @@ mod tests {
             ("www.example.com:443", None),
             ("/a:b", None),
         ] {
-            assert_eq!(counted(text.as_bytes()).as_deref(), expected, "{text}");
+            let client = counted(text.as_bytes(), Prefixes::DEFAULT);
+            assert_eq!(client.as_deref(), expected, "{text}");
         }
     }
 
     #[test]
     fn networks_and_public_addresses_are_told() {
-        for text in ["10.0.0.0/8", "2001:db8::/64", "192.0.2.1/32"] {
+        for text in ["10.0.0.0/8", "2001:db8::/64", "192.0.2.1/32", "::1/999"] {
             assert!(is_network(text), "{text}");
         }
         for text in ["10.0.0.0", "/a/8", "10.0.0.0/", "10.0.0.0/x", "a/8"] {

@@ -264,7 +264,7 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn new(layout: &RecordLayout) -> Self {
-        let mut keys = layout.keys().flat_map(|(_, fields)| fields);
+        let mut keys = layout.keys().flat_map(|(_, fields, _)| fields);
         let place = keys.find(|place| NAMES.contains(&layout.fields[**place].as_str()));
         Self {
             place: place.copied(),

@@ -302,13 +302,13 @@ impl Collector<'_> {
     /// Adds the request in `row` and `record`.
     #[inline]
     fn push(&mut self, input: &str, line: u64) -> Result<(), Failure> {
-        for (word, fields) in self.layout.keys() {
+        for (word, fields, prefixes) in self.layout.keys() {
             for &field in fields {
                 self.missing[field] += u64::from(self.row.get(field).is_none());
             }
             let hash = self.record[word];
             if !self.names.is_known(hash) {
-                self.names.add(hash, &name(&self.row, fields))?;
+                self.names.add(hash, &name(&self.row, fields, prefixes))?;
                 if let Some(field) = fields.iter().find(|&&field| {
                     let value = self.row.get(field).unwrap_or_default();
                     client::has_port(value) && client::address(value).is_some()
@@ -354,7 +354,7 @@ impl Collector<'_> {
         let keys: Vec<usize> = self
             .layout
             .keys()
-            .flat_map(|(_, fields)| fields)
+            .flat_map(|(_, fields, _)| fields)
             .copied()
             .collect();
         for (name, place) in wanted.fields {

@@ -3,11 +3,15 @@
 use core::hash::Hasher;
 use std::hash::DefaultHasher;
 
-use crate::input::client;
+use crate::input::client::{self, Prefixes};
 use crate::input::row::{Row, shown};
 
 /// Hashes the values of a key, equally in every run and for every address of one client. Its 62 bits tell keys apart.
-pub(crate) fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) -> u64 {
+pub(crate) fn hash<V: AsRef<[u8]>>(
+    column: usize,
+    prefixes: Prefixes,
+    values: impl Iterator<Item = Option<V>>,
+) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u8(u8::try_from(column % 256).unwrap_or(0));
     for value in values {
@@ -16,7 +20,7 @@ pub(crate) fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = O
             None => hasher.write_u32(u32::MAX),
             Some(value) => {
                 // A client has one key, however its address is written and whichever of its network it is.
-                let client = client::counted(value.as_ref());
+                let client = client::counted(value.as_ref(), prefixes);
                 let value = client.as_ref().map_or(value.as_ref(), String::as_bytes);
                 hasher.write_u32(u32::try_from(value.len()).unwrap_or(u32::MAX - 1));
                 hasher.write(value);
@@ -37,13 +41,13 @@ pub(crate) const NONE: &str = "(none)";
 const NAME: usize = 200;
 
 /// The name of a key for reports.
-pub(crate) fn name(row: &Row, fields: &[usize]) -> String {
+pub(crate) fn name(row: &Row, fields: &[usize], prefixes: Prefixes) -> String {
     let values: Vec<String> = fields
         .iter()
         .map(|&field| {
             row.get(field).map_or_else(
                 || NONE.into(),
-                |value| client::counted(value).unwrap_or_else(|| shown(value)),
+                |value| client::counted(value, prefixes).unwrap_or_else(|| shown(value)),
             )
         })
         .collect();

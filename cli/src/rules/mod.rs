@@ -17,6 +17,7 @@ use ringgate::{Algorithm, ConfigError, ManualClock, Quota, Rule, RuleSet};
 
 use crate::args::{AlgorithmName, CountArgs};
 use crate::failure::Failure;
+use crate::input::client::Prefixes;
 use crate::replay::span::Span;
 use crate::rules::algorithm::AlgorithmSpec;
 use crate::rules::fields::Fields;
@@ -74,9 +75,21 @@ impl Plan {
     ///
     /// When the file cannot be read, or a rule is invalid.
     pub(crate) fn of_file(path: &Path, aliases: HashMap<String, String>) -> Result<Self, Failure> {
-        let fields = Fields::new(RecordLayout::new(aliases));
-        let extractors = Extractors::new().resolver(fields.clone());
-        let rules = RuleSetBuilder::from_file(path, &extractors)?;
+        let read = |layout| {
+            let fields = Fields::new(layout);
+            let extractors = Extractors::new().resolver(fields.clone());
+            RuleSetBuilder::from_file(path, &extractors).map(|rules| (rules, fields))
+        };
+        let (mut rules, mut fields) = read(RecordLayout::with_addresses(aliases.clone()))?;
+        let needs_addresses = |rule: &Rule<Event>| {
+            let view = rule.view();
+            let has_prefixes = view.key.is_some_and(|key| Prefixes::of_name(key).is_some());
+            view.allowed + view.denied > 0 || has_prefixes
+        };
+        if !rules.rules().iter().any(needs_addresses) {
+            // Without lists and prefixes the hashes suffice.
+            (rules, fields) = read(RecordLayout::new(aliases))?;
+        }
         if rules.rules().is_empty() {
             return Err(Failure::new(format!(
                 "no rules in {} (expected one or more)",

@@ -2,12 +2,13 @@
 
 use alloc::sync::Arc;
 use core::hash::Hasher;
+use core::net::{IpAddr, Ipv6Addr};
 use std::collections::HashMap;
 
 use ringgate::Key;
 use ringgate::rules::{Condition, Cost, TierOf};
 
-use crate::input::client;
+use crate::input::client::{self, Prefixes};
 use crate::input::row::{Row, Unreadable};
 use crate::rules::condition::Test;
 use crate::rules::key::hash;
@@ -35,13 +36,22 @@ pub(crate) const fn time_of_word(word: u64) -> i64 {
 /// One word of a record, with the places of its fields in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// A hash of the fields.
-    Key(Vec<usize>),
+    /// A hash of the fields, by these prefixes of addresses.
+    Key(Vec<usize>, Prefixes),
+    /// The first or the last 64 bits of the address in a field, as one of IPv6; 0 for another text.
+    Address(usize, Half),
     Cost(usize),
     /// The number of the tier from 1, or 0 for none.
     Tier(usize),
     /// A bit for each condition that holds.
     Conditions,
+}
+
+/// One half of the bits of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Half {
+    First,
+    Last,
 }
 
 /// The fields, columns and conditions that rules name.
@@ -61,6 +71,8 @@ pub(crate) struct RecordLayout {
     pub(crate) unused: Vec<usize>,
     /// Whether a last word has the details of a request.
     pub(crate) details: bool,
+    /// Whether records have the addresses of keys, for lists and prefixes.
+    addresses: bool,
     /// The fields of names that are not fields.
     aliases: HashMap<String, String>,
 }
@@ -76,14 +88,31 @@ impl RecordLayout {
         }
     }
 
+    /// A layout whose records have the addresses of keys, for lists and prefixes.
+    pub(crate) fn with_addresses(aliases: HashMap<String, String>) -> Self {
+        Self {
+            addresses: true,
+            ..Self::new(aliases)
+        }
+    }
+
     /// The words of a record.
     pub(crate) fn words(&self) -> usize {
         COLUMNS + self.columns.len() + usize::from(self.details)
     }
 
-    /// The word of a record with this key.
-    pub(crate) fn key_word(&self, name: &str) -> Option<usize> {
-        self.keys.get(name).map(|(column, _)| COLUMNS + column)
+    /// The word of a record with this key, whose name may end with prefixes of addresses.
+    pub(crate) fn key_word(&mut self, name: &str) -> Option<usize> {
+        if let Some((column, _)) = self.keys.get(name) {
+            return Some(COLUMNS + column);
+        }
+        let (base, prefixes) = Prefixes::of_name(name)?;
+        let (column, _) = self.keys.get(base)?;
+        let Column::Key(fields, _) = &self.columns[*column] else {
+            return None;
+        };
+        let fields = fields.clone();
+        Some(COLUMNS + self.column(Column::Key(fields, prefixes)))
     }
 
     /// The word of a record with this cost.
@@ -132,7 +161,8 @@ impl RecordLayout {
         }
         let parts = names.len();
         let fields: Vec<usize> = names.into_iter().map(|name| self.field(name)).collect();
-        let column = self.column(Column::Key(fields));
+        let only = fields.first().copied().filter(|_| parts == 1 && self.addresses);
+        let column = self.column(Column::Key(fields, Prefixes::DEFAULT));
         let word = COLUMNS + column;
         let key = Key::new(name, move |event: &Event, key| key.write_u64(event.record[word]));
         // No rule of the tool is decided by a store. The parts only let `check --shared` build the rules.
@@ -146,23 +176,32 @@ impl RecordLayout {
                     "{parts} values with commas between them, one for each field"
                 ));
             }
-            // An address stands for its client, and so does the network of that client.
-            let mut clients = Vec::new();
-            for value in values {
-                let bare = value.rsplit_once('/').map_or(value, |(address, _)| address);
-                let own = client::counted(bare.as_bytes()).filter(|client| client == value);
-                if client::is_network(value) && own.is_none() {
-                    return Err(
-                        "an address, or the network of one client: other networks cannot be replayed".into(),
-                    );
-                }
-                clients.push(if own.is_some() { bare } else { value });
+            // Only the key of one field reads addresses and networks, which no other text may look like.
+            if values.iter().any(|value| client::is_network(value)) {
+                return Err(match parts {
+                    1 => "an address without bits after its prefix".into(),
+                    _ => "values without networks, which only a key of one field has".into(),
+                });
             }
-            key.write_u64(hash(column, clients.into_iter().map(Some)));
+            key.write_u64(hash(column, Prefixes::DEFAULT, values.into_iter().map(Some)));
             Ok(())
         });
+        let key = match only {
+            Some(field) => self.address_key(name, field).or(&key),
+            None => key,
+        };
         self.keys.insert(name.into(), (column, key.clone()));
         Some(key)
+    }
+
+    /// The key of the address in a field. Requests with another text lack it.
+    fn address_key(&mut self, name: &str, field: usize) -> Key<Event> {
+        let words = [Half::First, Half::Last].map(|half| COLUMNS + self.column(Column::Address(field, half)));
+        Key::address(name, move |event: &Event| {
+            let [first, last] = words.map(|word| u128::from(event.record[word]));
+            let bits = first << 64 | last;
+            (bits != 0).then(|| Ipv6Addr::from_bits(bits).to_canonical())
+        })
     }
 
     /// The cost in a field.
@@ -233,7 +272,10 @@ impl RecordLayout {
         record.push(word_of_time(row.time));
         for (number, column) in self.columns.iter().enumerate() {
             record.push(match column {
-                Column::Key(fields) => hash(number, fields.iter().map(|&field| row.get(field))),
+                Column::Key(fields, prefixes) => {
+                    hash(number, *prefixes, fields.iter().map(|&field| row.get(field)))
+                }
+                Column::Address(field, half) => half.of(row.get(*field).and_then(client::plain)),
                 Column::Cost(field) => self.whole(*field, row)?,
                 Column::Tier(field) => self.tier(row.get(*field)),
                 Column::Conditions => {
@@ -274,7 +316,7 @@ impl RecordLayout {
     fn named(&self, key: Option<&str>, when: Option<&str>) -> Vec<usize> {
         let mut places = Vec::new();
         if let Some((column, _)) = key.and_then(|key| self.keys.get(key))
-            && let Column::Key(fields) = &self.columns[*column]
+            && let Column::Key(fields, _) = &self.columns[*column]
         {
             places.extend(fields);
         }
@@ -284,12 +326,12 @@ impl RecordLayout {
         places
     }
 
-    /// The columns that are keys: their words in a record, and their fields.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &[usize])> {
+    /// The columns that are keys: their words in a record, their fields, and the prefixes of addresses.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &[usize], Prefixes)> {
         let columns = self.columns.iter().enumerate();
         columns.filter_map(|(number, column)| match column {
-            Column::Key(fields) => Some((COLUMNS + number, &fields[..])),
-            Column::Cost(_) | Column::Tier(_) | Column::Conditions => None,
+            Column::Key(fields, prefixes) => Some((COLUMNS + number, &fields[..], *prefixes)),
+            Column::Address(..) | Column::Cost(_) | Column::Tier(_) | Column::Conditions => None,
         })
     }
 
@@ -315,6 +357,21 @@ impl RecordLayout {
     }
 }
 
+impl Half {
+    /// This half of the bits of an address. No address but the unspecified one has only zeros.
+    fn of(self, address: Option<IpAddr>) -> u64 {
+        let bits = address.map_or(0, |address| match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(address) => address.to_bits(),
+        });
+        let half = match self {
+            Self::First => bits >> 64,
+            Self::Last => bits & u128::from(u64::MAX),
+        };
+        u64::try_from(half).unwrap_or(u64::MAX)
+    }
+}
+
 /// The bit of a record for a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -331,6 +388,7 @@ pub(crate) fn holds_in(record: &[u64], place: Place) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Event, RecordLayout, holds_in, time_of_word, word_of_time};
+    use crate::input::client::Prefixes;
     use crate::input::row::Row;
     use crate::rules::key::name;
 
@@ -372,11 +430,18 @@ mod tests {
         hashes.sort_unstable();
         hashes.dedup();
         assert_eq!(hashes.len(), rows.len());
-        assert_eq!(name(&row(&[Some("x\n"), None]), &[0, 1]), "x\\n,(none)");
         assert_eq!(
-            name(&row(&[Some("y".repeat(90).as_str()); 3]), &[0, 1, 2])
-                .chars()
-                .count(),
+            name(&row(&[Some("x\n"), None]), &[0, 1], Prefixes::DEFAULT),
+            "x\\n,(none)"
+        );
+        assert_eq!(
+            name(
+                &row(&[Some("y".repeat(90).as_str()); 3]),
+                &[0, 1, 2],
+                Prefixes::DEFAULT
+            )
+            .chars()
+            .count(),
             201
         );
     }

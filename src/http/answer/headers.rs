@@ -52,8 +52,10 @@ pub enum QuotaHeaders {
     ///
     /// `t` can exceed `w`, because a strict ring counts up to one cell more than the window.
     ///
-    /// In a rejection, `r` of a violated quota is less than the cost of the request: the permits that the decision saw. If permits
-    /// were refunded between the decision and the response, `r` is one less than the cost, and `t` is 1.
+    /// In a rejection, `r` of a violated quota is less than the cost of the request. All values are those that the decision saw,
+    /// so a refund between the decision and the response does not change them. A rejection by the wait queue and a
+    /// [`DenialResponse`](crate::http::DenialResponse) read them once, later: if permits were freed meanwhile, `r` is one less than
+    /// the cost, and `t` is 1.
     #[default]
     Standard,
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of one policy.

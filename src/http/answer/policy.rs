@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::quota::Quota;
-use crate::rules::{Denied, EnforcedQuota, KeyHashes, QuotaStatus, RulePeek, RuleSet};
+use crate::rules::{DeniedQuotas, EnforcedQuota, KeyHashes, QuotaStatus, RuleSet};
 use crate::time::Nanos;
 
 /// One quota of one rule, with the state that is reported to the client.
@@ -48,30 +48,11 @@ impl<'a> QuotaPolicy<'a> {
             remaining: values.remaining,
             retry_after: values.retry_after,
             reset_after: values.reset_after,
-            violated: false,
+            violated: values.violated,
             always_denied: values.always_denied,
             lacks_key: values.lacks_key,
             lacks_required_key: values.lacks_required_key,
             is_block: values.is_block,
-        }
-    }
-
-    fn of_view(view: &RulePeek<'a>) -> Self {
-        let (remaining, reset_after) = view.remaining_and_reset();
-        Self {
-            name: Cow::Borrowed(view.rule()),
-            rule: view.rule(),
-            quota: view.quota(),
-            limit: view.limit(),
-            permits: view.permits(),
-            remaining,
-            retry_after: view.quota_retry_after(view.permits()),
-            reset_after,
-            violated: false,
-            always_denied: view.is_always_denied(),
-            lacks_key: view.lacks_key(),
-            lacks_required_key: view.lacks_required_key(),
-            is_block: view.is_block(),
         }
     }
 
@@ -135,8 +116,8 @@ impl<'a> QuotaPolicy<'a> {
         self.quota.window()
     }
 
-    /// Marks the policy as violated. The values were read after the decision, which saw fewer permits than the request costs. If
-    /// more were freed since, the most that the decision can have seen remain, and more are free now.
+    /// Marks the policy as violated. If the values were read after the decision, more permits can be free than the decision saw.
+    /// Then the most that it can have seen remain, and more are free now.
     fn violate(&mut self) {
         self.violated = true;
         let most = self.permits.saturating_sub(1);
@@ -247,19 +228,23 @@ fn add_enforced<'a, C: Clock>(
     hashes: &mut KeyHashes,
 ) {
     rules.enforced_quotas(request, at, denied, hashes, |values| {
-        let policy = QuotaPolicy::new(&values);
-        let same =
-            |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window() == policy.window();
-        match policies.iter_mut().find(same) {
-            // While a reload is pending, the stricter of the two states decides.
-            Some(other) if other.remaining <= policy.remaining => {}
-            Some(other) => *other = policy,
-            None => policies.push(policy),
-        }
+        add_stricter(policies, &values)
     });
 }
 
+/// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides.
+fn add_stricter<'a>(policies: &mut Policies<'a>, values: &EnforcedQuota<'a>) {
+    let policy = QuotaPolicy::new(values);
+    let same = |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window() == policy.window();
+    match policies.iter_mut().find(same) {
+        Some(other) if other.remaining <= policy.remaining => {}
+        Some(other) => *other = policy,
+        None => policies.push(policy),
+    }
+}
+
 /// Returns the policies of a request that is rejected, with the names of their rules.
+#[cfg(feature = "tokio")]
 fn rejecting_policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
@@ -284,30 +269,13 @@ pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     }
 }
 
-/// Returns the policies of a request that rules have denied. Those that denied it are marked as violated.
-///
-/// Each state is read once, after the decision. A violated policy shows fewer permits than the request costs, as the decision saw it.
-pub(in crate::http) fn denied<'a, C: Clock>(
-    rules: &'a RuleSet<Parts, C>,
-    denied: &Denied<'a, Parts>,
-    request: &'a Parts,
-) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = rejecting_policies(rules, request, denied.at());
-    for violation in denied.violations() {
-        let window = violation.quota().window();
-        let same =
-            |policy: &&mut QuotaPolicy<'_>| policy.rule == violation.rule() && policy.window() == window;
-        match policies.iter_mut().find(same) {
-            Some(policy) => policy.violate(),
-            // The block of the key has ended since the decision.
-            None => {
-                policies.push(QuotaPolicy::of_view(&violation));
-                if let Some(policy) = policies.last_mut() {
-                    policy.violate();
-                }
-            }
-        }
-    }
+/// Returns the policies of a request that rules have denied, with the values that the decision saw. Those that denied it are marked
+/// as violated.
+pub(in crate::http) fn denied<'a>(seen: &DeniedQuotas<'a>) -> Vec<QuotaPolicy<'a>> {
+    let mut policies = Policies::new();
+    seen.quotas()
+        .for_each(|values| add_stricter(&mut policies, values));
+    let mut policies = policies.into_vec();
     assign_names(&mut policies);
     policies
 }

@@ -72,8 +72,11 @@ pub struct RateLimitLayer<S: HttpRules = LiveRules<Parts>, R = Problem, M = Unme
 }
 
 impl<S: HttpRules> RateLimitLayer<S> {
-    /// Creates a layer over rules that other code uses, too: [`LiveRules`], which can be replaced while requests are served, or
-    /// `SharedRules`, whose counts many machines share.
+    /// Creates a layer over rules that other code uses, too: [`LiveRules`], which can be replaced while requests are served,
+    /// `SharedRules`, whose counts many machines share, or `LiveSharedRules`, which are both.
+    ///
+    /// After a reload, new requests and those that wait are decided by the new rules. A charge is refunded or settled by the rules
+    /// that made it.
     pub fn new(rules: Arc<S>) -> Self {
         Self {
             config: Config {

@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::clock::Clock;
 use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
-use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, MissingCause, Reservation, RuleSet};
+use crate::rules::{
+    Admitted, Cost, Denied, DeniedQuotas, KeyHashes, LiveRules, MissingCause, Reservation, RuleSet,
+};
 use crate::time::Nanos;
 #[cfg(feature = "tokio")]
 use crate::wait::{Fair, RulesGranted, WaitError};
@@ -127,14 +129,17 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         }
         let rules = self.load();
         let mut hashes = terms.headers.key_hashes();
+        let mut seen = DeniedQuotas::new();
         let decided = if terms.reserves || rules.has_slots() {
-            reserve(&rules, head)
+            reserve(&rules, head, &mut seen)
         } else {
-            rules.check_with(head, hashes.as_mut()).map(LocalCharge::Final)
+            rules
+                .check_with(head, hashes.as_mut(), &mut seen)
+                .map(LocalCharge::Final)
         };
         match decided {
             Ok(charge) => Outcome::Admitted(charge.grant(&rules, terms.headers, head, hashes.as_mut())),
-            Err(denied) => Outcome::Rejected(reject(rejection(&rules, &denied, head))),
+            Err(denied) => Outcome::Rejected(reject(rejection(&seen, &denied, head))),
         }
     }
 
@@ -242,9 +247,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
 fn reserve<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     head: &'a Parts,
+    seen: &mut DeniedQuotas<'a>,
 ) -> Result<LocalCharge, Denied<'a, Parts>> {
     rules
-        .reserve(head)
+        .reserve_with(head, seen)
         .map(|charge| LocalCharge::Reserved(Box::new(charge)))
 }
 
@@ -266,11 +272,6 @@ fn admitted_headers<C: Clock>(
 
 #[cold]
 #[inline(never)]
-fn rejection<'a, C: Clock>(
-    rules: &'a RuleSet<Parts, C>,
-    denied: &Denied<'a, Parts>,
-    head: &'a Parts,
-) -> Rejection<'a> {
-    let policies = policy::denied(rules, denied, head);
-    Rejection::new(head, policies, denied.retry_after(), denied.at())
+fn rejection<'a>(seen: &DeniedQuotas<'a>, denied: &Denied<'a, Parts>, head: &'a Parts) -> Rejection<'a> {
+    Rejection::new(head, policy::denied(seen), seen.retry_after(), denied.at())
 }

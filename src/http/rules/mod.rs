@@ -1,5 +1,7 @@
 //! The rules that a layer decides by: in this process, or shared by many machines.
 
+#[cfg(feature = "shared")]
+mod live_shared;
 pub(super) mod local;
 #[cfg(feature = "shared")]
 mod shared;
@@ -16,8 +18,8 @@ use super::answer::{AdmittedHeaders, QuotaHeaders, Rejection};
 use crate::rules::{Cost, MissingCause};
 use crate::time::Nanos;
 
-/// Rules that a [`RateLimitLayer`](super::RateLimitLayer) decides by: [`LiveRules`](crate::LiveRules), or `SharedRules`
-/// (feature `shared`). This trait is sealed.
+/// Rules that a [`RateLimitLayer`](super::RateLimitLayer) decides by: [`LiveRules`](crate::LiveRules), or `SharedRules` and
+/// `LiveSharedRules` (feature `shared`). This trait is sealed.
 #[expect(private_bounds, reason = "sealed: only this crate implements it")]
 pub trait HttpRules: Decide {}
 
@@ -135,6 +137,30 @@ pub(super) struct Grant<S: Decide> {
 
 /// The future of a decision that a wait or a store delays.
 pub(super) type DecisionFuture<S> = Pin<Box<dyn Future<Output = <S as Decide>::Decided> + Send>>;
+
+impl<S: Decide> Terms<S> {
+    /// Copies the terms, for other rules with the same queue.
+    #[cfg(all(feature = "shared", feature = "tokio"))]
+    fn of<T: Decide<Queue = S::Queue>>(&self) -> Terms<T> {
+        Terms {
+            headers: self.headers,
+            reserves: self.reserves,
+            wait: self.wait.clone(),
+            max_waiting: self.max_waiting,
+            rules: core::marker::PhantomData,
+        }
+    }
+
+    /// Copies the terms, for other rules.
+    #[cfg(all(feature = "shared", not(feature = "tokio")))]
+    fn of<T: Decide>(&self) -> Terms<T> {
+        Terms {
+            headers: self.headers,
+            reserves: self.reserves,
+            rules: core::marker::PhantomData,
+        }
+    }
+}
 
 impl<S: Decide> Clone for Terms<S> {
     fn clone(&self) -> Self {

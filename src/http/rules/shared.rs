@@ -12,6 +12,8 @@ use tokio::sync::Semaphore;
 #[cfg(feature = "tokio")]
 use tokio::time::{Instant, sleep};
 
+#[cfg(feature = "tokio")]
+use super::Wait;
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{CheckPlan, Cost, Denial, MissingCause};
@@ -77,47 +79,14 @@ impl Decide for SharedRules<Parts> {
         let rules = Arc::clone(self);
         #[cfg(feature = "tokio")]
         if let Some(wait) = terms.wait.clone() {
-            let deadline = Instant::now() + wait.max_wait;
+            let in_force = Arc::clone(self);
             return Box::pin(async move {
-                let mut decided = match undecided {
-                    Undecided::AskStore(mut plan) => {
-                        // A request that waits is not denied yet, so it violates no rule.
-                        plan.violates = false;
-                        SharedRules::decide(&rules, *plan).await
-                    }
-                    Undecided::Denied(denied) => Err(denied),
-                };
-                let mut place = None;
-                loop {
-                    let denied = match decided {
-                        Ok(admitted) => return Ok(admitted),
-                        Err(denied) => denied,
-                    };
-                    let Some(after) = denied.retry_after().map(|after| after.max(LEAST_WAIT)) else {
-                        return Err(denied);
-                    };
-                    if Instant::now() + after > deadline {
-                        return Err(denied);
-                    }
-                    if place.is_none() {
-                        place = Arc::clone(&wait.queue).try_acquire_owned().ok();
-                    }
-                    if place.is_none() {
-                        return Err(denied);
-                    }
-                    sleep(after).await;
-                    decided = rules.check_waiting(&head).await;
-                }
+                let waited = wait_until_decided(rules, undecided, wait, head, || Arc::clone(&in_force));
+                waited.await.1
             });
         }
         let _ = (terms, head);
-        Box::pin(async move {
-            match undecided {
-                Undecided::AskStore(plan) => SharedRules::decide(&rules, *plan).await,
-                #[cfg(feature = "tokio")]
-                Undecided::Denied(denied) => Err(denied),
-            }
-        })
+        Box::pin(async move { decide_in_store(&rules, undecided).await })
     }
 
     fn finish<T>(
@@ -183,6 +152,58 @@ impl Decide for SharedRules<Parts> {
     /// Does nothing, because a waiting request is decided again after its retry time.
     #[cfg(feature = "tokio")]
     fn recheck(_: &Arc<Semaphore>, (): &()) {}
+}
+
+/// Decides a request that does not wait.
+pub(super) async fn decide_in_store(
+    rules: &SharedRules<Parts>,
+    undecided: Undecided,
+) -> Result<Admitted, Denied> {
+    match undecided {
+        Undecided::AskStore(plan) => SharedRules::decide(rules, *plan).await,
+        #[cfg(feature = "tokio")]
+        Undecided::Denied(denied) => Err(denied),
+    }
+}
+
+/// Decides a request that waits until it is admitted, by the rules that it was planned for at first, and after each wait by those
+/// that are then in force. Returns the rules that have decided.
+#[cfg(feature = "tokio")]
+pub(super) async fn wait_until_decided(
+    mut rules: Arc<SharedRules<Parts>>,
+    undecided: Undecided,
+    wait: Wait<Arc<Semaphore>>,
+    head: Arc<Parts>,
+    in_force: impl Fn() -> Arc<SharedRules<Parts>>,
+) -> (Arc<SharedRules<Parts>>, Result<Admitted, Denied>) {
+    let deadline = Instant::now() + wait.max_wait;
+    let mut decided = match undecided {
+        Undecided::AskStore(mut plan) => {
+            // A request that waits is not denied yet, so it violates no rule.
+            plan.violates = false;
+            SharedRules::decide(&rules, *plan).await
+        }
+        Undecided::Denied(denied) => Err(denied),
+    };
+    let mut place = None;
+    loop {
+        let denied = match decided {
+            Ok(admitted) => return (rules, Ok(admitted)),
+            Err(denied) => denied,
+        };
+        let Some(after) = denied.retry_after().map(|after| after.max(LEAST_WAIT)) else {
+            return (rules, Err(denied));
+        };
+        if place.is_none() {
+            place = Arc::clone(&wait.queue).try_acquire_owned().ok();
+        }
+        if place.is_none() || Instant::now() + after > deadline {
+            return (rules, Err(denied));
+        }
+        sleep(after).await;
+        rules = in_force();
+        decided = rules.check_waiting(&head).await;
+    }
 }
 
 #[inline]

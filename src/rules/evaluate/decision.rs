@@ -180,26 +180,37 @@ const MAX_ROUNDS: usize = 1000;
 impl<R: ?Sized> RuleStates<R> {
     /// The time from `at` until every rule would admit the request.
     pub(crate) fn retry_after(&self, request: &R, at: Nanos) -> Option<Duration> {
-        // At the time at which one rule has capacity, the cell share of an even ring may be used up again. So the search repeats
-        // until no rule changes the time. The capacity of all other algorithms only grows, so they need two rounds.
-        let mut ready = at;
-        for _ in 0..MAX_ROUNDS {
-            let before = ready;
-            for state in &self.states {
-                if let Some(extracted) = state.extract(request, &self.seeds)
-                    && extracted.enforced
-                {
-                    if extracted.is_denied() {
-                        return None;
-                    }
-                    let peek = state.peek(&extracted, ready);
-                    ready = ready.saturating_add(peek.get().retry_after(extracted.permits)?);
-                }
+        let states = self.states.iter();
+        let applied = states.filter_map(|state| Some((state, state.extract(request, &self.seeds)?)));
+        let enforced = applied.filter(|(_, extracted)| extracted.enforced);
+        retry_after_of(enforced, at, |(state, extracted), ready| {
+            if extracted.is_denied() {
+                return None;
             }
-            if ready == before {
-                break;
-            }
-        }
-        Some(ready.saturating_since(at))
+            let peek = state.peek(&extracted, ready);
+            peek.get().retry_after(extracted.permits)
+        })
     }
+}
+
+/// The time from `at` until every one of these states would admit the request. `retry_after` is the time from a later time on
+/// until one of them would.
+pub(super) fn retry_after_of<T>(
+    states: impl Iterator<Item = T> + Clone,
+    at: Nanos,
+    retry_after: impl Fn(T, Nanos) -> Option<Duration>,
+) -> Option<Duration> {
+    // At the time at which one rule has capacity, the cell share of an even ring may be used up again. So the search repeats
+    // until no rule changes the time. The capacity of all other algorithms only grows, so they need two rounds.
+    let mut ready = at;
+    for _ in 0..MAX_ROUNDS {
+        let before = ready;
+        for state in states.clone() {
+            ready = ready.saturating_add(retry_after(state, ready)?);
+        }
+        if ready == before {
+            break;
+        }
+    }
+    Some(ready.saturating_since(at))
 }

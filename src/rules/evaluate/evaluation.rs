@@ -1,8 +1,10 @@
 use alloc::sync::Arc;
+use core::iter;
 
 use smallvec::SmallVec;
 
 use super::decision::{Admitted, Denied, Violation};
+use super::evidence::Evidence;
 use super::extractor::{Extracted, Handling};
 use super::key_hashes::KeyHashes;
 use super::reservation::Reservation;
@@ -56,14 +58,15 @@ const MAX_ON_STACK: usize = 16;
 
 impl<R: ?Sized> RuleStates<R> {
     /// Decides a request by the states of all rules that apply to it. A single state decides at once, without a look at its
-    /// capacity first. With `violates`, a denial is a violation of rules with a block.
+    /// capacity first. With `violates`, a denial is a violation of rules with a block. The values of a denial are added to `evidence`.
     #[inline]
-    pub(crate) fn check<'a>(
+    pub(crate) fn check<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         mut hashes: Option<&mut KeyHashes>,
         violates: bool,
+        evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         if let [state] = &*self.states {
             let extracted = match hashes.as_deref_mut() {
@@ -74,45 +77,54 @@ impl<R: ?Sized> RuleStates<R> {
                 return Ok(Admitted::unlimited(now()));
             };
             if extracted.enforced && extracted.handling == Handling::Charge {
-                return self.check_one(state, &extracted, request, now, violates);
+                return self.check_one(state, &extracted, request, now, violates, evidence);
             }
         } else if let [state, block] = &*self.states
             && let Some(filter) = &block.extractor.blocked
         {
-            return self.check_one_with_block((state, filter), request, now, hashes, violates);
+            return self.check_one_with_block((state, filter), request, now, hashes, violates, evidence);
         }
-        self.check_all(request, now, hashes, violates)
+        self.check_all(request, now, hashes, violates, evidence)
     }
 
     /// Decides a request by the first state alone.
     #[inline(always)]
-    pub(super) fn check_one<'a>(
+    pub(super) fn check_one<'a, E: Evidence<'a>>(
         &'a self,
         state: &RuleState<R>,
         extracted: &Extracted,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         violates: bool,
+        evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
-        let decision = state.decide(extracted, now);
+        let mut decision = state.decide(extracted, now);
+        while E::KEPT
+            && !decision.is_admitted()
+            && !evidence.see(self, iter::once((0, *extracted)), decision.at)
+        {
+            let at = decision.at;
+            decision = state.decide(extracted, || at);
+        }
         let shard = ShardId::current();
         if decision.is_overflow() {
             state.count(shard, RuleEvent::Overflowed);
         }
         if !decision.is_admitted() {
-            return Err(self.deny_one(shard, request, decision.at, violates));
+            return Err(self.deny_one(shard, request, decision.at, violates, evidence));
         }
         state.count(shard, RuleEvent::Admitted(extracted.permits));
         Ok(Admitted::charged(decision.at))
     }
 
     #[inline(never)]
-    pub(super) fn check_all<'a>(
+    pub(super) fn check_all<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         hashes: Option<&mut KeyHashes>,
         violates: bool,
+        evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
         match hashes {
@@ -122,8 +134,8 @@ impl<R: ?Sized> RuleStates<R> {
         // The clock is read while the memory is prefetched.
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &mut evaluations, now, false, &mut charged)
-            .map_err(|denied| self.denied(denied, violates))?;
+        self.charge_all(request, &evaluations, now, false, &mut charged, evidence)
+            .map_err(|denied| self.denied(denied, violates, evidence))?;
         Ok(if charged.is_empty() {
             Admitted::unlimited(now)
         } else {
@@ -132,18 +144,19 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Decides a request as [`check`](Self::check) does, and returns its charges, so that they can be refunded or settled.
-    pub(crate) fn reserve<'a>(
+    pub(crate) fn reserve<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         violates: bool,
+        evidence: &mut E,
     ) -> Result<Reservation<R>, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
         self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations);
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &mut evaluations, now, true, &mut charged)
-            .map_err(|denied| self.denied(denied, violates))?;
+        self.charge_all(request, &evaluations, now, true, &mut charged, evidence)
+            .map_err(|denied| self.denied(denied, violates, evidence))?;
         let (mut charges, mut slots) = (SmallVec::new(), HeldSlots::new());
         for ChargedStep { evaluation, receipt } in charged {
             let Evaluation { state, extracted, .. } = &evaluations[usize::from(evaluation)];
@@ -183,21 +196,44 @@ impl<R: ?Sized> RuleStates<R> {
     /// Charges the request to every state or to none, by [the protocol](crate::rules). Adds the charges to `charged`. With `holds`,
     /// the caller releases slots. Otherwise a state of slots is only peeked.
     #[inline(always)]
-    fn charge_all<'a>(
+    fn charge_all<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
-        evaluations: &mut [Evaluation<'a, R>],
+        evaluations: &[Evaluation<'a, R>],
         now: Nanos,
         holds: bool,
         charged: &mut ChargedSteps,
+        evidence: &mut E,
     ) -> Result<(), Denied<'a, R>> {
+        let applied = evaluations
+            .iter()
+            .map(|evaluation| (evaluation.index, evaluation.extracted));
+        loop {
+            match Self::try_charge_all(evaluations, now, holds, charged) {
+                Ok(()) => return Ok(()),
+                Err(denied_by) if !E::KEPT || evidence.see(self, applied.clone(), now) => {
+                    return Err(self.deny(request, evaluations, now, denied_by, evidence));
+                }
+                Err(_) => charged.clear(),
+            }
+        }
+    }
+
+    /// Charges the request to every state or to none, once. The error is the evaluation whose state has denied it.
+    #[inline(always)]
+    fn try_charge_all(
+        evaluations: &[Evaluation<'_, R>],
+        now: Nanos,
+        holds: bool,
+        charged: &mut ChargedSteps,
+    ) -> Result<(), u16> {
         let mut steps = ChargeSteps::new();
         if let Some(denied) = peek_all(evaluations, now, &mut steps) {
             if denied.overflow {
                 let Evaluation { state, .. } = &evaluations[usize::from(denied.evaluation)];
                 state.count(ShardId::current(), RuleEvent::Overflowed);
             }
-            return Err(self.deny(request, evaluations, now, denied.evaluation));
+            return Err(denied.evaluation);
         }
         let shard = ShardId::current();
         for &ChargeStep { evaluation, .. } in &steps {
@@ -233,7 +269,7 @@ impl<R: ?Sized> RuleStates<R> {
                     }
                     if extracted.enforced {
                         refund(shard, evaluations, charged);
-                        return Err(self.deny(request, evaluations, now, evaluation));
+                        return Err(evaluation);
                     }
                     state.count(shard, RuleEvent::ShadowDenied);
                 }
@@ -249,28 +285,38 @@ impl<R: ?Sized> RuleStates<R> {
     /// Collects the violated quotas after the only state has denied the request.
     #[cold]
     #[inline(never)]
-    fn deny_one<'a>(&'a self, shard: ShardId, request: &'a R, now: Nanos, violates: bool) -> Denied<'a, R> {
+    fn deny_one<'a, E: Evidence<'a>>(
+        &'a self,
+        shard: ShardId,
+        request: &'a R,
+        now: Nanos,
+        violates: bool,
+        evidence: &mut E,
+    ) -> Denied<'a, R> {
         let mut violations = SmallVec::new();
         let state = &self.states[0];
-        if state.quotas.len() == 1 {
+        if let Some(seen) = evidence.violations() {
+            violations = seen;
+        } else if state.quotas.len() == 1 {
             violations.push(Violation { state: 0, quota: 0 });
         } else if let Some(extracted) = state.extract(request, &self.seeds) {
             // The request is extracted again, so that an admission does not have to store the result.
             self.add_violations(0, &extracted, now, true, |violation| violations.push(violation));
         }
         self.count_denials(shard, &violations);
-        self.denied(Denied::new(self, request, now, violations), violates)
+        self.denied(Denied::new(self, request, now, violations), violates, evidence)
     }
 
     /// Collects the violated quotas of all states. `denied_by` is the evaluation whose state has denied the request.
     #[cold]
     #[inline(never)]
-    fn deny<'a>(
+    fn deny<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
         now: Nanos,
         denied_by: u16,
+        evidence: &E,
     ) -> Denied<'a, R> {
         let shard = ShardId::current();
         let mut violations = SmallVec::new();
@@ -290,6 +336,7 @@ impl<R: ?Sized> RuleStates<R> {
                 state.count(shard, RuleEvent::ShadowDenied);
             }
         }
+        let violations = evidence.violations().unwrap_or(violations);
         self.count_denials(shard, &violations);
         Denied::new(self, request, now, violations)
     }

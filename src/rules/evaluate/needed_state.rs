@@ -37,12 +37,16 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Charges a request that waits if it is denied, so that the denial is no violation.
     pub(crate) fn check_waiting(&self, request: &R) -> Option<Admitted> {
-        self.states.check(request, || self.clock.now(), None, false).ok()
+        self.states
+            .check(request, || self.clock.now(), None, false, &mut ())
+            .ok()
     }
 
     /// Charges a request as [`check_waiting`](Self::check_waiting) does, and returns a reservation.
     pub(crate) fn reserve_waiting(&self, request: &R) -> Option<Reservation<R>> {
-        self.states.reserve(request, || self.clock.now(), false).ok()
+        self.states
+            .reserve(request, || self.clock.now(), false, &mut ())
+            .ok()
     }
 
     /// The states that a reservation was charged to.

@@ -4,6 +4,8 @@ use core::time::Duration;
 use super::extractor::{Extracted, Handling};
 use super::key_hashes::KeyHashes;
 use super::request_limit::StatePeek;
+#[cfg(feature = "tower")]
+use super::rule_state::CopiedWords;
 use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
 use crate::algorithm::AnyAlgorithm;
@@ -63,6 +65,8 @@ pub(crate) struct EnforcedQuota<'a> {
     pub(crate) lacks_key: bool,
     pub(crate) lacks_required_key: bool,
     pub(crate) is_block: bool,
+    /// Whether the request gets fewer permits than it costs.
+    pub(crate) violated: bool,
 }
 
 impl<R: ?Sized> RuleStates<R> {
@@ -104,47 +108,60 @@ impl<R: ?Sized> RuleStates<R> {
         hashes: &mut KeyHashes,
         mut add: impl FnMut(EnforcedQuota<'a>),
     ) {
-        for state in &self.states {
-            let Some(extracted) = state.extract_with(request, &self.seeds, hashes) else {
-                continue;
-            };
-            if !extracted.enforced {
-                continue;
+        for (index, state) in (0..).zip(&self.states) {
+            if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
+                self.enforced_quotas_of((index, &extracted, None), now, denied, |_, values| add(values));
             }
-            let lacks_key = extracted.lacks_key && extracted.is_denied();
-            let is_block = extracted.handling == Handling::Block;
-            state.with_peek(&extracted, now, |peek| {
-                if is_block && peek.remaining_in(0) > 0 {
-                    return;
-                }
-                let period = peek.algorithm().period_length(now);
-                for (index, quota) in state.quotas.iter().enumerate() {
-                    let (remaining, reset_after) = if extracted.is_denied() {
-                        (0, None)
-                    } else {
-                        peek.remaining_and_reset_in(index)
-                    };
-                    let retry_after = if denied && !extracted.is_denied() {
-                        peek.retry_after_in(index, extracted.permits)
-                    } else {
-                        None
-                    };
-                    add(EnforcedQuota {
-                        rule: &self.rules[usize::from(quota.rule)].name,
-                        quota: in_period(quota.quota, period),
-                        limit: state.limit(index, &extracted),
-                        permits: extracted.permits,
-                        remaining,
-                        retry_after,
-                        reset_after,
-                        always_denied: extracted.is_denied(),
-                        lacks_key,
-                        lacks_required_key: lacks_key && extracted.requires_key,
-                        is_block,
-                    });
-                }
-            });
         }
+    }
+
+    /// Passes the index and the current values of each enforced quota of one state, or those of a copy of its words, to `add`.
+    #[cfg(feature = "tower")]
+    pub(super) fn enforced_quotas_of<'a>(
+        &'a self,
+        (state, extracted, copy): (u16, &Extracted, Option<&CopiedWords>),
+        now: Nanos,
+        denied: bool,
+        mut add: impl FnMut(u16, EnforcedQuota<'a>),
+    ) {
+        if !extracted.enforced {
+            return;
+        }
+        let state = &self.states[usize::from(state)];
+        let always_denied = extracted.is_denied();
+        let lacks_key = extracted.lacks_key && always_denied;
+        let is_block = extracted.handling == Handling::Block;
+        state.with_peek(extracted, now, copy, |peek| {
+            if is_block && peek.remaining_in(0) > 0 {
+                return;
+            }
+            let period = peek.algorithm().period_length(now);
+            for (at, (index, quota)) in (0..).zip(state.quotas.iter().enumerate()) {
+                let (remaining, reset_after) = match always_denied {
+                    true => (0, None),
+                    false => peek.remaining_and_reset_in(index),
+                };
+                let retry_after = match denied && !always_denied {
+                    true => peek.retry_after_in(index, extracted.permits),
+                    false => None,
+                };
+                let values = EnforcedQuota {
+                    rule: &self.rules[usize::from(quota.rule)].name,
+                    quota: in_period(quota.quota, period),
+                    limit: state.limit(index, extracted),
+                    permits: extracted.permits,
+                    remaining,
+                    retry_after,
+                    reset_after,
+                    always_denied,
+                    lacks_key,
+                    lacks_required_key: lacks_key && extracted.requires_key,
+                    is_block,
+                    violated: always_denied || remaining < extracted.permits,
+                };
+                add(at, values);
+            }
+        });
     }
 
     /// Returns why the request lacks a key of an enforced rule, if the key knows it.

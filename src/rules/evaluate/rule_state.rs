@@ -43,6 +43,10 @@ pub(crate) struct RuleState<R: ?Sized> {
     pub(crate) retired: bool,
 }
 
+/// A copy of the words of one key.
+#[cfg(feature = "tower")]
+pub(crate) type CopiedWords = smallvec::SmallVec<[crate::sync::AtomicU64; 2]>;
+
 /// One quota of one rule.
 #[derive(Clone, Debug)]
 pub(crate) struct StateQuota {
@@ -269,20 +273,32 @@ impl<R: ?Sized> RuleState<R> {
         StatePeek::new(peek, self.algorithms.lowered(limit))
     }
 
-    /// Passes a view of the key's words to `read`. The algorithm is borrowed, and not copied as by [`peek`](Self::peek).
+    /// Copies the words of the key, so that several values are of one state. `None` if it has none of its own, or too many.
     #[cfg(feature = "tower")]
-    pub(crate) fn with_peek(
+    pub(crate) fn copy_words(&self, extracted: &Extracted, now: Nanos) -> Option<CopiedWords> {
+        self.with_peek(extracted, now, None, |peek| peek.copy_words())
+    }
+
+    /// Passes a view of the key's words, or of a copy of them, to `read`. The algorithm is borrowed, and not copied as by
+    /// [`peek`](Self::peek).
+    #[cfg(feature = "tower")]
+    pub(crate) fn with_peek<T>(
         &self,
         extracted: &Extracted,
         now: Nanos,
-        read: impl FnOnce(&Peek<'_, AnyAlgorithm>),
-    ) {
+        copy: Option<&CopiedWords>,
+        read: impl FnOnce(&Peek<'_, AnyAlgorithm>) -> T,
+    ) -> T {
         let limit = extracted.limit;
         let decider = self.decider(&self.algorithms.tiers[limit.tier()], extracted);
         let peek = decider.peek(&self.storage, now);
         let lowered = self.algorithms.lowered(limit);
         let algorithm = lowered.as_ref().unwrap_or_else(|| peek.algorithm());
-        read(&peek.with_algorithm(algorithm));
+        let peek = peek.with_algorithm(algorithm);
+        match copy {
+            Some(words) => read(&peek.with_words(words)),
+            None => read(&peek),
+        }
     }
 
     /// A hash of the key and of the state's first quota. A reload that reuses the state does not change it.

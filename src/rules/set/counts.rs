@@ -37,11 +37,12 @@ pub struct RuleCounts {
     /// Decisions by [`OnFull`](crate::keyed::OnFull), for keys without an entry in the rule's full table.
     pub overflowed: u64,
     /// Permits of admitted requests that were given back to each quota of the rule: by [refunds](super::super::RuleSet::refund), and
-    /// by [settling](super::super::RuleSet::settle) a request that cost less. They stay part of `charged`. For a shared rule, permits
-    /// that a lease or the store takes back are not counted, only those of limiters of this node.
+    /// by [settling](super::super::RuleSet::settle) a request that cost less. They stay part of `charged`. A shared rule
+    /// counts what a lease, the store or a limiter of this node takes back.
     pub refunded: u64,
     /// Permits that could not be refunded, summed over the rule's states. They are from requests that were denied after a charge, and
-    /// from [refunds](super::super::RuleSet::refund).
+    /// from [refunds](super::super::RuleSet::refund). If a store gives a part of the permits of several shared rules back, the others are
+    /// attributed to these rules in their order.
     pub forfeited: u64,
     /// [Blocks](super::super::Rule::block) of keys that began.
     pub blocks: u64,

@@ -18,8 +18,9 @@ use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
 #[must_use = "counts are exported when an observer publishes them"]
 pub struct LiveCounts<'a> {
     rules: &'a [NamedCounts],
-    /// `None` for shared rules.
-    states: Option<&'a dyn Usage>,
+    /// The states of this process. Those of shared rules are the limiters of this node.
+    states: &'a dyn Usage,
+    are_shared: bool,
 }
 
 /// The use of the memory of rules, whatever the type of their requests.
@@ -57,25 +58,29 @@ impl<'a> LiveCounts<'a> {
     pub(crate) const fn new<R: ?Sized>(states: &'a RuleStates<R>) -> Self {
         Self {
             rules: &states.rules,
-            states: Some(states),
+            states,
+            are_shared: false,
         }
     }
 
-    /// Creates a handle to the counts of shared rules.
+    /// Creates a handle to the counts of shared rules, whose limiters on this node have these states.
     #[cfg(feature = "shared")]
-    pub(crate) const fn shared(rules: &'a [NamedCounts]) -> Self {
-        Self { rules, states: None }
+    pub(crate) const fn shared<R: ?Sized>(states: &'a RuleStates<R>) -> Self {
+        Self {
+            are_shared: true,
+            ..Self::new(states)
+        }
     }
 
     pub(crate) const fn are_shared(&self) -> bool {
-        self.states.is_none()
+        self.are_shared
     }
 
     /// The name, the counts and the usage of each rule.
     pub(crate) fn rules(
         &self,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<ShardedCounts>, RuleUsage)> + use<'a> {
-        let usage = self.states.map(Usage::of_rules).unwrap_or_default();
+        let usage = self.states.of_rules();
         let rules = self.rules.iter().enumerate();
         rules.map(move |(at, rule)| {
             let usage = usage.get(at).copied().unwrap_or_default();

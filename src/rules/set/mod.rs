@@ -8,6 +8,8 @@ use crate::receipt::Settled;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::decision::{Admitted, Denied};
 #[cfg(feature = "tower")]
+use crate::rules::evaluate::evidence::DeniedQuotas;
+#[cfg(feature = "tower")]
 use crate::rules::evaluate::key_hashes::KeyHashes;
 #[cfg(feature = "tower")]
 use crate::rules::evaluate::peek::EnforcedQuota;
@@ -110,18 +112,32 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// later, because a later rule denies. Such a charge may cause the denial of another request, but never an admission.
     #[inline]
     pub fn check<'a>(&'a self, request: &'a R) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || self.clock.now(), None, true)
+        self.states
+            .check(request, || self.clock.now(), None, true, &mut ())
     }
 
-    /// Charges the request as [`check`](Self::check) does. Keys whose hashes are known are not extracted again.
+    /// Charges the request as [`check`](Self::check) does. Keys whose hashes are known are not extracted again. A denial adds the
+    /// values that it saw to `seen`.
     #[cfg(feature = "tower")]
     #[inline]
     pub(crate) fn check_with<'a>(
         &'a self,
         request: &'a R,
         hashes: Option<&mut KeyHashes>,
+        seen: &mut DeniedQuotas<'a>,
     ) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || self.clock.now(), hashes, true)
+        self.states
+            .check(request, || self.clock.now(), hashes, true, seen)
+    }
+
+    /// Charges the request as [`reserve`](Self::reserve) does. A denial adds the values that it saw to `seen`.
+    #[cfg(feature = "tower")]
+    pub(crate) fn reserve_with<'a>(
+        &'a self,
+        request: &'a R,
+        seen: &mut DeniedQuotas<'a>,
+    ) -> Result<Reservation<R>, Denied<'a, R>> {
+        self.states.reserve(request, || self.clock.now(), true, seen)
     }
 
     /// Charges the request to every rule that applies to it or to none, at the time `now`, a reading of the rule set's
@@ -132,7 +148,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// When a rule has too little capacity left. The error names every such rule.
     #[inline]
     pub fn check_at<'a>(&'a self, request: &'a R, now: Nanos) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || now, None, true)
+        self.states.check(request, || now, None, true, &mut ())
     }
 
     /// Charges the request as [`check`](Self::check) does, and returns a reservation to [`refund`](Self::refund) or
@@ -149,7 +165,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     ///
     /// As for [`check`](Self::check), each state is charged by one instruction, one after the other.
     pub fn reserve<'a>(&'a self, request: &'a R) -> Result<Reservation<R>, Denied<'a, R>> {
-        self.states.reserve(request, || self.clock.now(), true)
+        self.states.reserve(request, || self.clock.now(), true, &mut ())
     }
 
     /// Refunds a reservation to every rule that it was charged to, each under the conditions of

@@ -5,6 +5,7 @@ use core::cell::LazyCell;
 use core::fmt;
 use core::time::Duration;
 
+use super::counts::CountedSlot;
 use super::plan::{CheckPlan, Target};
 use super::planner::SharedPlanner;
 use crate::clock::Clock;
@@ -45,6 +46,7 @@ impl NodeCharge {
 pub(crate) struct NodeSlot {
     state: StateCharger,
     charge: NodeCharge,
+    _counted: CountedSlot,
 }
 
 impl Drop for NodeSlot {
@@ -119,7 +121,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                 }),
                 Err(_) if !extracted.enforced => state.count(shard, RuleEvent::ShadowDenied),
                 Err(_) => {
-                    self.refund_local(charges);
+                    self.undo_local(charges);
                     self.name_full(plan, target, &mut full);
                     return Err(full);
                 }
@@ -131,25 +133,40 @@ impl<R: ?Sized> SharedPlanner<R> {
     /// Takes the slots in flight out of the charges of an admitted request.
     pub(crate) fn take_slots(&self, charges: &mut Vec<NodeCharge>) -> Vec<NodeSlot> {
         let slots = charges.extract_if(.., |charge| charge.is_slot());
-        let slot = |charge: NodeCharge| NodeSlot {
-            state: self.local.states[usize::from(charge.state)].charger(),
-            charge,
+        let slot = |charge: NodeCharge| {
+            let state = &self.local.states[usize::from(charge.state)];
+            NodeSlot {
+                state: state.charger(),
+                _counted: self.counted_slot_of(state.quotas[0].rule),
+                charge,
+            }
         };
         slots.map(slot).collect()
     }
 
-    /// Refunds charges, and returns how many permits could not be refunded.
+    /// Refunds charges of an admitted request, and returns how many permits could not be refunded.
     pub(crate) fn refund_local(&self, charges: Vec<NodeCharge>) -> u64 {
-        let lost = charges.into_iter().filter_map(|charge| {
+        self.refund_charges(charges, true)
+    }
+
+    /// Refunds charges of a request that was not admitted.
+    pub(crate) fn undo_local(&self, charges: Vec<NodeCharge>) {
+        self.refund_charges(charges, false);
+    }
+
+    fn refund_charges(&self, charges: Vec<NodeCharge>, of_admitted: bool) -> u64 {
+        let (shard, mut lost) = (ShardId::current(), 0);
+        for charge in charges {
             let state = &self.local.states[usize::from(charge.state)];
             let permits = charge.extracted.permits;
             if !state.refund(&charge.extracted, &charge.receipt, permits) {
-                return Some(permits);
+                state.count_state(shard, RuleEvent::Forfeited(permits));
+                lost += permits;
+            } else if of_admitted {
+                state.count(shard, RuleEvent::Refunded(permits));
             }
-            state.count(ShardId::current(), RuleEvent::Refunded(permits));
-            None
-        });
-        lost.sum()
+        }
+        lost
     }
 
     /// The quotas of a target in the limiter of this node, without a charge. The caller checks that the node has a limiter for it.
@@ -186,7 +203,10 @@ impl<R: ?Sized> SharedPlanner<R> {
                 Some(excess) if state.refund(extracted, &charge.receipt, excess) => {
                     state.count(ShardId::current(), RuleEvent::Refunded(excess));
                 }
-                Some(excess) => forfeited = excess.max(forfeited),
+                Some(excess) => {
+                    state.count_state(ShardId::current(), RuleEvent::Forfeited(excess));
+                    forfeited = excess.max(forfeited);
+                }
                 None => {
                     state.charge_debt(extracted.key, extracted.limit, now, actual - extracted.permits);
                 }

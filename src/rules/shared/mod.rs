@@ -9,6 +9,7 @@ mod plan;
 mod planner;
 mod validate;
 
+pub(crate) use counts::CountedSlot;
 pub(crate) use fallbacks::FallbackLimiters;
 pub(crate) use local::{ChargedBy, FullQuota, NodeCharge, NodeSlot};
 pub(crate) use plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};

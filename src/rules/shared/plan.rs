@@ -71,6 +71,12 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    /// The position of the state.
+    #[inline]
+    pub(crate) const fn state(&self) -> u16 {
+        self.state
+    }
+
     /// The number of the lease of one quota and the key on this node.
     ///
     /// Two keys share a lease only if their 64-bit hashes with secret seeds are equal.

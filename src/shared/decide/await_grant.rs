@@ -62,7 +62,7 @@ impl<R: ?Sized> SharedRules<R> {
         let permits = step.permits;
         let full =
             |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
-        let (mut at, result) = charged.spend(table, quota, key, permits);
+        let (mut at, result) = charged.spend(table, step, quota);
         match result {
             SpendResult::Covered { .. } => return LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => return full(left, retry_at),
@@ -77,7 +77,7 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let Mode::Sync { pending, .. } = planned.mode else {
             return self
-                .by_registered_lease(planned, (at, quota, key), permits, charged)
+                .by_registered_lease(planned, step, (at, quota), charged)
                 .await;
         };
         let reserve = pending.min(planned.capacity());
@@ -101,7 +101,7 @@ impl<R: ?Sized> SharedRules<R> {
         for _ in 0..ROUNDS {
             // Before the attempt below, so that an answer after the attempt ends the wait.
             let answer = table.answer_of(at).notified();
-            match charged.spend(table, quota, key, permits).1 {
+            match charged.spend(table, step, quota).1 {
                 SpendResult::Covered { .. } => return LeaseOutcome::Spent,
                 SpendResult::Closed { left, retry_at } => return full(left, retry_at),
                 // Another key has taken over the lease, which held nothing of this key.
@@ -139,8 +139,8 @@ impl<R: ?Sized> SharedRules<R> {
     async fn by_registered_lease(
         &self,
         planned: &PlannedQuota<'_>,
-        (at, quota, key): (usize, usize, u64),
-        permits: u64,
+        step: &Step,
+        (at, quota): (usize, usize),
         charged: &mut NodeCharges<'_, R>,
     ) -> LeaseOutcome {
         let Some(node) = &self.leases else {
@@ -158,16 +158,16 @@ impl<R: ?Sized> SharedRules<R> {
         }
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
-        match charged.spend(table, quota, key, permits).1 {
+        match charged.spend(table, step, quota).1 {
             SpendResult::Covered { .. } => return LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => return full(left, retry_at),
             SpendResult::NotOwner => return LeaseOutcome::AskStore { reserve: 0 },
             SpendResult::NotCovered => {}
         }
-        table.note_shortage(at, permits);
+        table.note_shortage(at, step.permits);
         table.mark_dirty(at, true);
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
-        match charged.spend(table, quota, key, permits).1 {
+        match charged.spend(table, step, quota).1 {
             SpendResult::Covered { .. } => LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => full(left, retry_at),
             SpendResult::NotCovered | SpendResult::NotOwner => LeaseOutcome::AskStore { reserve: 0 },
@@ -244,7 +244,7 @@ impl<R: ?Sized> SharedRules<R> {
         };
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
-        match charged.spend(table, quota, key, step.permits).1 {
+        match charged.spend(table, step, quota).1 {
             SpendResult::Covered { .. } => return OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => {}
@@ -258,7 +258,7 @@ impl<R: ?Sized> SharedRules<R> {
             return OwnLease::IsNotInTheWay;
         }
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
-        match charged.spend(table, quota, key, step.permits).1 {
+        match charged.spend(table, step, quota).1 {
             SpendResult::Covered { .. } => OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => OwnLease::WasInTheWay,

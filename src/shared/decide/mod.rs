@@ -39,10 +39,11 @@ impl<'a, R: ?Sized> NodeCharges<'a, R> {
     }
 
     /// Spends permits of a lease for a quota, and returns the lease's position and answer.
-    fn spend(&mut self, table: &LeaseTable, quota: usize, key: u64, permits: u64) -> (usize, SpendResult) {
-        let (at, result) = table.spend(key, permits);
+    fn spend(&mut self, table: &LeaseTable, step: &Step, quota: usize) -> (usize, SpendResult) {
+        let member = quota - step.first;
+        let (at, result) = table.spend(step.lease_key(member), step.permits);
         if let SpendResult::Covered { epoch, .. } = result {
-            self.spends.push(lease_spend(quota, at, epoch, permits));
+            self.spends.push(lease_spend(step, member, at, epoch));
         }
         (at, result)
     }
@@ -80,19 +81,20 @@ struct KeptCharges {
 impl<R: ?Sized> Drop for NodeCharges<'_, R> {
     fn drop(&mut self) {
         self.rules.refund_leases(&self.spends);
-        self.rules
-            .planner
-            .refund_local(core::mem::take(&mut self.charges));
+        self.rules.planner.undo_local(core::mem::take(&mut self.charges));
     }
 }
 
-fn lease_spend(quota: usize, at: usize, epoch: u32, permits: u64) -> LeaseSpend {
-    // Rules have fewer quotas, and a node fewer leases, than 2^32.
+#[inline(always)]
+fn lease_spend(step: &Step, member: usize, at: usize, epoch: u32) -> LeaseSpend {
+    // Rules have fewer quotas, and a node fewer leases, than 2^32. A state has at most sixteen quotas.
     LeaseSpend {
-        quota: quota as u32,
+        quota: (step.first + member) as u32,
+        state: step.state(),
+        member: member as u16,
         at: at as u32,
         epoch,
-        permits,
+        permits: step.permits,
     }
 }
 
@@ -138,7 +140,7 @@ impl<R: ?Sized> SharedRules<R> {
             SpendResult::Covered { epoch, .. } => {
                 self.planner.count_admitted(target);
                 let mut spends = SmallVec::new();
-                spends.push(lease_spend(step.first, at, epoch, step.permits));
+                spends.push(lease_spend(step, 0, at, epoch));
                 Some(Ok(admitted(KeptCharges {
                     spends,
                     charges: Vec::new(),
@@ -189,8 +191,7 @@ impl<R: ?Sized> SharedRules<R> {
         for step in steps.iter().filter(|step| step.route == Route::Lease) {
             let table = &*self.leases.as_ref()?.table;
             for quota in 0..step.quotas {
-                let (_, result) =
-                    charged.spend(table, step.first + quota, step.lease_key(quota), step.permits);
+                let (_, result) = charged.spend(table, &step, step.first + quota);
                 if !matches!(result, SpendResult::Covered { .. }) {
                     // Another request has spent the permits since the check.
                     return None;
@@ -280,6 +281,17 @@ impl<R: ?Sized> SharedRules<R> {
                     .collect())
             }
         }
+    }
+
+    /// Gives permits of an admitted request back to leases, counts them for their rules, and returns how many could not be refunded.
+    pub(super) fn return_to_leases(&self, spends: &[LeaseSpend]) -> u64 {
+        let lost = spends.iter().map(|spend| {
+            let lost = self.refund_leases(core::slice::from_ref(spend));
+            let (state, member) = (spend.state, usize::from(spend.member));
+            self.planner.count_refund_of(state, member, spend.permits, lost);
+            lost
+        });
+        lost.sum()
     }
 
     /// Refunds permits to leases, and returns how many could not be refunded.

@@ -212,7 +212,12 @@ impl<R: ?Sized> SharedRules<R> {
                 slots.push(request);
             }
         }
-        let in_store = self.slots.as_ref().and_then(|keeper| keeper.hold(slots));
+        let in_store = self.slots.as_ref().and_then(|keeper| {
+            let rules = slots.iter().map(CounterRequest::rule);
+            let counted = rules.filter_map(|rule| self.planner.counted_slot(rule));
+            let counted = counted.collect();
+            keeper.hold(slots, counted)
+        });
         (others, CheckResult::admitted(result.at(), statuses), in_store)
     }
 

@@ -28,12 +28,18 @@ mod in_flight_answers;
 mod keys;
 #[path = "http/many_clients.rs"]
 mod many_clients;
+#[path = "http/neighbours.rs"]
+mod neighbours;
 #[path = "http/rejections.rs"]
 mod rejections;
+#[path = "http/seen.rs"]
+mod seen;
 #[path = "http/server.rs"]
 mod server;
 #[path = "http/spellings.rs"]
 mod spellings;
+#[path = "http/live_shared.rs"]
+mod live_shared;
 #[path = "http/shared.rs"]
 mod shared;
 #[path = "http/shared_slots.rs"]

@@ -12,6 +12,7 @@ use crate::algorithm::Violations;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
 use crate::rules::evaluate::decision::{Admitted, Denied, Violation};
+use crate::rules::evaluate::evidence::Evidence;
 use crate::rules::evaluate::extractor::{Extracted, Extractor, Handling};
 use crate::rules::evaluate::key_hashes::{KeyHashes, Seeds};
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
@@ -121,13 +122,14 @@ impl<R: ?Sized> RuleState<R> {
 impl<R: ?Sized> RuleStates<R> {
     /// Decides a request by the first state alone, unless its key may be blocked.
     #[inline(always)]
-    pub(super) fn check_one_with_block<'a>(
+    pub(super) fn check_one_with_block<'a, E: Evidence<'a>>(
         &'a self,
         (state, filter): (&RuleState<R>, &BlockFilter),
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         mut hashes: Option<&mut KeyHashes>,
         violates: bool,
+        evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         let extracted = match hashes.as_deref_mut() {
             Some(hashes) => state.extract_with(request, &self.seeds, hashes),
@@ -137,7 +139,7 @@ impl<R: ?Sized> RuleStates<R> {
             return Ok(Admitted::unlimited(now()));
         };
         if !extracted.enforced || extracted.handling != Handling::Charge {
-            return self.check_all(request, now, hashes, violates);
+            return self.check_all(request, now, hashes, violates, evidence);
         }
         let end = filter.end(extracted.key);
         let now = now();
@@ -147,9 +149,12 @@ impl<R: ?Sized> RuleStates<R> {
                 .blocked_until(extracted.key, now)
                 .is_some()
         {
+            if E::KEPT {
+                return self.check_all(request, || now, hashes, violates, evidence);
+            }
             return Err(self.deny_blocked(&extracted, request, now, violates));
         }
-        self.check_one(state, &extracted, request, || now, violates)
+        self.check_one(state, &extracted, request, || now, violates, evidence)
     }
 
     /// Denies a request of a blocked key, where a rule with a block is the only rule.
@@ -169,13 +174,20 @@ impl<R: ?Sized> RuleStates<R> {
             quota: 0,
         });
         self.count_denials(ShardId::current(), &violations);
-        self.denied(Denied::new(self, request, now, violations), violates)
+        self.denied(Denied::new(self, request, now, violations), violates, &mut ())
     }
 
     /// With `violates`, counts the denial as a violation of rules with a block.
-    pub(super) fn denied<'a>(&'a self, denied: Denied<'a, R>, violates: bool) -> Denied<'a, R> {
+    pub(super) fn denied<'a, E: Evidence<'a>>(
+        &'a self,
+        denied: Denied<'a, R>,
+        violates: bool,
+        evidence: &mut E,
+    ) -> Denied<'a, R> {
         if violates && self.has_blocks {
             self.violate(&denied);
+            let (request, _, at) = denied.parts();
+            evidence.see_blocks(self, request, at);
         }
         denied
     }

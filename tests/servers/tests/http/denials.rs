@@ -1,13 +1,12 @@
 //! The values that a rejected client is told: they agree with each other and with the decision.
 
 use core::hash::Hash;
-use std::sync::Mutex;
 
 use http::StatusCode;
 use proptest::prelude::*;
 use ringgate::RuleSet;
 use ringgate::http::{DenialResponse, Grpc, HttpKey, Problem, QuotaHeaders, Rejection};
-use ringgate::rules::{Block, Cost, OnMissingKey, RuleAlgorithm};
+use ringgate::rules::{Cost, OnMissingKey};
 use ringgate::shared::{MemoryStore, SharedRules};
 use ringgate::wait::TokioClock;
 use tower::ServiceExt;
@@ -15,7 +14,7 @@ use tower::ServiceExt;
 use super::*;
 
 /// The cost that the header `name` of a request states, and 1 without it.
-fn cost(name: &'static str) -> Cost<Parts> {
+pub(crate) fn cost(name: &'static str) -> Cost<Parts> {
     Cost::new(name, move |request: &Parts| {
         let cost = request.headers.get(name);
         cost.and_then(|cost| cost.to_str().ok()?.parse().ok())
@@ -24,7 +23,7 @@ fn cost(name: &'static str) -> Cost<Parts> {
 }
 
 /// Values of `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `Retry-After`.
-fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
+pub(crate) fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
     [
         "x-ratelimit-limit",
         "x-ratelimit-remaining",
@@ -219,181 +218,6 @@ proptest! {
             prop_assert!(rejected || retry_after.is_none() && reset.is_some());
         }
     }
-}
-
-/// The extractions of a key until a function is called.
-#[derive(Clone, Default)]
-struct Hook(Arc<Mutex<Option<Armed>>>);
-
-type Armed = (u32, Box<dyn FnOnce() + Send>);
-
-impl Hook {
-    /// Calls a function when the key is extracted once more after this many times.
-    fn arm(&self, after: u32, function: impl FnOnce() + Send + 'static) {
-        *self.0.lock().expect("no panic") = Some((after, Box::new(function)));
-    }
-
-    fn has_fired(&self) -> bool {
-        self.0.lock().expect("no panic").is_none()
-    }
-
-    /// A key of all requests.
-    fn key(&self) -> Key<Parts> {
-        let hook = self.clone();
-        Key::new("all", move |_: &Parts, _: &mut ringgate::keyed::KeyHasher| {
-            let mut armed = hook.0.lock().expect("no panic");
-            let now = armed.take_if(|(after, _)| match after.checked_sub(1) {
-                Some(less) => {
-                    *after = less;
-                    false
-                }
-                None => true,
-            });
-            drop(armed);
-            if let Some((_, function)) = now {
-                function();
-            }
-        })
-    }
-}
-
-/// Permits are refunded at any extraction of the key: before the decision, or between it and the response, which tells what the
-/// decision saw.
-#[test]
-fn a_violated_policy_shows_no_room_after_a_concurrent_refund() {
-    type Case = (&'static str, fn(Rule<Parts>) -> Rule<Parts>, &'static str, u64);
-    let five = Cost::new("five", |_: &Parts| 5);
-    let cases: [Case; 8] = [
-        ("fixed", |rule| rule.algorithm(RuleAlgorithm::Fixed), "1/h", 1),
-        ("strict", |rule| rule, "1/h", 1),
-        ("classic", |rule| rule.algorithm(RuleAlgorithm::Classic), "1/h", 1),
-        ("one cell", |rule| rule.cells(1), "1/h", 1),
-        ("bucket", |rule| rule.algorithm(RuleAlgorithm::Gcra), "1/h", 1),
-        ("a higher cost", |rule| rule, "7/h", 5),
-        (
-            "two quotas",
-            |rule| rule.also("9/d".parse().expect("a quota")),
-            "1/h",
-            1,
-        ),
-        (
-            "a lower limit",
-            |rule| rule.limit_by(|_: &Parts| Some(1)),
-            "8/h",
-            1,
-        ),
-    ];
-    for (name, change, text, permits) in cases {
-        let mut rejections = 0;
-        for (after, reserves) in (0..5).flat_map(|after| [(after, false), (after, true)]) {
-            let hook = Hook::default();
-            let limited = change(rule("all", text).by(&hook.key()));
-            let limited = if permits == 5 {
-                limited.cost(&five)
-            } else {
-                limited
-            };
-            let (live, _) = live([limited, rule("roomy", "99/min").cells(7)]);
-            let (request, ()) = Request::new(()).into_parts();
-            let other = live.load().reserve(&request).expect("room");
-            let rules = Arc::clone(&live);
-            hook.arm(after, move || {
-                rules.load().refund(other);
-            });
-            let mut layer = RateLimitLayer::new(live).headers(QuotaHeaders::Both);
-            if reserves {
-                layer = layer.charge_if(|_| true);
-            }
-            let rejected = send(&mut layer.layer(Hello), Request::new(()));
-            if rejected.status() == 200 {
-                continue;
-            }
-            rejections += u32::from(hook.has_fired());
-            let [_, remaining, reset, retry_after] = told(&rejected);
-            assert!(remaining.expect("permits") < permits, "{name}: {remaining:?}");
-            assert!(
-                reset >= retry_after && retry_after >= Some(1),
-                "{name}: {reset:?}, {retry_after:?}"
-            );
-            let states = header(&rejected, "ratelimit").expect("a header");
-            assert!(
-                !states.contains(&format!("\"all\";r={permits}")),
-                "{name}: {states}"
-            );
-            let body = super::text(rejected);
-            assert!(body.contains("\"violated-policies\":[\"all"), "{name}: {body}");
-        }
-        assert!(rejections > 0, "{name}");
-    }
-}
-
-/// A block that ends between the decision and the response is still the policy that rejected.
-#[test]
-fn a_block_that_has_ended_since_is_named() {
-    let mut rejections = 0;
-    for after in 0..6 {
-        let hook = Hook::default();
-        let block = Block::new(quota("1/min"), Duration::from_secs(600));
-        let (live, clock) = live([rule("client", "1/s").by(&hook.key()).block(block)]);
-        let (request, ()) = Request::new(()).into_parts();
-        assert!(live.load().check(&request).is_ok());
-        assert!(live.load().check(&request).is_err());
-        clock.advance(Duration::from_secs(100));
-        let rules = Arc::clone(&live);
-        hook.arm(after, move || {
-            assert_eq!(rules.load().unblock(&request), 1);
-        });
-        let layer = RateLimitLayer::new(live).headers(QuotaHeaders::Both);
-        let rejected = send(&mut layer.layer(Hello), Request::new(()));
-        if rejected.status() == 200 {
-            continue;
-        }
-        rejections += u32::from(hook.has_fired());
-        let [_, remaining, reset, retry_after] = told(&rejected);
-        assert_eq!(remaining, Some(0), "{after}");
-        assert!(
-            reset >= retry_after && retry_after >= Some(1),
-            "{after}: {reset:?}, {retry_after:?}"
-        );
-        let body = super::text(rejected);
-        assert!(
-            body.contains("\"violated-policies\":[\"client"),
-            "{after}: {body}"
-        );
-    }
-    assert!(rejections > 0);
-}
-
-/// Two threads, whose requests are all refunded.
-#[test]
-fn no_rejection_beside_refunds_shows_room() {
-    let (live, _) = live([rule("all", "1/h").algorithm(RuleAlgorithm::Fixed)]);
-    let layer = RateLimitLayer::new(live)
-        .headers(QuotaHeaders::Both)
-        .charge_if(|_| false);
-    let rejected = std::thread::scope(|scope| {
-        let threads = [(); 2].map(|()| {
-            scope.spawn(|| {
-                let mut service = layer.layer(Hello);
-                let mut rejected = 0;
-                for _ in 0..20_000 {
-                    let response = send(&mut service, Request::new(()));
-                    if response.status() == 429 {
-                        rejected += 1;
-                        assert_eq!(told(&response)[1], Some(0));
-                        let states = header(&response, "ratelimit").expect("a header");
-                        assert!(states.starts_with("\"all\";r=0"), "{states}");
-                    }
-                }
-                rejected
-            })
-        });
-        threads
-            .map(|thread| thread.join().expect("no panic"))
-            .iter()
-            .sum::<u32>()
-    });
-    println!("{rejected} of 40000 requests were rejected");
 }
 
 /// A permit is free, but a request that came before waits for it.

@@ -74,20 +74,21 @@ fn retry_after_is_never_0() {
     assert_eq!(header(&rejected, "retry-after"), Some("1"));
 }
 
-/// Permits are refunded between the denial and the response.
+/// Permits are refunded between the denial and the response, which states the retry time that the denial saw.
 #[test]
-fn retry_after_is_never_0_after_a_concurrent_refund() {
+fn retry_after_is_that_of_the_decision_after_a_concurrent_refund() {
     type Refund = Box<dyn FnOnce() + Send>;
     let refund: Arc<Mutex<Option<Refund>>> = Arc::default();
     let (calls, hook) = (AtomicU64::new(0), Arc::clone(&refund));
-    // The key is extracted by the other request, by the decision, and then for the response.
+    // The key is extracted by the other request, by the decision, and then to count the violation.
     let key = Key::new("all", move |_: &Parts, _: &mut ringgate::keyed::KeyHasher| {
         if calls.fetch_add(1, Ordering::Relaxed) == 2 {
             let refund = hook.lock().expect("no panic").take();
             refund.expect("the charge of the other request")();
         }
     });
-    let (live, _) = live([rule("all", "1/min").by(&key)]);
+    let block = Block::new("9/min".parse().expect("a quota"), Duration::from_secs(600));
+    let (live, _) = live([rule("all", "1/min").cells(60).by(&key).block(block)]);
     let (request, ()) = hello().into_parts();
     let other = live.load().reserve(&request).expect("room");
     let rules = Arc::clone(&live);
@@ -97,7 +98,7 @@ fn retry_after_is_never_0_after_a_concurrent_refund() {
     let rejected = send(&mut RateLimitLayer::new(live).layer(Hello), hello());
     assert_eq!(rejected.status(), 429);
     assert!(refund.lock().expect("no panic").is_none());
-    assert_eq!(header(&rejected, "retry-after"), Some("1"));
+    assert_eq!(header(&rejected, "retry-after"), Some("61"));
 }
 
 #[test]

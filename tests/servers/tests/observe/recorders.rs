@@ -43,7 +43,12 @@ impl Scraped {
 
     /// The values of all gauges, by gauge and rule. The recorder forgets a gauge's value when it is read.
     pub(crate) fn gauges(&self, rules: &RuleSet<Request, ManualClock>) -> Gauges {
-        metrics::with_local_recorder(&self.recorder, || self.observer.publish(rules));
+        self.gauges_of(rules.live_counts())
+    }
+
+    /// The values of all gauges, as [`gauges`](Self::gauges) returns them.
+    pub(crate) fn gauges_of(&self, counts: ringgate::rules::LiveCounts<'_>) -> Gauges {
+        metrics::with_local_recorder(&self.recorder, || self.observer.publish_counts(counts));
         let snapshot = self.recorder.snapshotter().snapshot().into_vec();
         let gauges = snapshot.into_iter().filter_map(|(key, unit, help, value)| {
             let DebugValue::Gauge(value) = value else {

@@ -12,8 +12,8 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use ringgate::observe::Observer;
 use ringgate::redis::{BreakerState, Health, RedisObserver, RedisStore};
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, OnError, SharedLimiter,
-    SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, MemoryStore, Mode, OnError,
+    SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::{Key, Rule};
 
@@ -180,6 +180,56 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
     let values = scraped.scrape_counts(shared.live_counts());
     assert_eq!(series(&values, "one")["admitted"], 4);
     assert_eq!(series(&values, "one")["by_node"], 2);
+    Ok(())
+}
+
+/// A shared rule has the gauges of this node: the slots that its requests hold, wherever they are counted, and the keys of its limiter.
+#[tokio::test]
+async fn shared_rules_have_gauges_of_this_node() -> Result<(), Box<dyn Error>> {
+    let user = Key::new("user", |request: &Request, key| {
+        core::hash::Hash::hash(&request.user, key);
+    });
+    let user = user.shared_as(|request, parts| {
+        parts.part(request.user.to_le_bytes());
+    });
+    let strict = Rule::in_flight("strict", 9).by(&user);
+    let local = Rule::in_flight("local", 9).by(&user).mode(Mode::Local);
+    let total = Rule::in_flight("total", 9);
+    let rate = Rule::new("rate", "100/h".parse()?)
+        .by(&user)
+        .on_error(OnError::Local);
+    let builder = SharedRules::builder()
+        .rule(strict)
+        .rule(local)
+        .rule(total)
+        .rule(rate);
+    let rules = builder.build(Arc::new(MemoryStore::new()))?;
+    let scraped = Scraped::new();
+    let assert_gauges = |in_flight: f64, users: f64| {
+        let gauges = scraped.gauges_of(rules.live_counts());
+        let of = |gauge: &str, rule: &str| gauges.get(&(gauge.to_owned(), rule.to_owned())).copied();
+        for rule in ["strict", "local", "total"] {
+            assert_eq!(of("ringgate_in_flight", rule), Some(in_flight), "{rule}");
+        }
+        assert_eq!(of("ringgate_in_flight", "rate"), None);
+        assert_eq!(of("ringgate_tracked_keys", "total"), None);
+        for rule in ["local", "rate"] {
+            assert_eq!(of("ringgate_tracked_keys", rule), Some(users), "{rule}");
+        }
+    };
+    assert_gauges(0.0, 0.0);
+    let mut held = Vec::new();
+    for (at, user) in [1, 2, 1, 3].into_iter().enumerate() {
+        held.push(rules.check(&request(user)).await.expect("a slot"));
+        assert_gauges((at + 1) as f64, [1.0, 2.0, 2.0, 3.0][at]);
+    }
+    drop(held.pop());
+    assert_gauges(3.0, 3.0);
+    // A refund releases slots, too.
+    rules.refund(held.remove(0)).await?;
+    assert_gauges(2.0, 3.0);
+    held.clear();
+    assert_gauges(0.0, 3.0);
     Ok(())
 }
 

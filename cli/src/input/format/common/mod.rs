@@ -128,14 +128,16 @@ fn parse_client<'l>(
     }
 }
 
-/// The line in the quotation marks that OpenLiteSpeed writes around it.
+/// The line in the quotation marks that OpenLiteSpeed writes around it, or in single ones.
 fn unquoted(line: &[u8]) -> Option<&[u8]> {
-    let inner = line.strip_prefix(b"\"")?;
+    let (&mark, inner) = line
+        .split_first()
+        .filter(|(mark, _)| matches!(mark, b'"' | b'\''))?;
     let first = memchr(b' ', inner)?;
     // The second mark may be lost with the end of a line.
-    memchr(b'"', &inner[..first])
+    memchr(mark, &inner[..first])
         .is_none()
-        .then(|| inner.strip_suffix(b"\"").unwrap_or(inner))
+        .then(|| inner.strip_suffix(&[mark]).unwrap_or(inner))
 }
 
 fn parse_bare<'l>(

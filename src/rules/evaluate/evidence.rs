@@ -1,0 +1,196 @@
+//! The values by which a request is denied.
+//!
+//! A state that decides in one step does not say what it read, because an admission would pay for that. A caller that reports the
+//! values of a denial passes a [`DeniedQuotas`], and the denial is then made of a reading: if the states have too little capacity
+//! when they are read, the request is denied with the values of this reading. If they have enough, because permits were freed
+//! meanwhile, the request is decided again.
+
+use smallvec::SmallVec;
+
+use super::decision::Violation;
+#[cfg(feature = "tower")]
+use super::decision::retry_after_of;
+use super::extractor::Extracted;
+#[cfg(feature = "tower")]
+use super::peek::EnforcedQuota;
+#[cfg(feature = "tower")]
+use super::rule_state::CopiedWords;
+use super::rule_states::RuleStates;
+use crate::time::Nanos;
+#[cfg(feature = "tower")]
+use {alloc::vec::Vec, core::time::Duration};
+
+/// The values that a decision keeps of the states that deny its request: none, or [`DeniedQuotas`].
+pub(crate) trait Evidence<'a> {
+    /// Whether values are kept.
+    const KEPT: bool;
+
+    /// Reads the states of a denied request, whose indices and extractions are `applied`. Returns false if they have the capacity
+    /// for the request. Then it is to be decided again.
+    fn see<R: ?Sized>(
+        &mut self,
+        states: &'a RuleStates<R>,
+        applied: impl Iterator<Item = (u16, Extracted)> + Clone,
+        at: Nanos,
+    ) -> bool;
+
+    /// Adds the blocks that this denial has begun, and reads those that it has extended again.
+    fn see_blocks<R: ?Sized>(&mut self, states: &'a RuleStates<R>, request: &R, at: Nanos);
+
+    /// The quotas that denied the request. `None` if no values are kept.
+    fn violations(&self) -> Option<SmallVec<[Violation; 8]>>;
+}
+
+impl<'a> Evidence<'a> for () {
+    const KEPT: bool = false;
+
+    #[inline(always)]
+    fn see<R: ?Sized>(
+        &mut self,
+        _: &'a RuleStates<R>,
+        _: impl Iterator<Item = (u16, Extracted)> + Clone,
+        _: Nanos,
+    ) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn see_blocks<R: ?Sized>(&mut self, _: &'a RuleStates<R>, _: &R, _: Nanos) {}
+
+    #[inline(always)]
+    fn violations(&self) -> Option<SmallVec<[Violation; 8]>> {
+        None
+    }
+}
+
+/// The values of all enforced quotas that apply to a denied request, in evaluation order, as the decision read them.
+#[cfg(feature = "tower")]
+pub(crate) struct DeniedQuotas<'a> {
+    quotas: Vec<SeenQuota<'a>>,
+    retry_after: Option<Duration>,
+    rounds: u32,
+}
+
+#[cfg(feature = "tower")]
+struct SeenQuota<'a> {
+    place: Violation,
+    values: EnforcedQuota<'a>,
+}
+
+/// A state that applies to the request, and a copy of its words. So all values are of one state.
+#[cfg(feature = "tower")]
+type Seen = (u16, Extracted, Option<CopiedWords>);
+
+/// The most decisions about one request. Each further one means that permits were freed since the previous one.
+#[cfg(feature = "tower")]
+const MAX_ROUNDS: u32 = 100;
+
+#[cfg(feature = "tower")]
+impl<'a> DeniedQuotas<'a> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            quotas: Vec::new(),
+            retry_after: None,
+            rounds: 0,
+        }
+    }
+
+    /// The time from the denial until all rules would admit the request. `None` if they never would.
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    pub(crate) fn quotas(&self) -> impl Iterator<Item = &EnforcedQuota<'a>> {
+        self.quotas.iter().map(|quota| &quota.values)
+    }
+
+    /// Marks the quota with the fewest permits as violated, after the decision and the readings have disagreed too often. Its
+    /// values are the most that a decision can have read.
+    fn violate_least(&mut self) {
+        let least = self.quotas.iter_mut().min_by_key(|quota| quota.values.remaining);
+        if let Some(SeenQuota { values, .. }) = least {
+            values.violated = true;
+            values.remaining = values.remaining.min(values.permits.saturating_sub(1));
+            values.reset_after = Some(Duration::ZERO);
+            self.retry_after = Some(Duration::ZERO);
+        }
+    }
+}
+
+#[cfg(feature = "tower")]
+impl<'a> Evidence<'a> for DeniedQuotas<'a> {
+    const KEPT: bool = true;
+
+    #[cold]
+    #[inline(never)]
+    fn see<R: ?Sized>(
+        &mut self,
+        states: &'a RuleStates<R>,
+        applied: impl Iterator<Item = (u16, Extracted)> + Clone,
+        at: Nanos,
+    ) -> bool {
+        let enforced = applied.filter(|(_, extracted)| extracted.enforced);
+        let seen = enforced.map(|(state, extracted)| {
+            let words = states.states[usize::from(state)].copy_words(&extracted, at);
+            (state, extracted, words)
+        });
+        let seen: SmallVec<[Seen; 4]> = seen.collect();
+        self.quotas.clear();
+        for (state, extracted, words) in &seen {
+            states.enforced_quotas_of((*state, extracted, words.as_ref()), at, true, |quota, values| {
+                let place = Violation { state: *state, quota };
+                self.quotas.push(SeenQuota { place, values });
+            });
+        }
+        self.rounds += 1;
+        if !self.quotas().any(|values| values.violated) {
+            let is_last = self.rounds >= MAX_ROUNDS;
+            if is_last {
+                self.violate_least();
+            }
+            return is_last;
+        }
+        self.retry_after = retry_after_of(seen.iter(), at, |(state, extracted, words), ready| {
+            if extracted.is_denied() {
+                return None;
+            }
+            let state = &states.states[usize::from(*state)];
+            state.with_peek(extracted, ready, words.as_ref(), |peek| {
+                peek.retry_after(extracted.permits)
+            })
+        });
+        true
+    }
+
+    fn see_blocks<R: ?Sized>(&mut self, states: &'a RuleStates<R>, request: &R, at: Nanos) {
+        for (index, state) in (0..).zip(&states.states) {
+            if !state.is_block() {
+                continue;
+            }
+            let Some(extracted) = state.extract(request, &states.seeds) else {
+                continue;
+            };
+            states.enforced_quotas_of((index, &extracted, None), at, true, |quota, values| {
+                let after = self.retry_after.zip(values.retry_after);
+                self.retry_after = after.map(|(one, other)| one.max(other));
+                match self.quotas.iter_mut().find(|seen| seen.place.state == index) {
+                    Some(seen) => seen.values = values,
+                    // The block has begun by this denial, so it did not deny the request.
+                    None => self.quotas.push(SeenQuota {
+                        place: Violation { state: index, quota },
+                        values: EnforcedQuota {
+                            violated: false,
+                            ..values
+                        },
+                    }),
+                }
+            });
+        }
+    }
+
+    fn violations(&self) -> Option<SmallVec<[Violation; 8]>> {
+        let violated = self.quotas.iter().filter(|quota| quota.values.violated);
+        let violations: SmallVec<_> = violated.map(|quota| quota.place).collect();
+        (!violations.is_empty()).then_some(violations)
+    }
+}
