@@ -263,7 +263,7 @@ impl Reclaim for UnitRing {
     }
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
-        Some((self.count, self.unit()))
+        Some((self.cells(), self.unit()))
     }
 
     /// The cells and the unit do not change, so the marks keep their meaning.
