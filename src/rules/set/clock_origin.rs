@@ -30,7 +30,6 @@ impl ClockOrigin {
     };
 
     /// An origin of rules that are only checked.
-    #[cfg(any(feature = "config", feature = "shared"))]
     pub(crate) const ANY: Self = Self {
         #[cfg(feature = "calendar")]
         time: Some(SystemTime::UNIX_EPOCH),

@@ -179,5 +179,5 @@ async fn a_tonic_client_reads_retry_info() {
         .expect_err("no room");
     assert_eq!(status.code(), Code::ResourceExhausted);
     let retry = status.get_details_retry_info().expect("retry info");
-    assert_eq!(retry.retry_delay, Some(Duration::from_secs(61)));
+    assert_eq!(retry.retry_delay, Some(Duration::from_secs(62)));
 }
