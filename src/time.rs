@@ -150,26 +150,53 @@ impl Divider {
 /// tick `last` have that tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cells {
-    width: Divider,
-    first: u64,
+    width: u64,
+    /// The factor of the division by `width`.
+    factor: u64,
+    /// The first tick, above the shift of the division by `width`. In one word, so that a limiter of a
+    /// [`UnitRing`](crate::UnitRing) takes three cache lines.
+    first_and_shift: u64,
     last: u64,
 }
 
 impl Cells {
     /// Cells `width` nanoseconds wide, counted from tick `first` to tick `last`.
     pub(crate) const fn new(width: u64, first: u64, last: u64) -> Self {
+        let divider = Divider::new(width);
+        assert!(
+            first >> (u64::BITS - Self::SHIFT_BITS) == 0,
+            "a tick is below 2^58"
+        );
         Self {
-            width: Divider::new(width),
-            first,
+            width,
+            factor: divider.factor,
+            first_and_shift: (first << Self::SHIFT_BITS) | divider.shift as u64,
             last,
         }
+    }
+
+    /// The bits of a shift, which is at most 62.
+    const SHIFT_BITS: u32 = 6;
+
+    #[inline(always)]
+    const fn divider(&self) -> Divider {
+        Divider {
+            divisor: self.width,
+            factor: self.factor,
+            shift: (self.first_and_shift & 0x3f) as u32,
+        }
+    }
+
+    #[inline(always)]
+    const fn first(&self) -> u64 {
+        self.first_and_shift >> Self::SHIFT_BITS
     }
 
     /// The tick of the cell that contains `now`.
     #[inline]
     pub(crate) fn tick(&self, now: Nanos) -> u64 {
         // At most 2^63 plus the first tick: no overflow.
-        (self.width.quotient(now.get()) + self.first).min(self.last)
+        (self.divider().quotient(now.get()) + self.first()).min(self.last)
     }
 
     /// The stamp of a decision that charged the cell at `tick`. `now` is the caller's reading, and `now_tick` is its tick. The
@@ -193,9 +220,9 @@ impl Cells {
         if tick > self.last {
             return None;
         }
-        let cells = tick.saturating_sub(self.first);
+        let cells = tick.saturating_sub(self.first());
         cells
-            .checked_mul(self.width.divisor())
+            .checked_mul(self.width)
             .filter(|&nanos| nanos <= Nanos::MAX.get())
             .map(Nanos::new)
     }
@@ -225,7 +252,7 @@ impl Cells {
 
     /// The width of a cell in nanoseconds.
     pub(crate) const fn width(&self) -> u64 {
-        self.width.divisor()
+        self.width
     }
 }
 

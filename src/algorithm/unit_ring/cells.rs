@@ -75,7 +75,7 @@ impl UnitCells<StrictLimit> {
         self.layout.summed() - 1
     }
 
-    /// The same cells over the same word, as those of a [`CounterRing`](crate::CounterRing).
+    /// These cells, over the same word, as those of a [`CounterRing`](crate::CounterRing).
     pub(in crate::algorithm) fn of_counter(&self) -> UnitCells {
         UnitCells {
             layout: self.layout,
