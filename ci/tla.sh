@@ -66,8 +66,9 @@ export -f explore
 if (($#)) && [[ $* != all ]]; then
     names=("$@")
 else
-    # The long runs first, so that two at a time end together.
-    mapfile -t names < <(cd proofs && ls -S table/*.cfg leases/*.cfg | sed 's/\.cfg$//' | if [[ $* == all ]]; then cat; else grep -v '/large-'; fi)
+    # Models first, because they take longest.
+    mapfile -t names < <(cd proofs && ls table/*.cfg leases/*.cfg | sed 's/\.cfg$//' | sort -t/ -k2,2r |
+        if [[ $* == all ]]; then cat; else grep -v '/large-'; fi)
 fi
 printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; explore {}' && status=0 || status=1
 ((status == 0)) && echo "${#names[@]} configurations: no claim is violated, and every dropped rule has a counterexample"
