@@ -49,7 +49,8 @@ Count(w) == w % 2
 Max(a, b) == IF a > b THEN a ELSE b
 DecidedAt(w, now) == Max(now, HeadOf(w))
 Admits(w, now) == Count(w) = 0 \/ now > HeadOf(w)
-IsIdle(w, now) == Count(w) = 0 \/ now > HeadOf(w)
+IsIdle(w, now) == now > HeadOf(w)
+(* Only for a word whose head is not ahead of `now`. *)
 Advance(w, now) ==
     IF mutation = "the claimed word is no later" THEN Word(Max(HeadOf(w), now), 0) ELSE Word(Max(HeadOf(w) + 1, now), 0)
 LatestOfFresh(now) == HeadOf(Advance(0, now))
@@ -217,7 +218,7 @@ Idle(m, l) ==
 ForgetAny(m, l) ==
     IF l.i > Len(Probe[l.k]) THEN R(m, [Plain(l) EXCEPT !.pc = "none: time"])
     ELSE LET e == Probe[l.k][l.i]
-         IN R(m, IF IsOpen(m.word[e]) /\ m.fp[e] # l.k THEN TakeSeen(m, l, e) ELSE [l EXCEPT !.i = @ + 1])
+         IN R(m, IF IsOpen(m.word[e]) /\ m.fp[e] # l.k /\ HeadOf(WordOf(m.word[e])) <= l.now THEN TakeSeen(m, l, e) ELSE [l EXCEPT !.i = @ + 1])
 
 ---------------------------------------------------------------------------
 (* take_over: *evict* *)
@@ -336,11 +337,11 @@ Decide(m, l) ==
     IF ~Admits(l.w, l.now)
     THEN R(m, [l EXCEPT !.pc = "decide: denied"])
     ELSE IF m.word[l.e] = Open(l.w) THEN R(Charge(m, l.k, l.e, DecidedAt(l.w, l.now)), Done) ELSE R(m, Again(l))
-(* OccupiedWords::are_valid. A denial is about a permit of the key itself. (The mutation is only run without resets.) *)
+(* OccupiedWords::are_valid. A denial is about a permit of the key itself. *)
 Denied(m, l) ==
     LET valid == m.word[l.e] = Open(l.w)
         fault == IF HeadOf(l.w) \in m.own[l.k] THEN "none" ELSE "a key was denied for another one"
-    IN IF valid \/ mutation = "a denial is not validated"
+    IN IF valid
        THEN R([m EXCEPT !.fault = IF @ = "none" THEN fault ELSE @], Done)
        ELSE R(m, Again(l))
 
@@ -621,7 +622,6 @@ AllMutations == <<
     "reset leaves a vacant entry",
     "the claimed word is no later",
     "the fingerprint is read before the state",
-    "a denial is not validated",
     "claim is a store",
     "reclaimed is not raised",
     "a state begins at the reading",
@@ -658,5 +658,4 @@ GluedReads == {"front: backyard", "vacant", "idle", "take: mark", "take: reclaim
     "take: current", "withdraw: rename", "withdraw: open", "reset: key", "reset: open", "own: key", "decide: key", "decide",
     "resolve: word", "resolve: key", "resolve: mark", "share: word", "share: key", "mark: reclaim", "front: mark", "scan: mark",
     "none: time", "scan: begin", "front: count"}
-GluedScans == GluedReads \ {"decide: key", "decide"}
 =============================================================================
