@@ -32,7 +32,7 @@ explore() {
     module=$(basename "$(ls "proofs/$folder"/*.tla)" .tla)
     mkdir -p "$out"
     # The short runs need no second compiler.
-    [[ $name == mutations-* ]] && options=(-XX:TieredStopAtLevel=1)
+    [[ $name == *mutations-* ]] && options=(-XX:TieredStopAtLevel=1)
     (cd "proofs/$folder" && java -Xmx3g -XX:+UseSerialGC "${options[@]}" -Djava.io.tmpdir="$out" -cp "$JAR" tlc2.TLC -workers 1 \
         -deadlock -metadir "$out" -config "$name.cfg" "$module") >"$out.log" 2>&1 || status=$?
     # Some runs end with an error and the status 0. Only this text says that all states were explored.
@@ -40,7 +40,7 @@ explore() {
     grep -q ', 0 states left on queue' "$out.log" || status=1
     states=$(sed -n 's/.* generated, \([0-9]*\) distinct states found, 0 states left.*/\1/p' "$out.log" | tail -n 1)
     rm -rf "$out"
-    if [[ $name == mutations-* ]]; then
+    if [[ $name == *mutations-* ]]; then
         while IFS= read -r rule; do
             line=$(grep -F "\"counterexample|$rule|" "$out.log" | head -n 1 | tr -d '"' || true)
             if [[ -n $line ]]; then
@@ -54,7 +54,7 @@ explore() {
     fi
     if ((status == 0)); then
         printf '%-26s %8d states in %4d s: all claims hold in each\n' "$1" "$states" "$((SECONDS - began))" |
-            if [[ $name == mutations-* ]]; then sed 's/: all claims hold.*/: explored to the end/'; else cat; fi
+            if [[ $name == *mutations-* ]]; then sed 's/: all claims hold.*/: explored to the end/'; else cat; fi
     else
         printf '%-26s FAILED after %d s\n' "$1" "$((SECONDS - began))"
         grep -v '^Parsing\|^Semantic\|^Progress\|^Computed' "$out.log" | tail -n 60
@@ -66,8 +66,9 @@ export -f explore
 if (($#)) && [[ $* != all ]]; then
     names=("$@")
 else
-    # The long runs first, so that two at a time end together.
-    mapfile -t names < <(cd proofs && ls -S table/*.cfg leases/*.cfg | sed 's/\.cfg$//' | if [[ $* == all ]]; then cat; else grep -v '/large-'; fi)
+    # Models first, because they take longest.
+    mapfile -t names < <(cd proofs && ls table/*.cfg leases/*.cfg | sed 's/\.cfg$//' | sort -t/ -k2,2r |
+        if [[ $* == all ]]; then cat; else grep -v '/large-'; fi)
 fi
 printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; explore {}' && status=0 || status=1
 ((status == 0)) && echo "${#names[@]} configurations: no claim is violated, and every dropped rule has a counterexample"

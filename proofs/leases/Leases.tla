@@ -10,6 +10,9 @@ CONSTANTS
     Term,        \* D
     LastTime,    \* the store's clock reads 0..LastTime
     Reports,     \* the most reports of a node
+    Copies,      \* the most copies of reports in the network at once
+    Repeats,     \* whether the network may repeat a copy
+    Suspends,    \* whether a decider may be suspended between its reading of the clock and its exchange
     Registered,  \* mode Lease: the store registers what it grants. Otherwise mode Sync
     Pending,     \* in mode Sync, the most permits of a budget
     Mutations    \* {"none"}, or rules of the protocol of which one is dropped
@@ -40,7 +43,7 @@ HeldIn(h) == SumOver(h, {t \in Moments : t > now})
 Free(h) == Sub(Limit, S + HeldIn(h))
 
 NoPending == [charge |-> 0, cap |-> 0, wanted |-> 0, isNew |-> FALSE, some |-> FALSE]
-NoSpend == <<0, 0, 0, 0>>
+NoSpend == <<-1, 0, 0, 0>>
 Lease(n, i) == <<n, i>>
 NewNode == [
     lease |-> 1, sequence |-> 0, known |-> FALSE,
@@ -65,7 +68,13 @@ Init ==
 Tick ==
     /\ now < LastTime
     /\ now' = now + 1
-    /\ UNCHANGED <<charged, held, leases, node, network, answers, used, mutation>>
+    \* What no later step and no claim depends on is removed, so that fewer states differ.
+    /\ charged' = [t \in Moments |-> IF t + Window > now' THEN charged[t] ELSE 0]
+    /\ held' = [t \in Moments |-> IF t > now' THEN held[t] ELSE 0]
+    /\ leases' = [i \in {i \in DOMAIN leases : leases[i].ends > now' \/ mutation = "an ended lease returns"} |-> leases[i]]
+    /\ LET oldest == {now'} \cup {node[n].spend[4] : n \in {n \in Nodes : node[n].spend # NoSpend}}
+       IN used' = [t \in Moments |-> IF \A reading \in oldest : t + Window <= reading THEN 0 ELSE used[t]]
+    /\ UNCHANGED <<node, network, answers, mutation>>
 
 (* LeaseState::spend reads the balance, then the term and the clock. *)
 Evaluate(n) ==
@@ -73,8 +82,12 @@ Evaluate(n) ==
     IN /\ d.spend = NoSpend
        /\ d.use < d.budget
        /\ now < d.term \/ mutation = "a decider does not read the term"
-       /\ node' = [node EXCEPT ![n].spend = <<d.epoch, d.budget, d.use, now>>]
-       /\ UNCHANGED <<now, charged, held, leases, network, answers, used, mutation>>
+       /\ IF Suspends
+          THEN /\ node' = [node EXCEPT ![n].spend = <<d.epoch, d.budget, d.use, now>>]
+               /\ UNCHANGED used
+          ELSE /\ node' = [node EXCEPT ![n].use = @ + 1]
+               /\ used' = [used EXCEPT ![now] = @ + 1]
+       /\ UNCHANGED <<now, charged, held, leases, network, answers, mutation>>
 
 (* BalanceWord::spend. If the exchange is later than E + D, the permit is spent at E + D, which is in the call, or at the reading. *)
 Exchange(n) ==
@@ -111,6 +124,7 @@ Send(n) ==
                  wanted |-> d.pending.wanted, isNew |-> d.pending.isNew, sent |-> now]
     IN /\ d.pending.some
        /\ copy \notin network
+       /\ Cardinality(network) < Copies
        /\ network' = network \cup {copy}
        /\ UNCHANGED <<now, charged, held, leases, node, answers, used, mutation>>
 
@@ -146,7 +160,7 @@ Arrive ==
     /\ \E r \in network :
         /\ \E share \in {"none", "half", "all"} : Execute(r, share)
         \* The network keeps a copy, which may arrive again, and one that is no longer awaited may still arrive.
-        /\ \E again \in BOOLEAN : network' = IF again THEN network ELSE network \ {r}
+        /\ \E again \in (IF Repeats THEN BOOLEAN ELSE {FALSE}) : network' = IF again THEN network ELSE network \ {r}
     /\ UNCHANGED <<now, node, used, mutation>>
 
 (* LeaseManager::answer *)
@@ -189,8 +203,6 @@ Overshoot == IF Registered THEN 0 ELSE (Cardinality(Nodes) - 1) * Min(Pending, L
 (* No window holds more than the limit and the overshoot. *)
 Bound == \A t \in 0..now : SumOver(used, {s \in 0..now : s <= t /\ s + Window > t}) <= Limit + Overshoot
 
-(* Claim 4: the store never promises more than the limit in mode Lease. *)
-Promised == Registered => S + HeldIn(held) <= Limit
 (* u <= b *)
 Budgets == \A n \in Nodes : node[n].use <= node[n].budget
 

@@ -9,7 +9,9 @@ EXTENDS Integers, Sequences, FiniteSets, TLC
 CONSTANTS
     Threads,     \* the number of threads; each has one operation
     Keys,        \* 1..n
-    Primary,     \* the primary bucket of each key: 1 or 2; the other one is its alternate bucket
+    Buckets,     \* the number of buckets in the front
+    Primary,     \* the primary bucket of each key
+    Alternate,   \* the alternate bucket of each key
     Region,      \* the region of each key
     Ways,        \* entries of a bucket of the front
     Backyard,    \* entries of the backyard
@@ -47,7 +49,8 @@ Count(w) == w % 2
 Max(a, b) == IF a > b THEN a ELSE b
 DecidedAt(w, now) == Max(now, HeadOf(w))
 Admits(w, now) == Count(w) = 0 \/ now > HeadOf(w)
-IsIdle(w, now) == Count(w) = 0 \/ now > HeadOf(w)
+IsIdle(w, now) == now > HeadOf(w)
+(* Only for a word whose head is not ahead of `now`. *)
 Advance(w, now) ==
     IF mutation = "the claimed word is no later" THEN Word(Max(HeadOf(w), now), 0) ELSE Word(Max(HeadOf(w) + 1, now), 0)
 LatestOfFresh(now) == HeadOf(Advance(0, now))
@@ -62,12 +65,12 @@ IsOpen(r) == StateOf(r) = 0
 IsClaimed(r) == StateOf(r) = 1
 IsTentative(r) == StateOf(r) = 2
 
-Front == 2 * Ways
+Front == Buckets * Ways
 Entries == 1..(Front + Backyard)
 Bucket(b) == [i \in 1..Ways |-> (b - 1) * Ways + i]
 (* The entries of a key in the order of the probe. *)
 Probe == [k \in Keys |->
-    Bucket(Primary[k]) \o Bucket(3 - Primary[k]) \o [i \in 1..Backyard |-> Front + i]]
+    Bucket(Primary[k]) \o Bucket(Alternate[k]) \o [i \in 1..Backyard |-> Front + i]]
 
 ---------------------------------------------------------------------------
 (* A thread. `pc` is its next step; the other variables are 0 while no step needs them.
@@ -112,7 +115,7 @@ FrontVacant(m, l) ==
     IN R(m, IF m.fp[e] \in {Vacant, l.k} THEN [Plain(l) EXCEPT !.pc = "front: mark", !.e = e]
             ELSE IF ~isLast THEN [l EXCEPT !.i = @ + 1]
             ELSE IF l.i = Ways THEN [l EXCEPT !.pc = "front: count", !.i = 0]
-            ELSE [l EXCEPT !.pc = "front: backyard", !.i = Front + 1])
+            ELSE [l EXCEPT !.pc = "front: backyard", !.i = 2 * Ways + 1])
 
 (* Insertion::enter *)
 FrontMark(m, l) == R(m, IF MarkOf(m, l.k) = 0 THEN [l EXCEPT !.pc = "front: enter"] ELSE Again(l))
@@ -129,7 +132,7 @@ FrontVacancy(m, l) ==
     LET isVacant == m.fp[Probe[l.k][2 * Ways]] = Vacant
     IN R(m, IF ~VacancyLate THEN [l EXCEPT !.f = IF isVacant THEN 1 ELSE 0, !.i = 2 * Ways, !.pc = "front: own"]
             ELSE IF isVacant THEN [l EXCEPT !.pc = "front: primary", !.i = Ways + 1]
-            ELSE [l EXCEPT !.pc = "front: backyard", !.i = Front + 1])
+            ELSE [l EXCEPT !.pc = "front: backyard", !.i = 2 * Ways + 1])
 FrontOwn(m, l) ==
     LET e == Probe[l.k][l.i]
         last == IF mutation = "the primary bucket is not searched again" THEN Ways + 1 ELSE 1
@@ -137,7 +140,7 @@ FrontOwn(m, l) ==
             ELSE IF l.i > last THEN [l EXCEPT !.i = @ - 1]
             ELSE IF VacancyLate THEN [l EXCEPT !.pc = "front: alternate", !.i = 0]
             ELSE IF l.f = 1 THEN [l EXCEPT !.pc = "front: primary", !.i = Ways + 1, !.f = 0]
-            ELSE [l EXCEPT !.pc = "front: backyard", !.i = Front + 1])
+            ELSE [l EXCEPT !.pc = "front: backyard", !.i = 2 * Ways + 1])
 
 (* insert_with_full_front *)
 FrontBackyard(m, l) ==
@@ -169,13 +172,13 @@ Scan(m, l) ==
     LET e == Probe[l.k][l.i]
         f == m.fp[e]
     IN R(m, IF f = l.k THEN [l EXCEPT !.pc = "own: word", !.e = e]
-            ELSE IF mutation = "an idle entry is claimed beside a vacancy" /\ l.i <= Front /\ f # Vacant /\ f # Tombstone
+            ELSE IF mutation = "an idle entry is claimed beside a vacancy" /\ l.i <= 2 * Ways /\ f # Vacant /\ f # Tombstone
                     /\ IdleSeen(m, l, e)
                  THEN TakeSeen(m, l, e)
-            ELSE IF mutation = "a tombstone is claimed beside a vacancy" /\ l.i <= Front /\ f = Tombstone
+            ELSE IF mutation = "a tombstone is claimed beside a vacancy" /\ l.i <= 2 * Ways /\ f = Tombstone
                     /\ IdleSeen(m, l, e)
                  THEN TakeSeen(m, l, e)
-            ELSE IF f = Vacant /\ l.i <= Front THEN [l EXCEPT !.pc = "scan: mark", !.e = e]
+            ELSE IF f = Vacant /\ l.i <= 2 * Ways THEN [l EXCEPT !.pc = "scan: mark", !.e = e]
             ELSE ScanNext(l))
 
 (* barred_when_fresh; its reads of the mark and of `reclaimed` are one step, see README.md *)
@@ -215,7 +218,7 @@ Idle(m, l) ==
 ForgetAny(m, l) ==
     IF l.i > Len(Probe[l.k]) THEN R(m, [Plain(l) EXCEPT !.pc = "none: time"])
     ELSE LET e == Probe[l.k][l.i]
-         IN R(m, IF IsOpen(m.word[e]) /\ m.fp[e] # l.k THEN TakeSeen(m, l, e) ELSE [l EXCEPT !.i = @ + 1])
+         IN R(m, IF IsOpen(m.word[e]) /\ m.fp[e] # l.k /\ HeadOf(WordOf(m.word[e])) <= l.now THEN TakeSeen(m, l, e) ELSE [l EXCEPT !.i = @ + 1])
 
 ---------------------------------------------------------------------------
 (* take_over: *evict* *)
@@ -271,7 +274,7 @@ TakeOpen(m, l) ==
 ResolveRendezvous(m, l) == Met(m, [l EXCEPT !.pc = "resolve: mark"])
 ResolveMark(m, l) == R(m, [l EXCEPT !.o = MarkOf(m, l.k), !.pc = "resolve", !.i = 1])
 
-Searched == IF mutation = "the backyard is not resolved" THEN Front ELSE Front + Backyard
+Searched == IF mutation = "the backyard is not resolved" THEN 2 * Ways ELSE 2 * Ways + Backyard
 Resolve(m, l) ==
     IF l.i > Searched THEN
         R(m, IF IsCurrent(m, l) THEN [l EXCEPT !.pc = "resolve: open", !.i = 0]
@@ -334,11 +337,11 @@ Decide(m, l) ==
     IF ~Admits(l.w, l.now)
     THEN R(m, [l EXCEPT !.pc = "decide: denied"])
     ELSE IF m.word[l.e] = Open(l.w) THEN R(Charge(m, l.k, l.e, DecidedAt(l.w, l.now)), Done) ELSE R(m, Again(l))
-(* OccupiedWords::are_valid. A denial is about a permit of the key itself. (The mutation is only run without resets.) *)
+(* OccupiedWords::are_valid. A denial is about a permit of the key itself. *)
 Denied(m, l) ==
     LET valid == m.word[l.e] = Open(l.w)
         fault == IF HeadOf(l.w) \in m.own[l.k] THEN "none" ELSE "a key was denied for another one"
-    IN IF valid \/ mutation = "a denial is not validated"
+    IN IF valid
        THEN R([m EXCEPT !.fault = IF @ = "none" THEN fault ELSE @], Done)
        ELSE R(m, Again(l))
 
@@ -488,24 +491,26 @@ InitialEntry ==
           [] f = Unused -> w > 0 /\ Count(w) = 0
           [] f = Tombstone \/ f = Other -> w > 0
           [] OTHER -> TRUE}
-IsFull(entries) == \A e \in 1..Front : entries[e][1] # Vacant
+IsFull(entries, k) == \A i \in 1..(2 * Ways) : entries[Probe[k][i]][1] # Vacant
 IsLegal(entries, reclaimed) ==
     /\ \A d, e \in Entries : d # e /\ entries[d][1] = entries[e][1] => entries[e][1] \notin Keys
-    /\ \A b \in 1..2 : \A i \in 1..(Ways - 1) :
+    /\ \A b \in 1..Buckets : \A i \in 1..(Ways - 1) :
            entries[Bucket(b)[i]][1] = Vacant => entries[Bucket(b)[i + 1]][1] = Vacant
-    \* A key is in its alternate bucket only if its primary one is full, and in the backyard only if both are.
-    /\ \A k \in Keys : \A e \in 1..Front : entries[e][1] = k /\ e \notin {Bucket(Primary[k])[i] : i \in 1..Ways} =>
-           entries[Bucket(Primary[k])[Ways]][1] # Vacant
-    /\ (\E e \in Entries : e > Front /\ entries[e][1] # Vacant) => IsFull(entries)
-    /\ (\E e \in Entries : entries[e][1] = Unused) => IsFull(entries)
-    /\ reclaimed > 0 => IsFull(entries)
+    \* A key is only in its buckets: in the alternate one if the primary one is full, and in the backyard if both are.
+    /\ \A k \in Keys : \A e \in Entries : entries[e][1] = k =>
+           \E i \in 1..Len(Probe[k]) :
+               Probe[k][i] = e /\ (i > Ways => entries[Probe[k][Ways]][1] # Vacant) /\ (i > 2 * Ways => IsFull(entries, k))
+    \* Entries were claimed only for keys with a full front.
+    /\ (\E e \in Entries : e > Front /\ entries[e][1] # Vacant) => \E k \in Keys : IsFull(entries, k)
+    /\ (\E e \in Entries : entries[e][1] = Unused) => \E k \in Keys : IsFull(entries, k)
+    /\ reclaimed > 0 => \E k \in Keys : IsFull(entries, k)
     \* An entry of the backyard was claimed for its key.
     /\ \A e \in Entries : e > Front /\ entries[e][1] # Vacant => entries[e][2] > 0
 
 (* The times at which the key has admissions: that of its word, and those from before its last eviction. *)
 InitialOwn(entries, reclaimed, k) ==
     LET own == {e \in Entries : entries[e][1] = k}
-    IN IF own = {} THEN {t \in Times : t < reclaimed}
+    IN IF own = {} THEN IF \E e \in 1..Ways : entries[Probe[k][e]][1] = Vacant THEN {} ELSE {t \in Times : t < reclaimed}
        ELSE UNION {IF Count(entries[e][2]) = 1 THEN {HeadOf(entries[e][2])} ELSE {} : e \in own}
 
 Regions == {Region[k] : k \in Keys} \cup {1}
@@ -617,7 +622,6 @@ AllMutations == <<
     "reset leaves a vacant entry",
     "the claimed word is no later",
     "the fingerprint is read before the state",
-    "a denial is not validated",
     "claim is a store",
     "reclaimed is not raised",
     "a state begins at the reading",
@@ -643,7 +647,10 @@ IsOpenQuestion == ~TLCGet(Number(mutation))
 (* Values for the configurations *)
 
 PrimaryMixed == <<1, 2, 1>>
+AlternateMixed == <<2, 1, 2>>
 PrimarySame == <<1, 1, 1>>
+AlternateSame == <<2, 2, 2>>
+AlternateOwn == <<2, 3>>
 OneRegion == <<1, 1, 1>>
 TwoRegions == <<1, 2, 1>>
 NotGlued == {}
