@@ -3,7 +3,7 @@
 # that the crate makes these transitions: it agrees with a transcript of the proved model, and with 140 million random cases. Shows that the
 # proofs can fail: each line of a specification has a mutation that a proof refutes. See proofs/README.md.
 #
-#   ci/proofs.sh              all proofs, the comparison, and a fifth of the mutations, which rotates with the number of commits
+#   ci/proofs.sh              all proofs, the comparison, and a tenth of the mutations, which rotates with the number of commits
 #   ci/proofs.sh mutations    all mutations
 source "$(dirname "$0")/common.sh"
 
@@ -38,5 +38,5 @@ python transcript "$transcript"
 RINGGATE_TRANSCRIPT=$transcript RINGGATE_WORDS=100000000 \
     cargo test --locked --quiet --profile models --features calendar,rules --lib specification:: -- --nocapture
 echo "== mutations of the specifications"
-python mutate "$(git rev-list --count HEAD 2>/dev/null || echo 0)/5"
+python mutate "$(git rev-list --count HEAD 2>/dev/null || echo 0)/10"
 echo "proofs: $SECONDS s"

@@ -188,19 +188,17 @@ def proofs():
         [*s.known(), fits],
         both(s.invariant(after.time, count), s.newest(after, count, receipt, s.count), after.time > s.time),
     )
-    taken, debt = charged(s.policy, s.state, s.now, s.permits)
+    taken, debt, whole = a_debt(s)
     receipt_of_debt = Receipt(s.time, s.now, taken, s.policy.permit)
     count_of_debt = s.count + s.counted(s.now, taken)
     prove(
-        "bucket: so does debt",
-        [*s.known(), s.time <= MAX_TIME, s.now <= MAX_TIME],
+        "bucket: debt moves the time by the permits of the log",
+        [*s.known(), *whole],
         both(
             s.invariant(debt.time, count_of_debt),
             s.newest(debt, count_of_debt, receipt_of_debt, s.count),
             debt.time >= s.time,
             debt.time <= MAX_TIME,
-            taken <= s.permits,
-            implies(debt.time + s.policy.permit <= MAX_TIME, taken == s.permits),
         ),
     )
     possible, back = refunded(s.state, s.last, s.permits)
@@ -219,9 +217,26 @@ def proofs():
 
     bounds(s, fits, after, count)
     the_newest_receipt(s, after, back, possible)
-    reuse(s, fits, after, debt, back, possible)
+    reuse(s, fits, after, debt, whole, back, possible)
     lower_limits()
     readings()
+
+
+def a_debt(s):
+    """A charge of debt, with a number in place of the quotient, and what is known of the number."""
+    quotient_taken, after = charged(s.policy, s.state, s.now, s.permits)
+    taken = z3.Int("taken")
+
+    def facts(taken):
+        end = most(s.time, s.now) + taken * s.policy.permit
+        return [0 <= taken, taken <= s.permits, end <= MAX_TIME, implies(taken < s.permits, end + s.policy.permit > MAX_TIME)]
+
+    fits = [s.time <= MAX_TIME, s.now <= MAX_TIME, s.policy.permit >= 1, s.permits >= 1]
+    prove("bucket: debt is charged whole, or up to the end of the word", fits, both(*facts(quotient_taken)))
+    product = taken * s.policy.permit >= taken * s.permit
+    prove("bucket: debt takes no less time by a lower limit", [*s.facts, 0 <= taken], product)
+    time = z3.substitute(after.time, (quotient_taken, taken))
+    return taken, State(time, after.lowered, after.refunded), [s.time <= MAX_TIME, s.now <= MAX_TIME, *facts(taken), product]
 
 
 def bounds(s, fits, after, count):
@@ -286,13 +301,13 @@ def the_newest_receipt(s, after, back, possible):
     )
 
 
-def reuse(s, fits, after, debt, back, possible):
+def reuse(s, fits, after, debt, whole, back, possible):
     highest = s.highest
     words = s.words(s.state, highest)
     prove("bucket: without a refund, words only grow", [*s.known(), fits, words], s.words(after, most(highest, after.time)))
     prove(
         "bucket: nor does debt lower a word",
-        [*s.known(), s.time <= MAX_TIME, s.now <= MAX_TIME, words],
+        [*s.known(), *whole, words],
         s.words(debt, most(highest, debt.time)),
     )
     # The last charge was an admission, so it has left the word at most `ahead` after its stamp.

@@ -9,7 +9,7 @@ import time
 
 import z3
 
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 240
 
 # The claims that were tried: (name, outcome, seconds of the processor).
 results = []

@@ -8,7 +8,7 @@ import sys
 
 import z3
 
-from kit import Any, Claim, both, cons, either, empty, head, implies, induct, is_empty, ite, on_strings, prove, tail
+from kit import TIMEOUT_SECONDS, Any, Claim, both, cons, either, empty, head, implies, induct, is_empty, ite, on_strings, prove, tail
 
 sys.setrecursionlimit(10_000)
 
@@ -155,7 +155,7 @@ def real_widths(widths=61):
     """
     bits = z3.Bools(" ".join(f"b{i}" for i in range(widths)))
     solver = z3.SolverFor("QF_FD")
-    solver.set("timeout", 60_000)
+    solver.set("timeout", TIMEOUT_SECONDS * 1000)
 
     def counters(name, counted):
         at_least = [[z3.BoolVal(n == 0) for n in range(widths + 2)]]
