@@ -191,7 +191,7 @@ impl<R: ?Sized> SharedRules<R> {
         for step in steps.iter().filter(|step| step.route == Route::Lease) {
             let table = &*self.leases.as_ref()?.table;
             for quota in 0..step.quotas {
-                let (_, result) = charged.spend(table, &step, step.first + quota);
+                let (_, result) = charged.spend(table, step, step.first + quota);
                 if !matches!(result, SpendResult::Covered { .. }) {
                     // Another request has spent the permits since the check.
                     return None;
