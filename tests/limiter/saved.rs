@@ -95,7 +95,7 @@ proptest! {
     /// admitted too.
     #[test]
     fn a_restart_gives_no_fresh_budget(
-        which in 0..6_usize,
+        which in 0..7_usize,
         limit in 1..30_u64,
         before in prop::collection::vec((0..400_u64, 0..6_u64), 0..30),
         pause in 0..2_000_u64,
@@ -104,6 +104,7 @@ proptest! {
     ) {
         let quota = Quota::per_second(limit).expect("a quota");
         let subject = subjects(quota).swap_remove(which);
+        let is_exact = subject.name != "units" || UnitRing::new(quota).expect("a ring").unit() == 1;
         let (old, clock) = by_hand(subject.algorithm.clone());
         let mut log = Log::default();
         for (millis, permits) in before {
@@ -122,7 +123,8 @@ proptest! {
             clock.advance(Duration::from_millis(millis));
             if let Ok(admitted) = restored.check_n(permits) {
                 log.add(admitted.at(), permits);
-                prop_assert!(old.check_n(permits).is_ok(), "{}", subject.name);
+                let by_old = old.check_n(permits).is_ok();
+                prop_assert!(by_old || !is_exact, "{}", subject.name);
             }
         }
         prop_assert_eq!(subject.broken(&log), None);
