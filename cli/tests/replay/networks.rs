@@ -96,7 +96,7 @@ fn denied(text: &str, clients: &[&str]) -> u64 {
 #[test]
 fn networks_and_prefixes_decide_as_in_the_library() {
     let log = log(&ADDRESSES);
-    let mut different = std::collections::BTreeSet::new();
+    let mut different = alloc::collections::BTreeSet::new();
     let alone = FIELDS.iter().map(|&fields| vec![fields]);
     let pairs = [
         vec![FIELDS[1], FIELDS[24]],
@@ -174,7 +174,7 @@ fn entries_that_match_nothing_are_errors() {
         let rules = rules(&file(&[fields]));
         let output = on_file(
             &format!("--json --rules {}", rules.path().display()),
-            &log(&ADDRESSES),
+            log(&ADDRESSES),
         );
         let said = stderr(&output);
         assert!(
@@ -190,7 +190,7 @@ fn entries_that_match_nothing_are_errors() {
         let rules = rules(&file(&[fields]).replace("'client'", "'client,path'"));
         let output = on_file(
             &format!("--json --rules {}", rules.path().display()),
-            &log(&ADDRESSES),
+            log(&ADDRESSES),
         );
         let said = stderr(&output);
         assert!(

@@ -128,7 +128,6 @@ async fn responses_name_the_rules_in_force() {
 /// A request that is in flight during the reload is refunded, settled or released by the rules that admitted it.
 #[tokio::test(start_paused = true)]
 async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
-    let bytes = Cost::new("bytes", |_: &Parts| 4);
     type Layers = RateLimitLayer<LiveSharedRules<Parts>>;
     type Case = (
         &'static str,
@@ -192,6 +191,7 @@ async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
         assert_eq!(remaining(&store, [new()]).await, [left[1]], "{name}");
     }
     // The cost of a body is known when it has ended.
+    let bytes = Cost::new("bytes", |_: &Parts| 4);
     let of_bytes = |name| rule(name, "100/h").cost(&bytes);
     let store = memory().await;
     let live = live(&store, [of_bytes("old")]);

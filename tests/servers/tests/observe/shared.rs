@@ -219,9 +219,9 @@ async fn shared_rules_have_gauges_of_this_node() -> Result<(), Box<dyn Error>> {
     };
     assert_gauges(0.0, 0.0);
     let mut held = Vec::new();
-    for (at, user) in [1, 2, 1, 3].into_iter().enumerate() {
+    for (user, slots, users) in [(1, 1.0, 1.0), (2, 2.0, 2.0), (1, 3.0, 2.0), (3, 4.0, 3.0)] {
         held.push(rules.check(&request(user)).await.expect("a slot"));
-        assert_gauges((at + 1) as f64, [1.0, 2.0, 2.0, 3.0][at]);
+        assert_gauges(slots, users);
     }
     drop(held.pop());
     assert_gauges(3.0, 3.0);
