@@ -52,7 +52,7 @@ Admits(w, now) == Count(w) = 0 \/ now > HeadOf(w)
 IsIdle(w, now) == now > HeadOf(w)
 (* Only for a word whose head is not ahead of `now`. *)
 Advance(w, now) ==
-    IF mutation = "the claimed word is no later" THEN Word(Max(HeadOf(w), now), 0) ELSE Word(Max(HeadOf(w) + 1, now), 0)
+    Word(Max(HeadOf(w) + 1, now), 0)
 LatestOfFresh(now) == HeadOf(Advance(0, now))
 
 (* The first word of an entry: its state and the algorithm's word. *)
@@ -620,7 +620,6 @@ AllMutations == <<
     "enter is a store",
     "an entry is skipped after a failed exchange",
     "reset leaves a vacant entry",
-    "the claimed word is no later",
     "the fingerprint is read before the state",
     "claim is a store",
     "reclaimed is not raised",
