@@ -1,4 +1,4 @@
-//! Figures of the algorithms that README.md prints: bounds, and what a client paced exactly at the limit gets.
+//! Figures of the algorithms that the guide prints: bounds, and what a client paced exactly at the limit gets.
 #![cfg(not(any(miri, ringgate_loom)))]
 
 use core::time::Duration;
@@ -82,8 +82,8 @@ fn figures(algorithm: &AnyAlgorithm) -> Figures {
 }
 
 #[test]
-fn figures_are_those_of_the_readme() -> Result<(), ConfigError> {
-    let readme = include_str!("../README.md");
+fn figures_are_those_of_the_guide() -> Result<(), ConfigError> {
+    let page = include_str!("../src/guide/choosing.md");
     for (name, algorithm) in algorithms()? {
         let Figures {
             bytes,
@@ -93,9 +93,7 @@ fn figures_are_those_of_the_readme() -> Result<(), ConfigError> {
         } = figures(&algorithm);
         let share = paced * 100 / 3600;
         let figures = format!("| {worst} | {share} % | {retry_after} s | {bytes} bytes |");
-        let row = readme
-            .lines()
-            .find(|line| line.starts_with(&format!("| {name} |")));
+        let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
         let row = row.unwrap_or_else(|| panic!("no row {name}"));
         assert!(row.ends_with(&figures), "{name}: {figures}");
         assert!(worst as u64 <= algorithm.bound());

@@ -15,8 +15,8 @@ BLOCK = [40, 1, 5, 16]
 
 
 def unit_ring(unit_bits, length):
-    """The widths of the fields of a unit ring: tick, partial, marks."""
-    return [WORD - unit_bits - length, unit_bits, length]
+    """The widths of the fields of a unit ring: tick, marks, partial."""
+    return [WORD - unit_bits - length, length, unit_bits]
 
 
 # specification

@@ -44,11 +44,11 @@ def unit_outcome(case):
     last = (1 << widths[0]) - 1
 
     def state_of(word):
-        tick, partial, marks = (fields.field(widths, word, index) for index in range(3))
+        tick, marks, partial = (fields.field(widths, word, index) for index in range(3))
         return unit_ring.State(tick, partial, unit_ring.Bits(marks))
 
     def word_of(state):
-        return fields.packed(widths, [state.tick, state.partial, state.marks.string])
+        return fields.packed(widths, [state.tick, state.marks.string, state.partial])
 
     state = state_of(word)
     now = unit_ring.at(layout, state, tick)
@@ -111,7 +111,7 @@ def unit_words(layout):
     ticks = {0, summed, 2 * summed, (1 << widths[0]) - 1}
     for tick, partial, string in itertools.product(sorted(ticks), sorted(partials), sorted(strings)):
         if string <= ones and tick < 1 << widths[0]:
-            yield fields.packed(widths, [tick, partial, string]), tick, widths, summed
+            yield fields.packed(widths, [tick, string, partial]), tick, widths, summed
 
 
 def unit_boundaries():
@@ -143,7 +143,7 @@ def unit_random():
     tick = random.randint(0, last)
     string = random.getrandbits(length) & (random.getrandbits(length) | random.getrandbits(length))
     partial = random.randrange(1 << unit_bits)
-    word = fields.packed(widths, [tick, partial, string])
+    word = fields.packed(widths, [tick, string, partial])
     lower = random.randint(1, limit)
     permits = random.randint(1, random.choice((lower, lower, 2 * limit)))
     step = random.randrange(9)

@@ -12,7 +12,7 @@ mod in_flight;
 mod in_units;
 mod lowered;
 mod sliding_window;
-#[cfg(all(test, not(ringgate_loom)))]
+#[cfg(test)]
 mod specification;
 mod timestamp_ring;
 mod traits;

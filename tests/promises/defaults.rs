@@ -111,16 +111,20 @@ fn a_paced_client_of_a_rule() -> Result<(), Box<dyn core::error::Error>> {
     let user = Key::new("user", |user: &str, key| user.hash(key));
     for limit in LIMITS {
         let quota = Quota::per_minute(limit)?;
-        for rule in [
-            Rule::new("all", quota),
-            Rule::new("user", quota).by(&user).capacity(16),
+        // Without a key in 60 cells, and with a key in one word.
+        for (rule, least) in [
+            (Rule::new("all", quota), documented(limit, 60)),
+            (
+                Rule::new("user", quota).by(&user).capacity(16),
+                UnitRing::new(quota)?.guaranteed_share(),
+            ),
         ] {
             let clock = ManualClock::new();
             let name = rule.name().to_owned();
             let rules = RuleSetBuilder::new()
                 .rule(rule)
                 .build_with(clock.clone(), [1, 2, 3, 4])?;
-            assert_share(&name, limit, documented(limit, 60), |now| {
+            assert_share(&name, limit, least, |now| {
                 at(&clock, now);
                 rules.check("alice").is_ok()
             });

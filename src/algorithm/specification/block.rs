@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use super::{Case, Outcome, Random, Subject, on_word, or_zero};
+use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
 use crate::algorithm::{Algorithm, Attempt, BlockLength, Reclaim, Violations};
 use crate::quota::Quota;
 use crate::time::Nanos;

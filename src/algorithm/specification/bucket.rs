@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use super::{Case, Outcome, Random, Subject, on_word, or_zero};
+use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
 use crate::algorithm::{Algorithm, Attempt, Gcra, Reclaim};
 use crate::quota::Quota;
 use crate::receipt::Receipt;

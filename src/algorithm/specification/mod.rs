@@ -7,31 +7,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::sync::{AtomicU64, Ordering, Shared};
-
 #[cfg(feature = "rules")]
 mod block;
 mod bucket;
+mod case;
 #[cfg(feature = "calendar")]
 mod period;
 #[cfg(feature = "rules")]
 mod slots;
 mod unit;
 
-/// The numbers of a case: the layout or the policy, a word, a step, and what the step is given. Each algorithm says which.
-type Case = [u64; NUMBERS];
-const NUMBERS: usize = 12;
-
-/// The value that a step returns, and the word after it.
-type Outcome = (u64, u64);
-
-/// An algorithm whose state is one word.
-struct Subject {
-    name: &'static str,
-    any_case: fn(&mut Random) -> Case,
-    specified: fn(&Case) -> Outcome,
-    performed: fn(&Case) -> Outcome,
-}
+use case::{Case, NUMBERS, Random, Subject};
 
 const SUBJECTS: &[Subject] = &[
     unit::SUBJECT,
@@ -43,58 +29,6 @@ const SUBJECTS: &[Subject] = &[
     #[cfg(feature = "rules")]
     block::SUBJECT,
 ];
-
-/// Numbers for random cases.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.bits() % end
-    }
-
-    /// A number up to `most`. Small numbers, and those near `most`, are likely.
-    fn up_to(&mut self, most: u64) -> u64 {
-        let shift = self.below(64);
-        let number = self.bits() >> shift;
-        let number = if most == u64::MAX {
-            number
-        } else {
-            number % (most + 1)
-        };
-        if self.below(4) == 0 { most - number } else { number }
-    }
-
-    /// A number near `middle`, up to `most`.
-    fn near(&mut self, middle: u64, most: u64) -> u64 {
-        let distance = self.below(5);
-        let number = if self.below(2) == 0 {
-            middle.saturating_sub(distance)
-        } else {
-            middle.saturating_add(distance)
-        };
-        number.min(most)
-    }
-}
-
-/// Runs a step of the crate on one word, and returns its outcome.
-fn on_word(word: u64, step: impl FnOnce(Shared<'_>) -> u64) -> Outcome {
-    let words = [AtomicU64::new(word)];
-    let value = step(Shared::new(&words));
-    (value, words[0].load(Ordering::Relaxed))
-}
-
-/// An optional word or time as a number: 0 for none.
-fn or_zero(value: Option<u64>) -> u64 {
-    value.map_or(0, |value| value + 1)
-}
 
 fn compare(subject: &Subject, case: &Case) {
     let (specified, performed) = ((subject.specified)(case), (subject.performed)(case));

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use super::{Case, Outcome, Random, Subject, on_word, or_zero};
+use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
 use crate::algorithm::{Algorithm, Attempt, Calendar, CalendarQuota, Reclaim};
 use crate::receipt::Receipt;
 use crate::time::Nanos;

@@ -2,7 +2,7 @@
 //!
 //! A case is { limit, lower limit, word, step, slots, generation }.
 
-use super::{Case, Outcome, Random, Subject, on_word, or_zero};
+use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
 use crate::algorithm::{Algorithm, Attempt, InFlight, Reclaim};
 use crate::receipt::Receipt;
 use crate::time::Nanos;

@@ -2,7 +2,7 @@
 //!
 //! A case is { variant, limit, cells, unit bits, word, step, tick, lower limit, permits, tick of a charge }.
 
-use super::{Case, Outcome, Random, Subject, on_word, or_zero};
+use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
 use crate::algorithm::Attempt;
 use crate::algorithm::cell_window::{CellWindow, Variant};
 use crate::algorithm::unit_ring::UnitCells;
@@ -76,7 +76,7 @@ impl Layout {
     }
 }
 
-/// The state of a word: its tick, the permits of the partial unit, and the marks.
+/// The state of a word: its tick, the marks, and the permits of the partial unit.
 #[derive(Clone, Copy)]
 struct State {
     tick: u64,
@@ -88,14 +88,14 @@ impl State {
     fn of(layout: &Layout, word: u64) -> Self {
         Self {
             tick: word >> (layout.length + layout.unit_bits),
-            partial: u128::from((word >> layout.length) & ((1 << layout.unit_bits) - 1)),
-            marks: word & layout.mask(),
+            marks: (word >> layout.unit_bits) & layout.mask(),
+            partial: u128::from(word & ((1 << layout.unit_bits) - 1)),
         }
     }
 
     fn word(self, layout: &Layout) -> u64 {
         let partial = u64::try_from(self.partial).expect("less than a unit");
-        (((self.tick << layout.unit_bits) | partial) << layout.length) | self.marks
+        (((self.tick << layout.length) | self.marks) << layout.unit_bits) | partial
     }
 
     /// The marks of the newest `cells` cells: those before the zero with this number.
