@@ -8,8 +8,9 @@
 //! Here each reading of the counter lies between two readings of the system's clock. So a suspension only widens the bounds of
 //! the rate, and the measurement continues until they are narrow.
 
+use core::time::Duration;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The number of fraction bits of a scale. The scale of the slowest counters (a few MHz) fits into 64 bits. The rounding of the scale
 /// of the fastest ones causes an error of less than one nanosecond in a year.
@@ -175,7 +176,7 @@ mod tests {
             let scale = Scale { stated, verified };
             assert_eq!(scale.correct(0), 0);
             let corrected =
-                scale.correct(u64::try_from(u128::from(stated) * 25_000_000 >> FRACTION).unwrap());
+                scale.correct(u64::try_from((u128::from(stated) * 25_000_000) >> FRACTION).unwrap());
             assert!(corrected.abs_diff(10_000_000) <= 2, "{corrected} ns");
         }
     }
