@@ -1,4 +1,4 @@
-//! What the subjects of the comparison have in common.
+//! The cases, the subjects and the random numbers of the comparison.
 
 use crate::sync::{AtomicU64, Ordering, Shared};
 
@@ -61,6 +61,7 @@ impl Random {
 pub(super) fn on_word(word: u64, step: impl FnOnce(Shared<'_>) -> u64) -> Outcome {
     let words = [AtomicU64::new(word)];
     let value = step(Shared::new(&words));
+    // Relaxed: one thread makes the step.
     (value, words[0].load(Ordering::Relaxed))
 }
 

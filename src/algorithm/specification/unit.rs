@@ -366,6 +366,7 @@ fn performed(case: &Case) -> Outcome {
                 is_admitted(ring.attempt_with_limit(lower, words, tick, permits))
             });
             let value = is_admitted(ring.attempt_strict(lower, words, tick, permits));
+            // Relaxed: one thread makes the steps.
             assert_eq!((value, words.load(0, Ordering::Relaxed)), general, "{case:?}");
             value
         }

@@ -8,7 +8,7 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
-/// In the [form for one limiter](Algorithm::for_limiter), word 0 is only a hint. So its states are never idle, and no table can
+/// In the [form for one limiter](crate::Algorithm::for_limiter), word 0 is only a hint. So its states are never idle, and no table can
 /// reuse them.
 impl Reclaim for TimestampRing {
     fn span(&self) -> Duration {

@@ -25,7 +25,7 @@ pub enum RuleAlgorithm {
     /// | rule | counts in | bytes a key |
     /// |---|---|--:|
     /// | with a key | one word: a [`UnitRing`](crate::UnitRing) | 33 |
-    /// | with a key, and with a cost, `limit_by`, several quotas or low tiers | 60 cells: a [`CounterRing`](crate::CounterRing) | 640 |
+    /// | with a key, and with a cost, `limit_by`, several quotas or low tiers | 60 cells: a [`CounterRing`] | 640 |
     /// | without a key | 60 cells | – |
     /// | with [`cells`](crate::Rule::cells) | those cells | that of [`Counter`](Self::Counter) |
     ///
