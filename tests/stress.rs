@@ -92,20 +92,71 @@ fn log_of(calls: &[Call]) -> Log {
 }
 
 /// The most permits of calls that begin and end within an interval of this length.
+///
+/// Of the calls that end in time, those that began before the interval do not count. A call that takes longer than the interval is
+/// not among the calls that end in time, although it began before, so it is not subtracted.
 #[cfg(feature = "quanta")]
 fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
-    let mut calls = calls.to_vec();
-    calls.sort_unstable_by_key(|call| call.before);
-    let mut worst = 0;
-    for (index, first) in calls.iter().enumerate() {
-        let end = first.before.saturating_add(interval);
-        let inside = calls[index..]
+    let end_of = |call: &Call| call.before.saturating_add(interval);
+    let mut by_begin = calls.to_vec();
+    by_begin.sort_unstable_by_key(|call| call.before);
+    let mut by_end = calls.to_vec();
+    by_end.sort_unstable_by_key(|call| call.after);
+    let long: Vec<Call> = calls
+        .iter()
+        .filter(|call| call.after > end_of(call))
+        .cloned()
+        .collect();
+    let mut by_end = by_end.iter().peekable();
+    let (mut ended, mut began, mut worst) = (0, 0, 0);
+    for first in &by_begin {
+        let end = end_of(first);
+        while let Some(call) = by_end.next_if(|call| call.after <= end) {
+            ended += call.permits;
+        }
+        let outlast = long
             .iter()
-            .take_while(|call| call.before <= end)
-            .filter(|call| call.after <= end);
-        worst = worst.max(inside.map(|call| call.permits).sum());
+            .filter(|call| call.before < first.before && call.after > end);
+        let outlast: u64 = outlast.map(|call| call.permits).sum();
+        worst = worst.max((ended + outlast).saturating_sub(began));
+        began += first.permits;
     }
     worst
+}
+
+/// Compares it with its definition.
+#[cfg(feature = "quanta")]
+#[test]
+fn the_worst_interval_is_found() {
+    let mut number = 1_u64;
+    let mut below = |end: u64| {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (number >> 33) % end
+    };
+    for _ in 0..2_000 {
+        let calls: Vec<Call> = (0..below(12))
+            .map(|_| {
+                let (before, length, permits) = (below(40), below(25), 1 + below(3));
+                let [before, after] = [before, before + length].map(Nanos::new);
+                Call {
+                    before,
+                    after,
+                    at: after,
+                    permits,
+                }
+            })
+            .collect();
+        let interval = Duration::from_nanos(below(15));
+        let inside = |first: &Call| {
+            let end = first.before.saturating_add(interval);
+            let inside = calls
+                .iter()
+                .filter(move |call| call.before >= first.before && call.after <= end);
+            inside.map(|call| call.permits).sum::<u64>()
+        };
+        let worst = calls.iter().map(inside).max().unwrap_or(0);
+        assert_eq!(worst_by_calls(&calls, interval), worst, "{interval:?}");
+    }
 }
 
 /// Afterwards, no permit is stuck. A window and a cell later, in one of the next cells, the limiter admits its whole
