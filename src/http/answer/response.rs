@@ -96,8 +96,8 @@ pub(in crate::http) fn respond<B>(
 /// assert_eq!(handler(login()).status(), 200);
 /// let denied = handler(login());
 /// assert_eq!(denied.status(), 429);
-/// assert_eq!(denied.headers()["retry-after"], "61");
-/// assert_eq!(denied.headers()["ratelimit"], "\"logins\";r=0;t=61");
+/// assert_eq!(denied.headers()["retry-after"], "62");
+/// assert_eq!(denied.headers()["ratelimit"], "\"logins\";r=0;t=62");
 /// # Ok(())
 /// # }
 /// ```

@@ -164,7 +164,17 @@ pub(crate) fn syslog_lines(requests: &[Request]) -> String {
 
 /// Asserts that the report for these arguments and this input agrees with brute force.
 pub(crate) fn assert_agrees(args: &str, input: &str, requests: &[Request]) {
-    for (algorithm, model) in [models(20, 60)[0], models(20, 60)[1], models(20, 60)[6]] {
+    let models = models(20, 60);
+    let model = |algorithm| {
+        *models
+            .iter()
+            .find(|(name, _)| *name == algorithm)
+            .expect("a model")
+    };
+    // A rule with a cost or without a key counts in 60 cells.
+    let in_cells = args.contains("--cost") || args.contains("--key all");
+    let default = ("", model(if in_cells { "--algorithm counter" } else { "" }).1);
+    for (algorithm, model) in [model("--algorithm log"), default, model("--algorithm even")] {
         let args = format!("--json --rule 20/60s {algorithm} {args}");
         let output = on_pipe(&mut tool(&args, None), input);
         let expected = brute_force::replay(requests, 20, 60 * SECOND, model);

@@ -102,7 +102,7 @@ async fn rules_by_address_and_by_user() {
     }));
     let states = items(&response, "ratelimit");
     assert!(states.iter().any(|(name, parameters)| {
-        name == "user" && *parameters == [("r".to_owned(), 1), ("t".to_owned(), 61)]
+        name == "user" && *parameters == [("r".to_owned(), 1), ("t".to_owned(), 62)]
     }));
 
     // A user has one budget over all addresses.
