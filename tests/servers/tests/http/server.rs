@@ -113,7 +113,7 @@ async fn rules_by_address_and_by_user() {
         header(&rejected, "content-type"),
         Some("application/problem+json")
     );
-    assert_eq!(header(&rejected, "retry-after"), Some("61"));
+    assert_eq!(header(&rejected, "retry-after"), Some("62"));
     let body: serde_json::Value = serde_json::from_str(rejected.body()).expect("JSON");
     assert_eq!(body["violated-policies"], serde_json::json!(["user"]));
 
