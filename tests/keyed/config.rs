@@ -111,6 +111,8 @@ fn a_table_of_the_algorithm_of_a_limiter_reuses_entries() {
     let clock = ManualClock::new();
     let keys = builder(limiter.algorithm().clone())
         .capacity(1)
+        // A key that gets no entry is denied.
+        .on_full(OnFull::Deny)
         .build_with(clock.clone(), Plain)
         .expect("a table");
     for key in 0..100_u64 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringgate::{CounterRing, Gcra, Quota, SlidingWindow};
+use ringgate::{CounterRing, Gcra, Quota, SlidingWindow, UnitRing};
 
 use crate::contestant::{Key, Keyed, Room};
 use crate::keyed::{entered, entrants, only_new};
@@ -57,18 +57,18 @@ fn everybody<K: Key>(room: Room) -> Vec<Keyed<K>> {
     ]
 }
 
-/// Windows so short that each decision is the first of its cell, as for a key that is asked a few times in a window.
+/// Windows so short that each decision about one of many keys is the first of its cell, as for a key that is asked a few times in a
+/// window.
 fn short<K: Key>() -> Vec<Keyed<K>> {
-    let quota = |limit, nanos| Quota::new(limit, Duration::from_nanos(nanos)).expect("a quota");
+    let quota = || Quota::new(100, Duration::from_micros(20)).expect("a quota");
     vec![
-        ours::table("ringgate, SlidingWindow", move || {
-            SlidingWindow::new(quota(4, 20)).expect("a window")
+        // A sliding window would choose cells, because the ticks of so narrow cells leave few bits for units.
+        ours::table("ringgate, UnitRing", move || {
+            UnitRing::new(quota()).expect("a ring")
         }),
-        ours::table("ringgate, Gcra", move || {
-            Gcra::new(quota(4, 20)).expect("a bucket")
-        }),
+        ours::table("ringgate, Gcra", move || Gcra::new(quota()).expect("a bucket")),
         ours::table("ringgate, CounterRing, 60 cells", move || {
-            CounterRing::new(quota(100, 600)).expect("a ring")
+            CounterRing::new(quota()).expect("a ring")
         }),
         rivals::governor_keyed_in(Room::Plenty),
     ]
