@@ -13,17 +13,15 @@ use crate::rivals::{self, ours};
 pub fn run(effort: &Effort) {
     print_head("The default of both crates, and two others", "");
     let once_a_cell = short::<u64>();
-    for order in [Order::Uniform, Order::OneHot] {
-        let entrants = entrants(&once_a_cell);
-        entered(
-            effort,
-            order,
-            ", admitted, once a cell",
-            "",
-            &once_a_cell,
-            &entrants,
-        );
-    }
+    let all_short = entrants(&once_a_cell);
+    entered(
+        effort,
+        Order::Uniform,
+        ", admitted, once a cell",
+        "",
+        &once_a_cell,
+        &all_short,
+    );
     many_a_cell::<u64>(effort, &[Order::Uniform, Order::OneHot]);
     many_a_cell::<String>(effort, &[Order::Zipf]);
     let plenty = everybody::<u64>(Room::Plenty);
