@@ -88,8 +88,10 @@ impl StaticWord {
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Count);
 
+/// The atomic of a [`Tally`]. Models do not explore counts.
 #[cfg(target_has_atomic = "64")]
 type Count = core::sync::atomic::AtomicU64;
+/// The atomic of a [`Tally`]. Models do not explore counts.
 #[cfg(not(target_has_atomic = "64"))]
 type Count = portable_atomic::AtomicU64;
 
@@ -169,10 +171,12 @@ impl<T> Published<T> {
 #[derive(Debug)]
 pub(crate) struct Published<T>(loom::sync::Mutex<loom::sync::Arc<T>>);
 
+/// The value that was in force when it was read. It stays valid after a replacement.
 #[cfg(all(feature = "rules", ringgate_loom))]
 #[derive(Debug)]
 pub(crate) struct InUse<T>(loom::sync::Arc<T>);
 
+/// A value that was replaced, and may still be in use.
 #[cfg(all(feature = "rules", ringgate_loom))]
 #[derive(Debug)]
 pub(crate) struct Replaced<T>(loom::sync::Arc<T>);
