@@ -90,6 +90,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
         let before = self.region.rendezvous_count();
         let lines = &self.probe.lines();
+        // Claim: table I2, no entry is claimed beside a vacant one.
         for choice in self.probe.front() {
             let bucket = self.probe.bucket_at(lines[choice]);
             for way in 0..WAYS {
@@ -137,6 +138,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 self.table.counts().add(self.probe.key, Event::Filled);
                 self.probe.key
             }
+            // Claim: table 2, a thread whose exchange fails compares the key of the winner.
             Err(owner) => owner,
         }
     }
@@ -205,8 +207,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             // Before the claim: a thread that misses the evicted key must see `reclaimed`. The time is the reading at
             // which the key was idle, not `now`, which includes the region of the inserted key. So a reading far ahead of
             // the clock does not spread to other regions.
+            // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
+        // Claim: table 6, an entry is renamed only after it is claimed.
         let claimed = seen.entry.claim(seen.word, word)?;
         let event = if has_owner { event } else { Event::Filled };
         self.table.counts().add(self.probe.key, event);
@@ -220,6 +224,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             first: word,
             now,
         };
+        // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
             // *resolve* without a second scan: no thread of the region had a rendezvous since the count was read. A thread that has
             // published an entry for the key meanwhile has its rendezvous later, and then sees this entry.
@@ -323,6 +328,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 continue;
             };
             if let Some(claimed) = own.entry.claim(own.word, word) {
+                // Claim: table I1, a reset leaves no vacant entry.
                 own.entry.rename(Entry::TOMBSTONE);
                 own.entry.open(claimed);
                 self.table.counts().add(self.probe.key, Event::Emptied);

@@ -248,6 +248,33 @@ fn debt_is_limited_by_the_longest_window() {
     assert!(rules.check(&user(1)).is_err());
 }
 
+/// Two rules of one state get states of their own. Debt is charged to both, and the one that can hold less decides what is forgiven.
+#[test]
+fn the_least_that_a_successor_was_charged_is_reported() {
+    let cost = by_cost();
+    let [small, other] = ["small", "other"].map(|name| rule(name, "10/10s").cost(&cost));
+    let large = rule("other", "1000000000/10s")
+        .cost(&cost)
+        .algorithm(RuleAlgorithm::Gcra);
+    for small_first in [true, false] {
+        let both = |other: &Rule<Request>| match small_first {
+            true => set([small.clone(), other.clone()]),
+            false => set([other.clone(), small.clone()]),
+        };
+        let (live, _) = live([small.clone()]);
+        assert_eq!(live.store(&both(&other)), Ok(Reloaded::Done));
+        assert_eq!(live.load().states(), 1);
+        let reservation = live.load().reserve(&user(1)).expect("the first");
+        assert_eq!(live.store(&both(&large)), Ok(Reloaded::Done));
+        assert_eq!(live.load().states(), 2);
+        let settled = live.load().settle(reservation, &cost, 1_000_000);
+        assert!(
+            matches!(settled, Settled::Forgiven(permits) if permits > 999_000),
+            "{settled:?}"
+        );
+    }
+}
+
 /// A rule with another key begins empty, even if both keys of a request have the same hash.
 #[test]
 fn a_rule_with_another_key_is_no_successor() {
