@@ -252,20 +252,22 @@ fn debt_is_limited_by_the_longest_window() {
 #[test]
 fn the_least_that_a_successor_was_charged_is_reported() {
     let cost = by_cost();
-    let [small, other] = ["small", "other"].map(|name| rule(name, "10/10s").cost(&cost));
-    let large = rule("other", "1000000000/10s")
+    let [first, second] = ["first", "second"].map(|name| rule(name, "10/10s").cost(&cost));
+    // The words of a ring of two windows hold fewer permits than the word of a bucket.
+    let small = first.clone().also(quota("100/60s"));
+    let large = rule("second", "1000000000/10s")
         .cost(&cost)
         .algorithm(RuleAlgorithm::Gcra);
     for small_first in [true, false] {
-        let both = |other: &Rule<Request>| match small_first {
-            true => set([small.clone(), other.clone()]),
-            false => set([other.clone(), small.clone()]),
+        let both = |[first, second]: [&Rule<Request>; 2]| match small_first {
+            true => set([first.clone(), second.clone()]),
+            false => set([second.clone(), first.clone()]),
         };
-        let (live, _) = live([small.clone()]);
-        assert_eq!(live.store(&both(&other)), Ok(Reloaded::Done));
+        let (live, _) = live([first.clone()]);
+        assert_eq!(live.store(&both([&first, &second])), Ok(Reloaded::Done));
         assert_eq!(live.load().states(), 1);
         let reservation = live.load().reserve(&user(1)).expect("the first");
-        assert_eq!(live.store(&both(&large)), Ok(Reloaded::Done));
+        assert_eq!(live.store(&both([&small, &large])), Ok(Reloaded::Done));
         assert_eq!(live.load().states(), 2);
         let settled = live.load().settle(reservation, &cost, 1_000_000);
         assert!(

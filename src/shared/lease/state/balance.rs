@@ -97,6 +97,7 @@ impl BalanceWord {
     #[inline]
     pub(super) fn read(&self) -> Balance {
         // Acquire: pairs with the Release in `change`; a reader of a budget reads its term and its owner.
+        // Claim: lease 4, a thread that reads a budget reads its term and its owner.
         Balance(self.0.load(Ordering::Acquire))
     }
 

@@ -158,7 +158,6 @@ impl LeaseState {
 
     /// Ends a report: the granted permits may be spent until `end`.
     pub(crate) fn grant(&self, granted: u64, end: u64) {
-        // Claim: lease 4, a grant stores the term before the budget.
         self.term.extend(end);
         self.balance.grant(granted);
     }
