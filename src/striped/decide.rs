@@ -104,6 +104,7 @@ impl<C: Clock> StripedLimiter<C> {
             // the ring had none. If the stripes have none now either, they had none while the ring was read. Otherwise a
             // stripe has got capacity in between, because another thread has charged it, or has published a time at which
             // its count has expired. Then the search starts over.
+            // Claim: striped 5, a denied caller searches the stripes after the ring.
             if !self.any_has_capacity(permits, now) {
                 self.close(permits, now);
                 return Err(StripedDenied::new(self, now, permits));
@@ -126,6 +127,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// Ends a claim of a stripe, and then reopens the limiter. In the other order, another thread could observe the claim in between
     /// and close the limiter.
     pub(super) fn end_claim(&self, stripe: &Stripe, word: StripeWord) {
+        // Claim: striped 6, the limiter is reopened after the claim has ended.
         stripe.release(word);
         self.closed.reopen();
     }
@@ -149,6 +151,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// tries again. It does not charge a count that has expired, and that another thread is removing at this moment.
     fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut denied = u64::MAX;
+        // Claim: striped 7, a caller searches every stripe.
         (0..self.stripes.len()).any(|step| {
             let index = self.stripe_of(thread_index.wrapping_add(step));
             let stripe = &self.stripes[index];
@@ -224,6 +227,7 @@ impl<C: Clock> StripedLimiter<C> {
             return None;
         }
         // Every permit was admitted before the end of the period.
+        // Claim: striped 3, a count expires a window after the end of its last period.
         let end = self.periods.start(word.tick() + 1)?;
         let expiry = end.get() + self.window;
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
@@ -264,12 +268,15 @@ impl<C: Clock> StripedLimiter<C> {
     ) -> Result<(Nanos, StripeWord), StripeWord> {
         // The clock and the latest given time are read after the claim. Every admission came before the claim, or was
         // made by the claiming thread. The reading `now` can be older than that.
+        // Claim: striped 2, a charge reads the clock after the claim.
         let at = self.clock.now().max(self.stripes[index].latest_given()).max(now);
         let tick = self.periods.tick(at);
+        // Claim: striped 1, a stripe is emptied only after its charge.
         if self.ring.take(at, word.count()) {
             Ok((at, word.charged(tick)))
         } else {
             // The period is not before the published time, even if the clock was set back.
+            // Claim: striped 4, a kept count is not dated before the published time.
             Err(word.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }
     }
@@ -287,6 +294,7 @@ impl<C: Clock> StripedLimiter<C> {
         let mut denied = u64::MAX;
         for (index, stripe) in self.stripes.iter().enumerate() {
             let seen = stripe.load();
+            // Claim: striped 8, the stripes of an older period are charged.
             if self.is_forgettable(seen, at) {
                 self.forget(stripe, at);
             } else if seen.is_chargeable() && seen.tick() + 1 < tick {

@@ -91,6 +91,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
         let before = self.region.rendezvous_count();
         let lines = &self.probe.lines();
+        // Claim: table I2, no entry is claimed beside a vacant one.
         for choice in self.probe.front() {
             let bucket = self.probe.bucket_at(lines[choice]);
             for way in 0..WAYS {
@@ -138,6 +139,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 self.table.counts().add(self.probe.key, Event::Filled);
                 self.probe.key
             }
+            // Claim: table 2, a thread whose exchange fails compares the key of the winner.
             Err(owner) => owner,
         }
     }
@@ -206,8 +208,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The time is this thread's
             // reading, at which the evicted key was idle. It is not `now`, because `now` may be a time of the region of the
             // inserted key, and a reading far ahead of the clock must not spread from one region to another.
+            // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
+        // Claim: table 6, an entry is renamed only after it is claimed.
         let claimed = seen.entry.claim(seen.word, word)?;
         let event = if has_owner { event } else { Event::Filled };
         self.table.counts().add(self.probe.key, event);
@@ -221,6 +225,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             first: word,
             now,
         };
+        // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
             // *resolve* without a second scan, because no thread of the region had a rendezvous since the count was read. If another
             // thread has published an entry for the key meanwhile, its rendezvous comes later, so it sees this entry.
@@ -327,6 +332,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 continue;
             };
             if let Some(claimed) = own.entry.claim(own.word, word) {
+                // Claim: table I1, a reset leaves no vacant entry.
                 own.entry.rename(Entry::TOMBSTONE);
                 own.entry.open(claimed);
                 self.table.counts().add(self.probe.key, Event::Emptied);

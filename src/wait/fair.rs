@@ -142,6 +142,7 @@ impl<L, T: Runtime> Fair<L, T> {
 
     /// Whether a request that does not wait is denied because others wait.
     pub(super) fn must_queue<R: QueuedRequest>(&self, request: &R) -> bool {
+        // Claim: wait 7, a call that does not wait sees earlier waiters.
         !self.allow_barging && self.queues.is_contended(request)
     }
 }

@@ -380,6 +380,7 @@ impl LeaseManager {
                 let used = state.lose();
                 if !lease.is_registered {
                     // The store has no registered permits that cover the use of a budget, so the use is still to be charged.
+                    // Claim: shared 7, the use of an ended budget is charged by the next one.
                     self.carried = pending.report.charge + used;
                     self.releasing |= pending.releases && self.carried > 0;
                 }
