@@ -83,7 +83,7 @@ pub(crate) use watch::Replaceable;
 pub(crate) use evaluate::evidence::DeniedQuotas;
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::key_hashes::KeyHashes;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "wait")]
 pub(crate) use evaluate::needed_state::NeededState;
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::peek::EnforcedQuota;

@@ -1,4 +1,4 @@
-//! Waiting for permits instead of being denied, first come, first served (feature `tokio`).
+//! Waiting for permits instead of being denied, first come, first served (feature `wait`).
 //!
 //! [`Fair`] wraps a limiter and adds wait queues. Its methods return an [`Acquire`], a future that completes when the
 //! permits were charged. Dropping it charges nothing. [`PacedStream`] and [`PacedSink`] pass items at the rate of a

@@ -1,6 +1,5 @@
 mod body_end;
 mod jitter;
-#[cfg(feature = "tokio")]
 mod wait;
 
 use alloc::string::String;
@@ -84,9 +83,7 @@ impl<S: HttpRules> RateLimitLayer<S> {
                 terms: Terms {
                     headers: QuotaHeaders::Standard,
                     reserves: false,
-                    #[cfg(feature = "tokio")]
                     wait: None,
-                    #[cfg(feature = "tokio")]
                     max_waiting: None,
                     rules: PhantomData,
                 },

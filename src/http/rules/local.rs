@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use ::http::request::Parts;
-#[cfg(feature = "tokio")]
 use smallvec::SmallVec;
 
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
@@ -14,27 +13,16 @@ use crate::rules::{
     Admitted, Cost, Denied, DeniedQuotas, KeyHashes, LiveRules, MissingCause, Reservation, RuleSet,
 };
 use crate::time::Nanos;
-#[cfg(feature = "tokio")]
 use crate::wait::{Fair, RulesGranted, WaitError};
 
 /// The queue of requests that wait.
-#[cfg(feature = "tokio")]
 pub(in crate::http) type LocalQueue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
 
 /// A request that joins the queue.
-#[cfg(feature = "tokio")]
 pub(in crate::http) struct Queued;
 
-/// Without a queue, every request is decided at once.
-#[cfg(not(feature = "tokio"))]
-pub(in crate::http) enum Queued {}
-
 /// The result of a wait.
-#[cfg(feature = "tokio")]
 type Waited = Result<LocalCharge, WaitError>;
-
-#[cfg(not(feature = "tokio"))]
-type Waited = Queued;
 
 /// The charge of an admitted request.
 pub(in crate::http) enum LocalCharge {
@@ -83,7 +71,6 @@ impl LocalCharge {
 }
 
 /// The rules in force decide whether a request holds slots. A reload may have replaced those that were in force when it began to wait.
-#[cfg(feature = "tokio")]
 impl RulesGranted<Parts> for LocalCharge {
     fn charge<C: Clock>(rules: &RuleSet<Parts, C>, head: &Parts) -> Option<Self> {
         if rules.has_slots() {
@@ -100,9 +87,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     type Charge = Box<Reservation<Parts>>;
     type Undecided = Queued;
     type Decided = Waited;
-    #[cfg(feature = "tokio")]
     type Queue = LocalQueue<C>;
-    #[cfg(feature = "tokio")]
     type States = SmallVec<[u64; 4]>;
 
     #[inline]
@@ -112,7 +97,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<Self, T> {
-        #[cfg(feature = "tokio")]
         if let Some(wait) = &terms.wait {
             let charge = match terms.reserves {
                 true => None,
@@ -142,8 +126,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             Err(denied) => Outcome::Rejected(reject(rejection(&seen, &denied, head))),
         }
     }
-
-    #[cfg(feature = "tokio")]
     fn resume(self: &Arc<Self>, _: Queued, terms: &Terms<Self>, head: Arc<Parts>) -> DecisionFuture<Self> {
         let Some(wait) = &terms.wait else {
             // Without a queue, every request was decided by `decide`.
@@ -161,13 +143,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             Box::pin(queue.grant_owned::<_, LocalCharge>(head).within(wait.max_wait))
         }
     }
-
-    #[cfg(not(feature = "tokio"))]
-    fn resume(self: &Arc<Self>, undecided: Queued, _: &Terms<Self>, _: Arc<Parts>) -> DecisionFuture<Self> {
-        match undecided {}
-    }
-
-    #[cfg(feature = "tokio")]
     fn finish<T>(
         self: &Arc<Self>,
         decided: Waited,
@@ -196,17 +171,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         }
     }
 
-    #[cfg(not(feature = "tokio"))]
-    fn finish<T>(
-        self: &Arc<Self>,
-        decided: Waited,
-        _: &Terms<Self>,
-        _: &Parts,
-        _: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Result<Grant<Self>, T> {
-        match decided {}
-    }
-
     fn take_slots(charge: &mut Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
         charge.holds_slots().then(|| Box::new(charge.take_slots()))
     }
@@ -222,8 +186,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     fn settle(self: &Arc<Self>, charge: Box<Reservation<Parts>>, cost: &Cost<Parts>, actual: u64) {
         self.load().settle(*charge, cost, actual);
     }
-
-    #[cfg(feature = "tokio")]
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue {
         let queue = Fair::new(Arc::clone(self));
         Arc::new(match max_waiting {
@@ -231,13 +193,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             None => queue,
         })
     }
-
-    #[cfg(feature = "tokio")]
     fn states_of(self: &Arc<Self>, charge: &Box<Reservation<Parts>>) -> Self::States {
         self.load().state_ids(charge)
     }
-
-    #[cfg(feature = "tokio")]
     fn recheck(queue: &Self::Queue, states: &Self::States) {
         queue.recheck_states(states);
     }

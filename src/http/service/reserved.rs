@@ -14,7 +14,6 @@ use crate::rules::Cost;
 #[expect(unnameable_types, reason = "an argument of a sealed trait")]
 pub struct Reserved<S: HttpRules> {
     pub(super) rules: Arc<S>,
-    #[cfg(feature = "tokio")]
     pub(super) queue: Option<S::Queue>,
     pub(super) cost: Option<Cost<Parts>>,
     pub(super) charge: Option<S::Charge>,
@@ -33,13 +32,11 @@ impl<S: HttpRules> Reserved<S> {
         let Some(charge) = self.charge.take() else {
             return;
         };
-        #[cfg(feature = "tokio")]
         let waiting = self
             .queue
             .as_ref()
             .map(|queue| (queue, self.rules.states_of(&charge)));
         end(&self.rules, charge);
-        #[cfg(feature = "tokio")]
         if let Some((queue, states)) = waiting {
             S::recheck(queue, &states);
         }
