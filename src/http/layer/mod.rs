@@ -79,14 +79,13 @@ impl<S: HttpRules> RateLimitLayer<S> {
     pub fn new(rules: Arc<S>) -> Self {
         Self {
             config: Config {
-                rules,
                 terms: Terms {
                     headers: QuotaHeaders::Standard,
                     reserves: false,
-                    wait: None,
-                    max_waiting: None,
-                    rules: PhantomData,
+                    max_wait: None,
+                    queue: rules.queue(None),
                 },
+                rules,
                 rejection_response: Problem,
                 statuses: Statuses::DEFAULT,
                 slot_retry_after: None,

@@ -18,7 +18,6 @@ impl Decide for LiveSharedRules<Parts> {
     type Undecided = (Arc<SharedRules<Parts>>, Undecided);
     type Decided = (Arc<SharedRules<Parts>>, Result<Admitted, Denied>);
     type Queue = Arc<Semaphore>;
-    type States = ();
 
     fn decide<T>(
         self: &Arc<Self>,
@@ -40,10 +39,11 @@ impl Decide for LiveSharedRules<Parts> {
         terms: &Terms<Self>,
         head: Arc<Parts>,
     ) -> DecisionFuture<Self> {
-        if let Some(wait) = terms.wait.clone() {
-            let live = Arc::clone(self);
+        if let Some(max_wait) = terms.max_wait {
+            let (live, queue) = (Arc::clone(self), Arc::clone(&terms.queue));
             return Box::pin(async move {
-                super::shared::wait_until_decided(rules, undecided, wait, head, || live.load()).await
+                let in_force = || live.load();
+                super::shared::wait_until_decided(rules, undecided, queue, max_wait, head, in_force).await
             });
         }
         Box::pin(async move {
@@ -72,20 +72,26 @@ impl Decide for LiveSharedRules<Parts> {
         self.load().missing_cause(head)
     }
 
-    fn refund(self: &Arc<Self>, (rules, charge): Self::Charge) {
-        Decide::refund(&rules, charge);
+    fn refund(self: &Arc<Self>, queue: &Arc<Semaphore>, (rules, charge): Self::Charge) {
+        Decide::refund(&rules, queue, charge);
     }
 
-    fn settle(self: &Arc<Self>, (rules, charge): Self::Charge, cost: &Cost<Parts>, actual: u64) {
-        Decide::settle(&rules, charge, cost, actual);
+    fn settle(
+        self: &Arc<Self>,
+        queue: &Arc<Semaphore>,
+        (rules, charge): Self::Charge,
+        cost: &Cost<Parts>,
+        actual: u64,
+    ) {
+        Decide::settle(&rules, queue, charge, cost, actual);
+    }
+
+    fn release(_: &Arc<Semaphore>, slots: Self::Charge) {
+        drop(slots);
     }
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Arc<Semaphore> {
         self.load().queue(max_waiting)
     }
-    fn states_of(self: &Arc<Self>, _: &Self::Charge) {}
-
-    /// Does nothing, because a waiting request is decided again after its retry time.
-    fn recheck(_: &Arc<Semaphore>, (): &()) {}
 }
 
 /// The grant, with the rules that its charge belongs to.

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use super::Wait;
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{CheckPlan, Cost, Denial, MissingCause};
@@ -42,7 +41,6 @@ impl Decide for SharedRules<Parts> {
     type Decided = Result<Admitted, Denied>;
     /// A permit for each request that waits.
     type Queue = Arc<Semaphore>;
-    type States = ();
 
     #[inline]
     fn decide<T>(
@@ -53,7 +51,7 @@ impl Decide for SharedRules<Parts> {
     ) -> Outcome<Self, T> {
         match self.decide_or_plan(head, 1) {
             Ok(Ok(admitted)) => Outcome::Admitted(grant(self, terms, head, admitted)),
-            Ok(Err(denied)) if terms.wait.is_some() => Outcome::Undecided(Undecided::Denied(denied)),
+            Ok(Err(denied)) if terms.max_wait.is_some() => Outcome::Undecided(Undecided::Denied(denied)),
             Ok(Err(denied)) => Outcome::Rejected(reject_denied(self, &denied, head, reject)),
             Err(plan) => Outcome::Undecided(Undecided::AskStore(plan)),
         }
@@ -66,10 +64,11 @@ impl Decide for SharedRules<Parts> {
         head: Arc<Parts>,
     ) -> DecisionFuture<Self> {
         let rules = Arc::clone(self);
-        if let Some(wait) = terms.wait.clone() {
-            let in_force = Arc::clone(self);
+        if let Some(max_wait) = terms.max_wait {
+            let (same, queue) = (Arc::clone(self), Arc::clone(&terms.queue));
             return Box::pin(async move {
-                let waited = wait_until_decided(rules, undecided, wait, head, || Arc::clone(&in_force));
+                let in_force = || Arc::clone(&same);
+                let waited = wait_until_decided(rules, undecided, queue, max_wait, head, in_force);
                 waited.await.1
             });
         }
@@ -104,7 +103,7 @@ impl Decide for SharedRules<Parts> {
         })
     }
 
-    fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) {
+    fn refund(self: &Arc<Self>, _: &Arc<Semaphore>, charge: Box<SharedCharge>) {
         let SharedCharge {
             admitted, runtime, ..
         } = *charge;
@@ -115,7 +114,13 @@ impl Decide for SharedRules<Parts> {
         }
     }
 
-    fn settle(self: &Arc<Self>, charge: Box<SharedCharge>, cost: &Cost<Parts>, actual: u64) {
+    fn settle(
+        self: &Arc<Self>,
+        _: &Arc<Semaphore>,
+        charge: Box<SharedCharge>,
+        cost: &Cost<Parts>,
+        actual: u64,
+    ) {
         let SharedCharge {
             admitted,
             plan,
@@ -126,14 +131,15 @@ impl Decide for SharedRules<Parts> {
             runtime.spawn(async move { rules.settle_planned(admitted, &plan, &cost, actual).await });
         }
     }
+    /// Wakes no request, because one that waits is decided again after its retry time.
+    fn release(_: &Arc<Semaphore>, slots: Box<SharedCharge>) {
+        drop(slots);
+    }
+
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Arc<Semaphore> {
         let max_waiting = max_waiting.unwrap_or(DEFAULT_MAX_WAITING);
         Arc::new(Semaphore::new(max_waiting.min(Semaphore::MAX_PERMITS)))
     }
-    fn states_of(self: &Arc<Self>, _: &Box<SharedCharge>) {}
-
-    /// Does nothing, because a waiting request is decided again after its retry time.
-    fn recheck(_: &Arc<Semaphore>, (): &()) {}
 }
 
 /// Decides a request that does not wait.
@@ -152,11 +158,12 @@ pub(super) async fn decide_in_store(
 pub(super) async fn wait_until_decided(
     mut rules: Arc<SharedRules<Parts>>,
     undecided: Undecided,
-    wait: Wait<Arc<Semaphore>>,
+    queue: Arc<Semaphore>,
+    max_wait: Duration,
     head: Arc<Parts>,
     in_force: impl Fn() -> Arc<SharedRules<Parts>>,
 ) -> (Arc<SharedRules<Parts>>, Result<Admitted, Denied>) {
-    let deadline = Instant::now() + wait.max_wait;
+    let deadline = Instant::now() + max_wait;
     let mut decided = match undecided {
         Undecided::AskStore(mut plan) => {
             // A request that waits is not denied yet, so it violates no rule.
@@ -175,7 +182,7 @@ pub(super) async fn wait_until_decided(
             return (rules, Err(denied));
         };
         if place.is_none() {
-            place = Arc::clone(&wait.queue).try_acquire_owned().ok();
+            place = Arc::clone(&queue).try_acquire_owned().ok();
         }
         if place.is_none() || Instant::now() + after > deadline {
             return (rules, Err(denied));
