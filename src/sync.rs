@@ -21,9 +21,9 @@ pub(crate) use core::sync::atomic::fence;
 pub(crate) use loom::sync::atomic::fence;
 
 /// The lock of wait queues. Nothing else uses it.
-#[cfg(all(feature = "tokio", ringgate_loom))]
+#[cfg(all(feature = "wait", ringgate_loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
-#[cfg(all(feature = "tokio", not(ringgate_loom)))]
+#[cfg(all(feature = "wait", not(ringgate_loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
 /// Whether the atomics are those of the model checker. Tables are then minimal, because it tries every interleaving.

@@ -42,7 +42,7 @@ pub mod choosing {}
 pub mod hot_path {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "tokio")),
+    any(not(doctest), all(feature = "quanta", feature = "wait")),
     doc = include_str!("per_connection.md")
 )]
 pub mod per_connection {}
@@ -62,7 +62,7 @@ pub mod keys {}
 pub mod rules {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "rules")),
+    any(not(doctest), all(feature = "quanta", feature = "wait", feature = "rules")),
     doc = include_str!("waiting.md")
 )]
 // Its examples need tower, so tests/servers compiles them.
@@ -83,7 +83,7 @@ pub mod redis {}
 pub mod extending {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "redis")),
+    any(not(doctest), all(feature = "quanta", feature = "wait", feature = "redis")),
     doc = include_str!("migrating.md")
 )]
 pub mod migrating {}
