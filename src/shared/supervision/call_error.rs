@@ -1,6 +1,6 @@
 use crate::shared::store::StoreError;
 
-/// What an error says about the connection.
+/// The state of the connection, as an error indicates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
     /// Nothing: the error concerns its call alone.
@@ -18,7 +18,7 @@ pub enum ErrorClass {
 pub struct CallError {
     /// The error, as callers of the store get it.
     pub error: StoreError,
-    /// What the error says about the connection.
+    /// The state of the connection, as the error indicates it.
     pub class: ErrorClass,
 }
 
