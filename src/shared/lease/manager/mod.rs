@@ -69,6 +69,7 @@ enum Phase {
     },
 }
 
+/// A request that was sent, and to which no answer has come.
 #[derive(Clone, Copy, Debug)]
 struct UnansweredRequest {
     report: UsageReport,
