@@ -39,7 +39,7 @@ impl AnyAlgorithm {
     }
 
     /// Whether it limits requests in flight.
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "wait")]
     pub(crate) fn is_in_flight(&self) -> bool {
         matches!(self, Self::Other(other) if matches!(**other, OtherAlgorithm::InFlight(_)))
     }
@@ -62,6 +62,7 @@ impl AnyAlgorithm {
             Self::Gcra(bucket) => bucket.limit(),
             Self::Other(other) => return other.lower_limit(at_most),
         };
+        // Claim: with_limit, the limit of a request raises no limit of a state.
         at_most.min(own).max(1)
     }
 

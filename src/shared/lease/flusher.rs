@@ -91,6 +91,7 @@ impl Drop for StoreCall {
         };
         let mut grants = core::mem::take(&mut self.grants);
         grants.resize_with(self.batch.len(), missing);
+        // Claim: shared dropped futures, a call that panics fails its reports.
         self.table.answer(&self.batch, grants, self.sent);
     }
 }

@@ -4,7 +4,7 @@ use crate::shared::store::CounterRequest;
 /// The counter of a lease, and its terms.
 ///
 /// The modes `Lease` and `Sync` are one protocol with two parameters: whether the store registers the permits, and the most of them.
-/// What follows from the first is here, and nothing else asks for the mode.
+/// The consequences of the first are here, and nothing else asks for the mode.
 ///
 /// | | registered (`Lease`) | a budget (`Sync`) |
 /// |---|---|---|

@@ -29,6 +29,7 @@ pub(super) struct Breaker {
     inside: Mutex<Inside>,
 }
 
+/// The phase of the breaker, and its counts of calls.
 #[derive(Debug)]
 struct Inside {
     state: Phase,
@@ -37,6 +38,7 @@ struct Inside {
     began: Instant,
 }
 
+/// The phase of the breaker: calls pass, calls fail at once, or one probe is tried.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Closed,
@@ -50,6 +52,7 @@ enum Phase {
     },
 }
 
+/// The calls of a span of time, and how many of them failed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     calls: u32,

@@ -25,6 +25,7 @@ pub struct LiveHealth {
     last_results: Mutex<LastResults>,
 }
 
+/// Counts of calls by their outcome.
 #[derive(Debug, Default)]
 pub(super) struct CallCounts {
     pub(super) calls: Tally,

@@ -37,6 +37,7 @@ pub struct Supervisor<S: Server> {
     task: tokio::task::AbortHandle,
 }
 
+/// The parts that the supervisor shares with its task and its calls.
 struct Inner<S: Server> {
     settings: SupervisorSettings,
     server: S,
@@ -52,6 +53,7 @@ struct Link<C> {
     failures: AtomicU64,
 }
 
+/// A connection that calls share while it lasts.
 type SharedLink<S> = Arc<Link<<S as Server>::Connection>>;
 
 impl<S: Server> Supervisor<S> {

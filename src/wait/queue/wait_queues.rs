@@ -9,7 +9,7 @@ use super::coop_budget::CoopBudget;
 use super::deferred_wakes::DeferredWakes;
 use super::queue_position::{Polling, QueuePosition};
 use super::queues::Queues;
-use super::request::{Need, QueuedRequest, slowest_need};
+use super::request::{Need, Needs, QueuedRequest, slowest_need};
 use super::state_queue::{AdvanceContext, StateQueue, Ticket};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard};
 use crate::time::{self, Nanos};
@@ -61,6 +61,7 @@ impl<T: Runtime> WaitQueues<T> {
     fn has_waiters_after_change(&self) -> bool {
         // SeqCst: pairs with the one in `join`. If that comes first, this thread sees the waiter. If this fence comes first, the
         // waiter sees the change when it checks for capacity.
+        // Claim: wait 5, waiters are counted after the change.
         sync::fence(Ordering::SeqCst);
         self.waiting() > 0
     }
@@ -72,11 +73,11 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// Whether a waiter is queued for a state that the request needs.
-    pub(in crate::wait) fn is_contended<R: QueuedRequest>(&self, request: &R) -> bool {
+    pub(in crate::wait) fn is_contended(&self, needs: impl FnOnce() -> Needs) -> bool {
         if self.waiting() == 0 {
             return false;
         }
-        let needs = request.needs();
+        let needs = needs();
         self.lock().has_waiters(&needs)
     }
 
@@ -122,6 +123,7 @@ impl<T: Runtime> WaitQueues<T> {
                 polling.deferred.wake(polling.waker.clone());
                 return Poll::Pending;
             }
+            // Claim: wait 1, a poll charges what it returns.
             if let Some(acquired) = self.try_acquire(request, task) {
                 return Poll::Ready(Ok(acquired));
             }
@@ -142,6 +144,7 @@ impl<T: Runtime> WaitQueues<T> {
         queues.waiting += 1;
         self.publish_waiting(&queues);
         // SeqCst: pairs with the one in `has_waiters_after_change`, where the reason is given. `enqueue` reads the state.
+        // Claim: wait 5, a waiter is counted before it reads the state.
         sync::fence(Ordering::SeqCst);
         polling.position.ticket = Some(ticket);
         self.enqueue(polling, need, &mut queues);
@@ -207,6 +210,7 @@ impl<T: Runtime> WaitQueues<T> {
             };
             match next {
                 Ok(need) if !expired => {
+                    // Claim: wait 4, a denied waiter leaves the queue in which it was notified.
                     queues.remove_from(state, |queue| {
                         queue.remove_unserved(ticket, now, &mut polling.deferred);
                     });
@@ -300,7 +304,6 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// Wakes the leaders of all queues, so that they check for capacity.
-    #[cfg(feature = "rules")]
     pub(in crate::wait) fn wake_all_leaders(&self, now: impl FnOnce() -> Nanos) {
         if self.has_waiters_after_change() {
             let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
@@ -310,29 +313,15 @@ impl<T: Runtime> WaitQueues<T> {
         }
     }
 
-    /// Wakes the leaders of the states that the request needs, after permits were refunded or a pause was ended. Their timers are
-    /// set for a later time.
-    pub(in crate::wait) fn wake_leaders_of<R: QueuedRequest>(&self, request: &R) {
-        if self.has_waiters_after_change() {
-            let (needs, now) = (request.needs(), request.now());
-            self.wake_leaders(needs.iter().map(|need| need.state), now);
-        }
-    }
-
-    /// Wakes the leaders of these states, as [`wake_leaders_of`](Self::wake_leaders_of) does.
-    #[cfg(all(feature = "rules", feature = "tower"))]
+    /// Wakes the leaders of these states, after permits or slots of them were freed. Their timers are set for a later time.
     pub(in crate::wait) fn wake_leaders_in(&self, states: &[u64], now: impl FnOnce() -> Nanos) {
         if self.has_waiters_after_change() {
-            self.wake_leaders(states.iter().copied(), now());
-        }
-    }
-
-    fn wake_leaders(&self, states: impl Iterator<Item = u64>, now: Nanos) {
-        let mut deferred = DeferredWakes::new(&self.runtime);
-        let mut queues = self.lock();
-        for state in states {
-            if let Some(queue) = queues.by_state.get_mut(&state) {
-                queue.wake_leader(now, &mut deferred);
+            let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
+            let mut queues = self.lock();
+            for state in states {
+                if let Some(queue) = queues.by_state.get_mut(state) {
+                    queue.wake_leader(now, &mut deferred);
+                }
             }
         }
     }

@@ -69,6 +69,7 @@ enum Phase {
     },
 }
 
+/// A request that was sent, and to which no answer has come.
 #[derive(Clone, Copy, Debug)]
 struct UnansweredRequest {
     report: UsageReport,
@@ -373,6 +374,8 @@ impl LeaseManager {
             None => {
                 let used = state.lose();
                 if !lease.covers_ended_use() {
+                    // The store has no registered permits that cover the use of a budget, so the use is still to be charged.
+                    // Claim: shared 7, the use of an ended budget is charged by the next one.
                     self.carried_permits = answered.report.charge + used;
                     self.is_release_due |= answered.releases && self.carried_permits > 0;
                 }
