@@ -45,8 +45,8 @@ enum Standing {
     /// The store has answered no request about it.
     #[default]
     New,
-    /// As `New`, and the store has refused the lease before it, because it has not run for a term and a window. The node asks less
-    /// often.
+    /// As `New`, and the store has refused the lease before this one, because the store has not run for a term and a window yet. The
+    /// node asks less often.
     BackingOff,
     /// The store has granted it permits, perhaps none.
     Held,
