@@ -23,7 +23,7 @@ check quanta,striped --lib --tests --examples
 check rules --lib --tests --examples
 check redis --lib --tests --examples
 # Pairs that conditions in the library name together.
-for pair in quanta,rules observe,redis observe,shared shared,tower tokio,tower config,shared redis-client,redis-cluster; do
+for pair in quanta,rules observe,redis observe,shared shared,tower config,shared redis-client,redis-cluster; do
     check "$pair" --lib
 done
 mapfile -t features < <(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z0-9_-]*\) = .*/\1/p' Cargo.toml | grep -v '^default$')

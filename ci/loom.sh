@@ -5,4 +5,4 @@ source "$(dirname "$0")/common.sh"
 
 export RUSTFLAGS="--cfg ringgate_loom"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/loom
-cargo test --locked --profile models --features calendar,rules,tokio --test models
+cargo test --locked --profile models --features calendar,rules,wait --test models

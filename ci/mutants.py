@@ -52,10 +52,10 @@ WORK = os.path.abspath(os.environ.get("MUTANTS_DIR", os.path.join(ROOT, "target"
 # The profile of the models is a compromise: loom is optimized, and the models build fast for each mutation.
 LOOM_PROFILE = ["--profile", "models", "--config", "profile.models.opt-level=0"]
 LOOM_PROFILE += ["--config", 'profile.models.package."*".opt-level=3']
-LOOM = ("calendar,rules,tokio", [*LOOM_PROFILE, "--test", "models"])
+LOOM = ("calendar,rules,wait", [*LOOM_PROFILE, "--test", "models"])
 KINDS = {
     "loom": LOOM,
-    "lib": ("calendar,rules,tokio", ["--lib"]),
+    "lib": ("calendar,rules,wait", ["--lib"]),
     "shared": ("shared", ["--test", "shared"]),
     "redis-lib": ("redis", ["--lib"]),
     "redis": ("redis,redis-cluster", ["--test", "redis"]),
@@ -348,7 +348,7 @@ class Project:
 
     def build(self, kind):
         """Builds the tests of a kind: (program, cargo's messages, its errors); no program if that fails."""
-        features, target = KINDS.get(kind, ("calendar,rules,tokio", ["--test", kind]))
+        features, target = KINDS.get(kind, ("calendar,rules,wait", ["--test", kind]))
         command = ["cargo", "test", "--quiet", "--locked", "--features", features, *target]
         command += ["--no-run", "--message-format", "json"]
         build = subprocess.run(command, cwd=self.copy, env=environment(kind), capture_output=True, text=True)

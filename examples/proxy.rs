@@ -1,8 +1,8 @@
 //! A TCP proxy that throttles each connection, and all connections together.
 //!
 //! ```text
-//! cargo run --release --features tokio --example proxy -- 127.0.0.1:8080 127.0.0.1:80 --each 1MB/s --all 10MB/s
-//! cargo run --release --features tokio --example proxy -- --demo
+//! cargo run --release --features wait --example proxy -- 127.0.0.1:8080 127.0.0.1:80 --each 1MB/s --all 10MB/s
+//! cargo run --release --features wait --example proxy -- --demo
 //! ```
 //!
 //! `--each` limits each direction of each connection, `--all` both directions of all connections together. Both are

@@ -47,10 +47,10 @@
 //! | test a rule before it is enforced (`rules`) | [`Rule::shadow`], [`Rule::enforce_percent`] |
 //! | read rules from a file (`config`), follow the file (`watch`) | `rules::RuleSetBuilder::from_file`, `rules::RulesWatcher` |
 //! | export metrics and events (`observe`) | [`observe`] |
-//! | wait in order of arrival (`tokio`) | [`Fair`]; for streams and sinks [`wait`] |
-//! | throttle the bytes of a connection (`tokio`) | [`throttle::Throttled`] |
+//! | wait in order of arrival (`wait`) | [`Fair`]; for streams and sinks [`wait`] |
+//! | throttle the bytes of a connection (`wait`) | [`throttle::Throttled`] |
 //! | limit an HTTP or gRPC server (`tower`) | [`http::RateLimitLayer`] |
-//! | obey a server that answers with status 429 (`tower`, `tokio`) | `http::ClientRateLimitLayer` |
+//! | obey a server that answers with status 429 (`tower`) | [`http::ClientRateLimitLayer`] |
 //! | share limits over many nodes (`shared`), in Redis or Valkey (`redis`) | [`shared`], [`redis`] |
 //! | control time in tests | [`ManualClock`] |
 //! | keep the state in memory of your own, or write an algorithm | [`Algorithm`], [`algorithm::Reclaim`] |
@@ -121,8 +121,8 @@
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; enable `rules` |
 //! | `observe` | no | counters for `metrics` and events for `tracing`; enables `rules` |
-//! | `tokio` | no | [`wait`] and [`throttle`]; needs the standard library |
-//! | `tower` | no | [`http`]; enables `rules`; with `tokio` its layer can wait |
+//! | `wait` | no | [`wait`] and [`throttle`]; needs the standard library |
+//! | `tower` | no | [`http`]; enables `rules` and `wait` |
 //! | `axum`, `tonic` | no | addresses of their connections are found by [`http`]; enable `tower` |
 //! | `shared` | no | [`shared`], on tokio; enables `quanta` and `rules` |
 //! | `redis`, `redis-cluster` | no | a store in Redis, Valkey or a cluster of them; enables `shared` |
@@ -142,8 +142,8 @@
         feature = "redis-tls",
         feature = "shared",
         feature = "striped",
-        feature = "tokio",
         feature = "tower",
+        feature = "wait",
         feature = "watch"
     )),
     expect(
@@ -185,9 +185,9 @@ pub mod keyed;
 pub mod rules;
 #[cfg(feature = "shared")]
 pub mod shared;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "wait")]
 pub mod wait;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "wait")]
 pub mod throttle;
 #[cfg(feature = "observe")]
 pub mod observe;
@@ -222,6 +222,6 @@ pub use rules::{Key, LiveRules, Rule, RuleSet};
 #[doc(inline)]
 pub use striped::StripedLimiter;
 pub use time::Nanos;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "wait")]
 #[doc(inline)]
 pub use wait::Fair;

@@ -23,7 +23,6 @@ use crate::time::Nanos;
 /// # }
 /// ```
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a receipt is needed to refund the charge"]
 pub struct Receipt {
     at: Nanos,
     permits: u64,

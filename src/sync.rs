@@ -21,9 +21,9 @@ pub(crate) use core::sync::atomic::fence;
 pub(crate) use loom::sync::atomic::fence;
 
 /// The lock of wait queues. Nothing else uses it.
-#[cfg(all(feature = "tokio", ringgate_loom))]
+#[cfg(all(feature = "wait", ringgate_loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
-#[cfg(all(feature = "tokio", not(ringgate_loom)))]
+#[cfg(all(feature = "wait", not(ringgate_loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
 /// Whether the atomics are those of the model checker. Tables are then minimal, because it tries every interleaving.
@@ -88,8 +88,10 @@ impl StaticWord {
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Count);
 
+/// The atomic of a [`Tally`]. Models do not explore counts.
 #[cfg(target_has_atomic = "64")]
 type Count = core::sync::atomic::AtomicU64;
+/// The atomic of a [`Tally`]. Models do not explore counts.
 #[cfg(not(target_has_atomic = "64"))]
 type Count = portable_atomic::AtomicU64;
 
@@ -169,10 +171,12 @@ impl<T> Published<T> {
 #[derive(Debug)]
 pub(crate) struct Published<T>(loom::sync::Mutex<loom::sync::Arc<T>>);
 
+/// The value that was in force when it was read. It stays valid after a replacement.
 #[cfg(all(feature = "rules", ringgate_loom))]
 #[derive(Debug)]
 pub(crate) struct InUse<T>(loom::sync::Arc<T>);
 
+/// A value that was replaced, and may still be in use.
 #[cfg(all(feature = "rules", ringgate_loom))]
 #[derive(Debug)]
 pub(crate) struct Replaced<T>(loom::sync::Arc<T>);

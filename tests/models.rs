@@ -48,6 +48,6 @@ mod rules;
 mod striped;
 #[path = "models/timestamp_ring.rs"]
 mod timestamp_ring;
-#[cfg(all(feature = "tokio", feature = "rules"))]
+#[cfg(all(feature = "wait", feature = "rules"))]
 #[path = "models/wait.rs"]
 mod wait;

@@ -1,5 +1,5 @@
 //! Throttled readers and writers keep their limits and lose no bytes.
-#![cfg(all(feature = "tokio", not(any(miri, ringgate_loom))))]
+#![cfg(all(feature = "wait", not(any(miri, ringgate_loom))))]
 
 extern crate alloc;
 

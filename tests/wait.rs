@@ -1,7 +1,7 @@
 //! Wait queues serve requests in order of arrival.
 #![cfg(all(
     feature = "quanta",
-    feature = "tokio",
+    feature = "wait",
     feature = "rules",
     not(any(miri, ringgate_loom))
 ))]

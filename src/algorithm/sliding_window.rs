@@ -80,6 +80,7 @@ pub struct SlidingWindow {
     settled: bool,
 }
 
+/// The representation of the window that was chosen.
 #[derive(Clone, Debug)]
 enum Form {
     Word(UnitRing),

@@ -188,7 +188,7 @@ impl<A: Algorithm> Peek<'_, A> {
 
     /// A lower bound of the time until all `permits` can have been admitted, in any number of requests. `None` if time ends
     /// before.
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "wait")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
         let from = self.state.decides_from(self.now);
         let ready = match self.algorithm.earliest(&self.words(), from, permits)? {

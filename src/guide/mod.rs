@@ -42,7 +42,7 @@ pub mod choosing {}
 pub mod hot_path {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "tokio")),
+    any(not(doctest), all(feature = "quanta", feature = "wait")),
     doc = include_str!("per_connection.md")
 )]
 pub mod per_connection {}
@@ -54,10 +54,15 @@ pub mod keys {}
     any(not(doctest), all(feature = "quanta", feature = "watch", feature = "observe")),
     doc = include_str!("rules.md")
 )]
+#[doc = include_str!("pictures/reload.svg")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "watch", feature = "observe")),
+    doc = include_str!("rules/reload.md")
+)]
 pub mod rules {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "rules")),
+    any(not(doctest), all(feature = "quanta", feature = "wait", feature = "rules")),
     doc = include_str!("waiting.md")
 )]
 // Its examples need tower, so tests/servers compiles them.
@@ -78,7 +83,7 @@ pub mod redis {}
 pub mod extending {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "redis")),
+    any(not(doctest), all(feature = "quanta", feature = "wait", feature = "redis")),
     doc = include_str!("migrating.md")
 )]
 pub mod migrating {}

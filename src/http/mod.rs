@@ -18,14 +18,14 @@
 //! | charge the bytes of response bodies | [`RateLimitLayer::settle_body`] |
 //! | limit the requests in flight until their bodies have ended | [`RateLimitLayer::until_body_end`] |
 //! | limit the connections in flight that are upgraded, such as WebSockets | [`InFlightSlot`] |
-//! | delay requests instead of rejecting them (feature `tokio`) | `RateLimitLayer::wait` |
-//! | read the body of a rejected request before the response (feature `tokio`) | `DrainLayer` |
+//! | delay requests instead of rejecting them | [`RateLimitLayer::wait`] |
+//! | read the body of a rejected request before the response | [`DrainLayer`] |
 //! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
 //! | read the decision in a handler | [`Decision`] |
 //! | respond to a limit that a handler checks | [`DenialResponse`] |
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |
 //! | count over many machines (feature `shared`) | `RateLimitLayer::from` of `SharedRules` |
-//! | obey the limits of a server as a client (feature `tokio`) | `ClientRateLimitLayer`, with the [guide](crate::guide::waiting#clients-of-http-apis) |
+//! | obey the limits of a server as a client | [`ClientRateLimitLayer`], with the [guide](crate::guide::waiting#clients-of-http-apis) |
 //! | read the limits that a response states | [`ServerLimit`] |
 //!
 //! Rules of the layer evaluate `http::request::Parts`: the request head and its extensions. They do not depend on the type of the
@@ -53,7 +53,6 @@
 mod answer;
 mod client;
 mod config;
-#[cfg(feature = "tokio")]
 mod drain;
 mod layer;
 mod request;
@@ -64,9 +63,7 @@ pub use answer::{
     Decision, DenialResponse, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse,
 };
 pub use client::ServerLimit;
-#[cfg(feature = "tokio")]
 pub use client::{ClientRateLimitFuture, ClientRateLimitLayer, ClientRateLimitService};
-#[cfg(feature = "tokio")]
 pub use drain::{DrainBody, DrainFuture, DrainLayer, DrainService};
 pub use layer::RateLimitLayer;
 pub use request::{ClientIp, HttpKey, PeerAddress};

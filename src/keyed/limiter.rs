@@ -324,13 +324,25 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        // A tier that does not exist counts as tier 0.
-        let tier = self.keys.tier(key);
+        self.decider_in(self.tier(key))
+    }
+
+    /// Returns the decider of the keys in a tier. A tier that does not exist counts as tier 0.
+    #[inline]
+    pub(crate) fn decider_in(&self, tier: usize) -> Decider<'_, A> {
         Decider {
             store: &self.store,
             algorithm: self.algorithms.get(tier).unwrap_or(&self.algorithms[0]),
             on_full: self.on_full,
         }
+    }
+
+    #[inline]
+    pub(crate) fn tier<Q: ?Sized>(&self, key: &Q) -> usize
+    where
+        K: Keys<Q>,
+    {
+        self.keys.tier(key)
     }
 
     /// Returns the bits that identify the key.

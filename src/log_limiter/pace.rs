@@ -16,6 +16,7 @@ pub(super) struct Pace {
     window: Window,
 }
 
+/// The window of a limiter for log lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Window {

@@ -83,8 +83,6 @@ pub(crate) use watch::Replaceable;
 pub(crate) use evaluate::evidence::DeniedQuotas;
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::key_hashes::KeyHashes;
-#[cfg(feature = "tokio")]
-pub(crate) use evaluate::needed_state::NeededState;
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::peek::EnforcedQuota;
 #[cfg(feature = "tower")]

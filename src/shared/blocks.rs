@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-#[cfg(all(feature = "tower", feature = "tokio"))]
+#[cfg(feature = "tower")]
 use super::answer::{Admitted, Denied};
 use super::convert::{all_blocks, block_request};
 use super::rules::SharedRules;
@@ -12,7 +12,7 @@ use crate::rules::PlannedQuota;
 
 impl<R: ?Sized> SharedRules<R> {
     /// Checks a request that waits. A denial is no violation.
-    #[cfg(all(feature = "tower", feature = "tokio"))]
+    #[cfg(feature = "tower")]
     pub(crate) fn check_waiting<'a>(
         &'a self,
         request: &R,

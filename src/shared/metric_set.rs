@@ -12,6 +12,7 @@ pub(crate) struct Metric<S, V> {
     of: Of<S, V>,
 }
 
+/// A function that reads a metric's value from its source.
 type Of<S, V> = fn(&S) -> V;
 
 impl<S, V> Metric<S, V> {
@@ -23,7 +24,6 @@ impl<S, V> Metric<S, V> {
         }
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) const fn with(self, label: &'static str, value: &'static str) -> Self {
         Self {
             label: Some((label, value)),

@@ -21,6 +21,7 @@ mod slots;
 #[cfg(feature = "tower")]
 mod statuses;
 mod store;
+pub mod supervision;
 
 pub use answer::{Admitted, DecidedBy, Denied, Reason};
 pub use lease::LeaseStats;
@@ -37,8 +38,3 @@ pub use store::{
 };
 
 pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
-
-#[cfg(feature = "redis")]
-pub(crate) use lease::jittered;
-#[cfg(all(feature = "observe", feature = "redis"))]
-pub(crate) use metric_set::{Metric, MetricSet, Publisher};

@@ -84,6 +84,7 @@ pub(super) struct SlotKeeper {
     wake: Arc<Notify>,
 }
 
+/// The slots of a node, as its tasks know them.
 #[derive(Default)]
 struct Slots {
     held: HashMap<SlotId, CounterRequest>,

@@ -100,9 +100,10 @@ impl<C: Clock> StripedLimiter<C> {
             if self.ring.take(now, permits) {
                 return Ok(());
             }
-            // The stripes had no capacity, and then the ring had none. If the stripes still have none, they had none at
-            // the moment when the ring had none. Otherwise another thread has charged a stripe in between, or published
-            // a time at which the count of a stripe has expired.
+            // A denial is right only if at one moment neither the stripes nor the ring had capacity. The stripes had none, then
+            // the ring had none. If the stripes have none now either, they had none while the ring was read. Otherwise a
+            // stripe has got capacity in between, because another thread has charged it, or has published a time at which
+            // its count has expired. Then the search starts over.
             // Claim: striped 5, a denied caller searches the stripes after the ring.
             if !self.any_has_capacity(permits, now) {
                 self.close(permits, now);
@@ -111,7 +112,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Publishes the denial of a request for `permits`, with the time until which it is valid for later requests.
+    /// Publishes the denial of a request for `permits` in the closed word, with the time until which later requests for as many
+    /// permits are denied too.
     fn close(&self, permits: u64, now: Nanos) {
         let Some(closing) = self.closed.begin(permits) else {
             return;
@@ -130,7 +132,8 @@ impl<C: Clock> StripedLimiter<C> {
         self.closed.reopen();
     }
 
-    /// Returns the time at which the ring decides for a caller whose reading is `now`.
+    /// Returns the time at which the ring decides for a caller whose reading is `now`: the newer of `now` and the time that the
+    /// ring has published.
     pub(super) fn newest(&self, now: Nanos) -> Nanos {
         now.max(self.ring.latest_time())
     }
@@ -144,14 +147,16 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Takes `permits` from the batch of any stripe, beginning with that of the thread. For each stripe it removes an expired
-    /// count and tries the remaining batch. If that is too small, it charges the count to the ring and tries again.
+    /// count and tries the remaining batch. If that is too small, it charges the count to the ring, which empties the stripe, and
+    /// tries again. It does not charge a count that has expired, and that another thread is removing at this moment.
     fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut denied = u64::MAX;
         // Claim: striped 7, a caller searches every stripe.
         (0..self.stripes.len()).any(|step| {
             let index = self.stripe_of(thread_index.wrapping_add(step));
             let stripe = &self.stripes[index];
-            // An expired count is forgotten, and never charged. If the exchange fails, the stripe is left to the other thread.
+            // An expired count must never be charged. So where `forget` fails, because another thread has changed the word, this
+            // stripe is not charged by this thread.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
             if self.take_and_charge(index, permits, given) {
                 return true;
@@ -166,6 +171,7 @@ impl<C: Clock> StripedLimiter<C> {
         })
     }
 
+    /// Takes `permits` from the batch of a stripe. If these fill the batch, the stripe is charged at once.
     fn take_and_charge(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
         match self.take(index, permits, given, StripeWord::capacity) {
             TakeResult::Taken => true,
@@ -178,7 +184,7 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `denied` is the smallest
-    /// count that the ring has denied so far.
+    /// count that the ring has denied in this search: as large a count is not tried again.
     fn try_charge(&self, index: usize, now: Nanos, denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.load();
@@ -275,9 +281,11 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes expired
-    /// counts. `since` is the period in which the caller's stripe was charged before. If `at` is in that period, this does
-    /// nothing, so it runs once in a period for each stripe.
+    /// Once in a period: charges the stripes whose count has been uncharged for a whole period, as far as the ring has
+    /// capacity, and removes expired counts.
+    ///
+    /// The caller has just charged its own stripe at the time `at`, and `since` is the period in which that stripe was charged
+    /// before. If `at` is in the same period, there is nothing to do, because the caller's stripe has done it in this period.
     pub(super) fn empty_old(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {

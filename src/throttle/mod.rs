@@ -1,4 +1,4 @@
-//! Readers and writers that move a limited number of bytes per window (feature `tokio`).
+//! Readers and writers that move a limited number of bytes per window (feature `wait`).
 //!
 //! [`Throttled`] wraps a reader, a writer or both. Each direction has a limiter that only the connection uses, a limiter or
 //! rules that connections share in equal parts, or both. The [guide](crate::guide::per_connection) has an example.

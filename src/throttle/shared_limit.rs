@@ -11,9 +11,9 @@ use super::quantum::Quantum;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
-use crate::receipt::{Receipt, Settled};
+use crate::receipt::Settled;
 #[cfg(feature = "rules")]
-use crate::rules::{Cost, Reservation};
+use crate::rules::Cost;
 #[cfg(feature = "rules")]
 use crate::wait::RuleSource;
 use crate::wait::{Fair, WaitError};
@@ -43,7 +43,7 @@ struct Turns<W, J, S, U, G> {
     waiting: W,
     /// Joins the queue for a number of bytes.
     join: J,
-    /// Settles a grant: `(grant, excess, moved)`.
+    /// Settles a grant by the bytes that were moved.
     settle: S,
     pending: Arc<PendingTurn<U>>,
     /// The bytes for which the pending turn joined the queue.
@@ -68,7 +68,7 @@ where
         Quantum::of(limiter.limiter().algorithm()),
         move || limiter.waiting(),
         move |bytes| Arc::clone(&joined).acquire_owned(bytes),
-        move |receipt: Receipt, _, moved| settled.settle(receipt, moved),
+        move |receipt, moved| settled.settle(receipt, moved),
     )
 }
 
@@ -84,15 +84,11 @@ where
     B: Borrow<L::Request> + Unpin + Send + 'static,
 {
     let (joined, settled) = (Arc::clone(&rules), Arc::clone(&rules));
-    let request = Arc::new(request);
-    let joined_request = Arc::clone(&request);
     Box::new(Turns::new(
         Quantum::of_rules(),
         move || rules.waiting(),
-        move |bytes| Arc::clone(&joined).acquire_owned(joined_request(bytes)),
-        move |reservation: Reservation<L::Request>, excess, moved| {
-            settled.settle(reservation, request(excess).borrow(), &cost, moved)
-        },
+        move |bytes| Arc::clone(&joined).acquire_owned(request(bytes)),
+        move |reservation, moved| settled.settle(reservation, (&cost, moved)),
     ))
 }
 
@@ -100,7 +96,7 @@ impl<W, J, S, U, G> Turns<W, J, S, U, G>
 where
     W: Fn() -> usize,
     J: Fn(u64) -> U,
-    S: Fn(G, u64, u64) -> Settled,
+    S: Fn(G, u64) -> Settled,
     U: Future<Output = Result<G, WaitError>> + Unpin + Send + 'static,
 {
     fn new(quantum: Quantum, waiting: W, join: J, settle: S) -> Self {
@@ -122,7 +118,7 @@ impl<W, J, S, U, G> SharedLimit for Turns<W, J, S, U, G>
 where
     W: Fn() -> usize + Send + Sync,
     J: Fn(u64) -> U + Send + Sync,
-    S: Fn(G, u64, u64) -> Settled + Send + Sync,
+    S: Fn(G, u64) -> Settled + Send + Sync,
     U: Future<Output = Result<G, WaitError>> + Unpin + Send + 'static,
     G: Send + Sync,
 {
@@ -163,7 +159,7 @@ where
         };
         match bytes.saturating_sub(moved) {
             0 => 0,
-            excess => match (self.settle)(grant, excess, moved) {
+            _ => match (self.settle)(grant, moved) {
                 Settled::Forfeited(bytes) => bytes,
                 Settled::Exact | Settled::Forgiven(_) => 0,
             },

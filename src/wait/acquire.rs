@@ -11,18 +11,14 @@ use crate::time::Nanos;
 
 /// A request that an [`Acquire`] waits for.
 ///
-/// This trait is sealed. [`PermitRequest`](super::PermitRequest), `KeyRequest` and `RulesRequest` implement it. With a bound
-/// such as `AcquireRequest<Acquired = Receipt>`, a function takes an `Acquire` of any of these types.
-pub trait AcquireRequest: Enqueue {}
-
-impl<R: Enqueue> AcquireRequest for R {}
-
-/// A request whose limiter has queues.
-#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
-pub trait Enqueue: QueuedRequest {
+/// This trait is sealed. [`PermitRequest`](super::PermitRequest) implements it. With a bound such as
+/// `AcquireRequest<Acquired = Receipt>`, a function takes an `Acquire` by reference and one by `Arc`.
+pub trait AcquireRequest: QueuedRequest {
+    /// The runtime of the limiter.
     type Runtime: Runtime;
 
     /// Calls `work` with the queues of the limiter.
+    #[doc(hidden)]
     fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<Self::Runtime>) -> O) -> O;
 }
 
@@ -57,10 +53,10 @@ pub trait Enqueue: QueuedRequest {
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let ring = CounterRing::new(Quota::per_second(2)?)?;
 /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
-/// limiter.until_n_ready(2).await?;
-/// let wait = tokio::time::timeout(Duration::from_millis(10), limiter.until_ready());
+/// limiter.acquire(2).await?;
+/// let wait = tokio::time::timeout(Duration::from_millis(10), limiter.acquire(1));
 /// assert!(wait.await.is_err());
-/// limiter.until_ready().within(Duration::from_secs(2)).await?;
+/// limiter.acquire(1).within(Duration::from_secs(2)).await?;
 /// # Ok(())
 /// # }
 /// ```

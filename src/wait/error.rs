@@ -14,9 +14,9 @@ use core::time::Duration;
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let ring = CounterRing::new(Quota::per_second(2)?)?;
 /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
-/// assert_eq!(limiter.until_n_ready(3).await, Err(WaitError::Never));
-/// limiter.until_n_ready(2).await?;
-/// match limiter.until_ready().within(Duration::from_millis(100)).await {
+/// assert_eq!(limiter.acquire(3).await, Err(WaitError::Never));
+/// limiter.acquire(2).await?;
+/// match limiter.acquire(1).within(Duration::from_millis(100)).await {
 ///     // The error is returned at once, without waiting for the deadline.
 ///     Err(WaitError::TooLate { needed, allowed }) => assert!(needed > allowed),
 ///     other => panic!("{other:?}"),
@@ -59,8 +59,8 @@ pub enum WaitError {
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let ring = CounterRing::new(Quota::per_second(2)?)?;
 /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
-/// assert!(limiter.check_n(2).is_ok());
-/// match limiter.check() {
+/// assert!(limiter.check(2).is_ok());
+/// match limiter.check(1) {
 ///     Err(CheckError::Denied(Some(retry_after))) => println!("retry after {retry_after:?}"),
 ///     other => panic!("{other:?}"),
 /// }

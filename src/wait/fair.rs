@@ -1,8 +1,15 @@
+use alloc::sync::Arc;
 use core::fmt;
+use core::ops::Deref;
 use core::time::Duration;
 
-use super::queue::{QueuedRequest, WaitQueues};
+use super::acquire::{Acquire, AcquireRequest};
+use super::error::CheckError;
+use super::queue::{Needs, QueuedRequest, WaitQueues};
 use super::runtime::{Runtime, TokioRuntime};
+use super::waitable::{IntoRequest, WaitRequest, Waitable};
+use crate::receipt::Settled;
+use crate::time::Nanos;
 
 /// A limiter with wait queues. A request waits until there is capacity, first come, first served.
 ///
@@ -20,7 +27,7 @@ use super::runtime::{Runtime, TokioRuntime};
 /// - With rules, a request waits in the queue of one state at a time: the one that takes longest to admit it. It does not delay
 ///   requests that do not need this state. If another state has no capacity when its turn comes, the request moves to the queue
 ///   of that state, in order of arrival. It holds no permits meanwhile.
-/// - Calls that do not wait, such as [`check`](Fair::check), do not overtake waiters, unless
+/// - Calls that do not wait, such as [`check`](Self::check), do not overtake waiters, unless
 ///   [`allow_barging`](Self::allow_barging) was called. Calls of the wrapped limiter itself do.
 /// - A task in a tight loop yields after four admissions without waiting. (The future of `block_on` or of `main` is not
 ///   a task, and does not yield.)
@@ -64,11 +71,11 @@ use super::runtime::{Runtime, TokioRuntime};
 /// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
 /// let limiter = Fair::new(RateLimiter::new(pace));
 /// for _ in 0..3 {
-///     limiter.until_ready().await?;
+///     limiter.acquire(1).await?;
 ///     // Send the request.
 /// }
 /// // The next permit is due in 10 ms, so this fails at once.
-/// let wait = limiter.until_ready().within(Duration::from_millis(1)).await;
+/// let wait = limiter.acquire(1).within(Duration::from_millis(1)).await;
 /// assert!(matches!(wait, Err(WaitError::TooLate { .. })));
 /// # Ok(())
 /// # }
@@ -139,11 +146,88 @@ impl<L, T: Runtime> Fair<L, T> {
     pub fn waiting(&self) -> usize {
         usize::try_from(self.queues.waiting()).unwrap_or(usize::MAX)
     }
+}
+
+impl<L: Waitable, T: Runtime> Fair<L, T> {
+    /// Charges a [request](Self#requests) if the limiter has capacity and no request is waiting for the same state.
+    ///
+    /// # Errors
+    ///
+    /// The limiter has no capacity, or other requests are waiting. Nothing was charged.
+    ///
+    /// # Concurrency
+    ///
+    /// Does not overtake a request that was waiting before this call. A request that begins to wait concurrently may
+    /// be served later.
+    pub fn check<Q: IntoRequest<L>>(&self, request: Q) -> Result<L::Admitted, CheckError> {
+        let request = request.into_request(&self.limiter);
+        if self.must_queue(&request) {
+            return Err(CheckError::Queued);
+        }
+        request.check(&self.limiter).map_err(CheckError::Denied)
+    }
+
+    /// Waits until a [request](Self#requests) can be charged, and returns its charge, to [`refund`](Self::refund) or
+    /// [`settle`](Self::settle) later.
+    ///
+    /// A charge of permits may be ignored. Dropping a [`Reservation`](crate::rules::Reservation) keeps its permits charged, and releases
+    /// its slots in flight.
+    ///
+    /// # Errors
+    ///
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
+    /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
+    /// [`WaitError::Never`](super::WaitError::Never).
+    pub fn acquire<Q: IntoRequest<L>>(&self, request: Q) -> Acquire<PermitRequest<&Self, Q::Request>> {
+        Acquire::new(PermitRequest::new(self, request))
+    }
+
+    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc`, so that a task can be spawned with
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`acquire`](Self::acquire).
+    pub fn acquire_owned<Q: IntoRequest<L>>(
+        self: Arc<Self>,
+        request: Q,
+    ) -> Acquire<PermitRequest<Arc<Self>, Q::Request>> {
+        Acquire::new(PermitRequest::new(self, request))
+    }
+
+    /// Refunds a charge, by the `refund` of the limiter or of the rules in force. The first waiters of its states are woken to check
+    /// for capacity.
+    pub fn refund(&self, charge: L::Charge) -> Settled {
+        self.end(charge, L::refund)
+    }
+
+    /// Replaces a charge by its actual cost, by the `settle` of the limiter or of the rules in force. The first waiters of its
+    /// states are woken to check for capacity.
+    ///
+    /// `actual` is a number of permits. With rules, it is the cost whose rules are settled, and a number: `(&cost, 180)`.
+    pub fn settle(&self, charge: L::Charge, actual: L::Actual<'_>) -> Settled {
+        self.end(charge, |limiter, charge| limiter.settle(charge, actual))
+    }
+
+    fn end(&self, charge: L::Charge, end: impl FnOnce(&L, L::Charge) -> Settled) -> Settled {
+        let states = self.limiter.states_of(&charge);
+        let settled = end(&self.limiter, charge);
+        self.queues.wake_leaders_in(&states, || self.limiter.now());
+        settled
+    }
+
+    /// Wakes the first waiter of every state, so that it checks for capacity again.
+    ///
+    /// Call it after rules were replaced, or after permits were refunded directly to the wrapped limiter. Otherwise
+    /// waiters are woken by timers that were set before.
+    pub fn recheck(&self) {
+        self.queues.wake_all_leaders(|| self.limiter.now());
+    }
 
     /// Whether a request that does not wait is denied because others wait.
-    pub(super) fn must_queue<R: QueuedRequest>(&self, request: &R) -> bool {
+    pub(crate) fn must_queue<Q: WaitRequest<L>>(&self, request: &Q) -> bool {
         // Claim: wait 7, a call that does not wait sees earlier waiters.
-        !self.allow_barging && self.queues.is_contended(request)
+        !self.allow_barging && self.queues.is_contended(|| request.needs(&self.limiter))
     }
 }
 
@@ -154,5 +238,79 @@ impl<L: fmt::Debug, T: Runtime> fmt::Debug for Fair<L, T> {
             .field("queues", &self.queues)
             .field("allow_barging", &self.allow_barging)
             .finish()
+    }
+}
+
+/// A request to a [`Fair`], as the type parameter of an [`Acquire`].
+///
+/// `F` is a reference or an `Arc` to the [`Fair`]. `Q` is the request: a number of permits, a [`KeyRequest`](super::KeyRequest), or
+/// the value that rules check.
+pub struct PermitRequest<F, Q = u64> {
+    fair: F,
+    request: Q,
+}
+
+impl<F, Q> PermitRequest<F, Q> {
+    pub(super) fn new<L, T>(fair: F, request: impl IntoRequest<L, Request = Q>) -> Self
+    where
+        F: Deref<Target = Fair<L, T>>,
+        L: Waitable,
+        T: Runtime,
+    {
+        let request = request.into_request(&fair.limiter);
+        Self { fair, request }
+    }
+}
+
+impl<F, Q, L, T> QueuedRequest for PermitRequest<F, Q>
+where
+    F: Deref<Target = Fair<L, T>>,
+    Q: WaitRequest<L>,
+    L: Waitable,
+    T: Runtime,
+{
+    type Acquired = L::Charge;
+
+    fn now(&self) -> Nanos {
+        self.fair.limiter.now()
+    }
+
+    fn needs(&self) -> Needs {
+        self.request.needs(&self.fair.limiter)
+    }
+
+    fn try_acquire(&self) -> Option<L::Charge> {
+        self.request.try_acquire(&self.fair.limiter)
+    }
+
+    fn ready_in(&self, state: u64, permits: u64) -> Option<Duration> {
+        self.request.ready_in(&self.fair.limiter, state, permits)
+    }
+
+    fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration> {
+        self.request
+            .earliest_in(&self.fair.limiter, state, queued, permits)
+    }
+}
+
+impl<F, Q, L, T> AcquireRequest for PermitRequest<F, Q>
+where
+    F: Deref<Target = Fair<L, T>>,
+    Q: WaitRequest<L>,
+    L: Waitable,
+    T: Runtime,
+{
+    type Runtime = T;
+
+    fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<T>) -> O) -> O {
+        work(&self.fair.queues)
+    }
+}
+
+impl<F, Q: fmt::Debug> fmt::Debug for PermitRequest<F, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PermitRequest")
+            .field("request", &self.request)
+            .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for permits instead of being denied, first come, first served (feature `tokio`).
+//! Waiting for permits instead of being denied, first come, first served (feature `wait`).
 //!
 //! [`Fair`] wraps a limiter and adds wait queues. Its methods return an [`Acquire`], a future that completes when the
 //! permits were charged. Dropping it charges nothing. [`PacedStream`] and [`PacedSink`] pass items at the rate of a
@@ -11,7 +11,6 @@ mod acquire;
 mod direct;
 mod error;
 mod fair;
-mod granted;
 mod keyed;
 mod paced;
 mod queue;
@@ -19,19 +18,17 @@ mod queue;
 mod rules;
 mod runtime;
 mod tokio_clock;
+mod waitable;
 
 pub use acquire::{Acquire, AcquireRequest};
-pub use direct::PermitRequest;
 pub use error::{CheckError, WaitError};
-pub use fair::Fair;
-pub use keyed::KeyRequest;
+pub use fair::{Fair, PermitRequest};
+pub use keyed::{KeyReceipt, KeyRequest};
 pub use paced::{PacedSink, PacedStream};
 #[cfg(all(feature = "tower", feature = "shared"))]
 pub(crate) use queue::DEFAULT_MAX_WAITING;
 pub(crate) use queue::GRACE_PERIOD;
-#[cfg(feature = "tower")]
-pub(crate) use rules::RulesGranted;
 #[cfg(feature = "rules")]
-pub use rules::{RuleSource, RulesRequest};
+pub use rules::RuleSource;
 pub use runtime::{Runtime, TokioRuntime, TokioTimer};
 pub use tokio_clock::TokioClock;

@@ -8,8 +8,7 @@ use futures_sink::Sink;
 use pin_project_lite::pin_project;
 
 use super::acquire::{Acquire, AcquireRequest};
-use super::direct::PermitRequest;
-use super::fair::Fair;
+use super::fair::{Fair, PermitRequest};
 use super::runtime::Runtime;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
@@ -77,27 +76,24 @@ pin_project! {
 
 impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
     /// Yields the items of a stream at the rate of the limiter.
-    pub fn stream<S: Stream>(&self, inner: S) -> PacedStream<S, PermitRequest<&Self, ()>> {
+    pub fn stream<S: Stream>(&self, inner: S) -> PacedStream<S, PermitRequest<&Self>> {
         PacedStream::new(inner, PermitRequest::new(self, 1))
     }
 
     /// Yields the items of a stream at the rate of the limiter. The result holds the limiter by its `Arc`, so that a task can be
     /// spawned with it.
-    pub fn stream_owned<S: Stream>(
-        self: Arc<Self>,
-        inner: S,
-    ) -> PacedStream<S, PermitRequest<Arc<Self>, ()>> {
+    pub fn stream_owned<S: Stream>(self: Arc<Self>, inner: S) -> PacedStream<S, PermitRequest<Arc<Self>>> {
         PacedStream::new(inner, PermitRequest::new(self, 1))
     }
 
     /// Accepts items for a sink at the rate of the limiter.
-    pub fn sink<S>(&self, inner: S) -> PacedSink<S, PermitRequest<&Self, ()>> {
+    pub fn sink<S>(&self, inner: S) -> PacedSink<S, PermitRequest<&Self>> {
         PacedSink::new(inner, PermitRequest::new(self, 1))
     }
 
     /// Accepts items for a sink at the rate of the limiter. The result holds the limiter by its `Arc`, so that a task can be
     /// spawned with it.
-    pub fn sink_owned<S>(self: Arc<Self>, inner: S) -> PacedSink<S, PermitRequest<Arc<Self>, ()>> {
+    pub fn sink_owned<S>(self: Arc<Self>, inner: S) -> PacedSink<S, PermitRequest<Arc<Self>>> {
         PacedSink::new(inner, PermitRequest::new(self, 1))
     }
 }

@@ -44,8 +44,8 @@ use tokio::time::{Sleep, sleep};
 /// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
 /// let limiter = RateLimiter::with_clock(pace, TokioClock::new());
 /// let limiter = Fair::with_runtime(limiter, Threads);
-/// limiter.until_ready().await?;
-/// limiter.until_ready().await?;
+/// limiter.acquire(1).await?;
+/// limiter.acquire(1).await?;
 /// # Ok(())
 /// # }
 /// ```

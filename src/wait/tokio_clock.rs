@@ -23,9 +23,9 @@ use crate::time::Nanos;
 /// let ring = CounterRing::new(Quota::per_hour(1)?)?;
 /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
 /// let start = tokio::time::Instant::now();
-/// limiter.until_ready().await?;
+/// limiter.acquire(1).await?;
 /// // Tokio's time advances by an hour at once.
-/// limiter.until_ready().await?;
+/// limiter.acquire(1).await?;
 /// assert!(start.elapsed() >= Duration::from_secs(3600));
 /// # Ok(())
 /// # }

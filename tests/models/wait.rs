@@ -171,7 +171,7 @@ const LATER: u64 = 3 * W;
 fn wait_for_time_to_pass() {
     FULL.explore(|| {
         let (limiter, time) = limiter(2);
-        assert!(limiter.check_n(2).is_ok());
+        assert!(limiter.check(2).is_ok());
         let others = waits(&limiter);
         let more = waits(&limiter);
         time.0.end(LATER);
@@ -188,7 +188,7 @@ fn wait_for_time_to_pass() {
 fn wait_first_is_dropped() {
     FULL.explore(|| {
         let (limiter, time) = limiter(1);
-        assert!(limiter.check().is_ok());
+        assert!(limiter.check(1).is_ok());
         let mut first = limiter.clone().acquire_owned(1);
         assert!(poll_once(&mut first).is_pending());
         let second = waits(&limiter);
@@ -205,7 +205,7 @@ fn wait_first_is_dropped() {
 fn wait_notified_is_dropped() {
     FULL.explore(|| {
         let (limiter, time) = limiter(2);
-        assert!(limiter.check_n(2).is_ok());
+        assert!(limiter.check(2).is_ok());
         let mut first = limiter.clone().acquire_owned(1);
         let mut second = limiter.clone().acquire_owned(1);
         assert!(poll_once(&mut first).is_pending());
@@ -226,7 +226,7 @@ fn wait_notified_is_dropped() {
 fn wait_for_notified() {
     FULL.explore(|| {
         let (limiter, time) = limiter(3);
-        assert!(limiter.check_n(3).is_ok());
+        assert!(limiter.check(3).is_ok());
         let mut first = limiter.clone().acquire_owned(1);
         let mut second = limiter.clone().acquire_owned(1);
         assert!(poll_once(&mut first).is_pending());
@@ -246,7 +246,7 @@ fn wait_for_notified() {
 fn wait_for_refund() {
     FULL.explore(|| {
         let (limiter, _) = limiter(1);
-        let receipt = limiter.check().unwrap();
+        let receipt = limiter.check(1).unwrap();
         let waiter = waits(&limiter);
         assert_eq!(limiter.refund(receipt), Settled::Exact);
         assert_eq!(waiter.join().unwrap(), Nanos::new(W));
@@ -272,12 +272,12 @@ fn wait_for_resume() {
 fn wait_is_not_overtaken() {
     FULL.explore(|| {
         let (limiter, time) = limiter(2);
-        assert!(limiter.check_n(1).is_ok());
+        assert!(limiter.check(1).is_ok());
         let mut both = limiter.clone().acquire_owned(2);
         assert!(poll_once(&mut both).is_pending());
         let check = {
             let limiter = Arc::clone(&limiter);
-            thread::spawn(move || limiter.check())
+            thread::spawn(move || limiter.check(1))
         };
         time.0.end(LATER);
         let taken = block_on(both).unwrap();
@@ -309,11 +309,11 @@ fn wait_for_rules() {
         // The first request waits for the rule of its user. The second has capacity, unless the first is admitted before it.
         let first = {
             let rules = Arc::clone(&rules);
-            thread::spawn(move || block_on(rules.until_ready(&0)).unwrap().at())
+            thread::spawn(move || block_on(rules.acquire(&0)).unwrap().at())
         };
         let second = {
             let rules = Arc::clone(&rules);
-            thread::spawn(move || block_on(rules.until_ready(&1)).unwrap().at())
+            thread::spawn(move || block_on(rules.acquire(&1)).unwrap().at())
         };
         time.0.end(LATER);
         assert_eq!(first.join().unwrap(), Nanos::new(LATER));

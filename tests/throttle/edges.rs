@@ -165,7 +165,7 @@ async fn empty_buffers_cost_nothing() {
 #[tokio::test(start_paused = true)]
 async fn bytes_read_ahead_are_delivered_later() {
     let shared = Arc::new(Fair::new(limiter(steady(1_000)).0));
-    assert!(shared.check_n(10).is_ok());
+    assert!(shared.check(10).is_ok());
     let mut stream = Throttled::builder(Wire::plain().ending(100))
         .read_shared(Arc::clone(&shared))
         .build()
@@ -188,7 +188,7 @@ async fn bytes_read_ahead_are_delivered_later() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_an_error_and_loses_nothing() {
     let shared = Arc::new(Fair::new(limiter(steady(1_000)).0).max_waiting(0));
-    assert!(shared.check_n(10).is_ok());
+    assert!(shared.check(10).is_ok());
     let mut stream = Throttled::builder(Wire::plain())
         .read_shared(Arc::clone(&shared))
         .write_shared(Arc::clone(&shared))

@@ -15,7 +15,7 @@ use crate::wire::{Behavior, Wire};
 #[tokio::test(start_paused = true)]
 async fn turns_rotate() {
     let shared = Arc::new(Fair::new(limiter(steady(100_000)).0));
-    assert!(shared.check_n(1_000).is_ok());
+    assert!(shared.check(1_000).is_ok());
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
     for number in 0..5 {

@@ -119,7 +119,7 @@ async fn a_sink_accepts_items_at_the_limiters_rate() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_sink_leaves_the_queue() {
     let limiter = log("1/1s");
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let mut sink = pin!(limiter.sink(Sent::default()));
     let ready = tokio::time::timeout(
         ms(10),

@@ -78,7 +78,7 @@ async fn run(steps: Vec<Step>) {
             Step::Drop(which) if which < waits.len() => drop(waits.remove(which)),
             Step::Poll(_) | Step::Drop(_) => {}
             Step::Check(permits) => {
-                if let Ok(receipt) = limiter.check_n(permits) {
+                if let Ok(receipt) = limiter.check(permits) {
                     note(receipt);
                 }
             }
@@ -135,7 +135,7 @@ fn a_wait_can_be_dropped_outside_of_any_runtime() {
     );
     let second = runtime.spawn(second);
     runtime.block_on(async {
-        assert!(limiter.check().is_ok());
+        assert!(limiter.check(1).is_ok());
         assert!(poll(&mut first).is_pending());
         settle().await;
     });
@@ -160,7 +160,7 @@ fn a_runtime_can_end_before_others() {
         ring,
         TokioClock::new(),
     )));
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let owned = || Arc::clone(&limiter).acquire_owned(1);
     // The first is charged, and wakes the second, which sets its own timer. (If this thread is stopped for a window, the
     // first completes before it is seen in the queue.)
@@ -197,7 +197,7 @@ fn a_waker_can_own_another_wait() {
             .unwrap();
         runtime.block_on(async {
             let limiter = log("1/1s");
-            assert!(limiter.check().is_ok());
+            assert!(limiter.check(1).is_ok());
             let held = || {
                 let mut wait = Arc::clone(&limiter).acquire_owned(1);
                 assert!(poll(&mut wait).is_pending());

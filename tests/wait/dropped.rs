@@ -139,20 +139,12 @@ async fn try_cuts<L>(what: &str, make: impl Fn() -> L, waits: impl for<'a> Fn(&'
 
 fn spent() -> Log {
     let limiter = log("1/1s");
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     limiter
 }
 
 #[tokio::test(start_paused = true)]
 async fn waits_for_a_limiter() {
-    try_cuts("until_ready", spent, |it| {
-        [wait(it.until_ready()), wait(it.until_ready())]
-    })
-    .await;
-    try_cuts("until_n_ready", spent, |it| {
-        [wait(it.until_n_ready(1)), wait(it.until_ready())]
-    })
-    .await;
     try_cuts("acquire", spent, |it| [wait(it.acquire(1)), wait(it.acquire(1))]).await;
     try_cuts("within", spent, |it| {
         [wait(it.acquire(1).within(ms(5000))), wait(it.acquire(1))]
@@ -174,7 +166,7 @@ async fn waits_for_a_limiter() {
         "jitter",
         || {
             let limiter = Fair::new(super::bare_log("1/1s")).jitter(ms(0));
-            assert!(limiter.check().is_ok());
+            assert!(limiter.check(1).is_ok());
             limiter
         },
         |it| [wait(it.acquire(1)), wait(it.acquire(1))],
@@ -208,20 +200,19 @@ async fn waits_for_a_key() {
         assert!(limiter.check(&1_u32).is_ok());
         limiter
     };
-    try_cuts("until_ready", spent, |it| {
-        [wait(it.until_ready(&1)), wait(it.until_ready(&1))]
-    })
-    .await;
-    try_cuts("until_n_ready", spent, |it| {
-        [wait(it.until_n_ready(&1, 1)), wait(it.until_ready(&1))]
-    })
-    .await;
     try_cuts("acquire", spent, |it| {
-        [wait(it.acquire(&1, 1)), wait(it.acquire(&1, 1))]
+        [wait(it.acquire(&1)), wait(it.acquire(&1))]
+    })
+    .await;
+    try_cuts("acquire permits", spent, |it| {
+        [wait(it.acquire((&1, 1))), wait(it.acquire((&1, 1)))]
     })
     .await;
     try_cuts("acquire_owned", spent, |it| {
-        [wait(Arc::clone(it).acquire_owned(1, 1)), wait(it.acquire(&1, 1))]
+        [
+            wait(Arc::clone(it).acquire_owned((&1, 1))),
+            wait(it.acquire((&1, 1))),
+        ]
     })
     .await;
 }
@@ -236,23 +227,12 @@ async fn waits_for_rules() {
         assert!(rules.check(&()).is_ok());
         rules
     };
-    try_cuts("until_ready", spent, |it| {
-        [wait(it.until_ready(&())), wait(it.until_ready(&()))]
-    })
-    .await;
     try_cuts("acquire", spent, |it| {
         [wait(it.acquire(&())), wait(it.acquire(&()))]
     })
     .await;
-    try_cuts("until_ready_owned", spent, |it| {
-        [
-            wait(Arc::clone(it).until_ready_owned(())),
-            wait(it.until_ready(&())),
-        ]
-    })
-    .await;
     try_cuts("acquire_owned", spent, |it| {
-        [wait(Arc::clone(it).acquire_owned(())), wait(it.until_ready(&()))]
+        [wait(Arc::clone(it).acquire_owned(())), wait(it.acquire(&()))]
     })
     .await;
 }

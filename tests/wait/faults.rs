@@ -34,7 +34,7 @@ fn a_stopped_runtime_does_not_block_others() {
         thread::spawn(move || {
             let runtime = current_thread();
             for _ in 0..10 {
-                runtime.block_on(limiter.until_ready()).unwrap();
+                runtime.block_on(limiter.acquire(1)).unwrap();
                 thread::sleep(ms(3 + thread));
             }
             done.send(()).unwrap();
@@ -59,7 +59,7 @@ fn a_stopped_runtime_keeps_no_capacity_timer_of_others() {
         .enable_time()
         .build()
         .unwrap();
-    assert!(limiter.check_n(2).is_ok());
+    assert!(limiter.check(2).is_ok());
     let mut first = Arc::clone(&limiter).acquire_owned(1);
     let mut second = Arc::clone(&limiter).acquire_owned(1);
     stopped.block_on(async {
@@ -91,7 +91,7 @@ fn a_stopped_runtime_keeps_no_grace_timer_of_others() {
         .enable_time()
         .build()
         .unwrap();
-    assert!(limiter.check_n(2).is_ok());
+    assert!(limiter.check(2).is_ok());
     let mut first = Arc::clone(&limiter).acquire_owned(1);
     let mut unpolled = Arc::clone(&limiter).acquire_owned(1);
     stopped.block_on(async {
@@ -121,14 +121,14 @@ fn a_runtime_without_timers_does_not_block_others() {
         .build()
         .unwrap();
     let timeless = Builder::new_multi_thread().worker_threads(1).build().unwrap();
-    assert!(limiter.check_n(3).is_ok());
+    assert!(limiter.check(3).is_ok());
     let mut tasks = Vec::new();
     for (number, runtime) in [&good, &timeless, &good, &good, &good, &good]
         .into_iter()
         .enumerate()
     {
         let own = Arc::clone(&limiter);
-        let task = runtime.spawn(async move { own.until_ready().await.is_ok() });
+        let task = runtime.spawn(async move { own.acquire(1).await.is_ok() });
         tasks.push(task);
         // Until all of them are queued. (If this thread is stopped for a window, some have completed already.)
         let completed = || tasks.iter().filter(|task| task.is_finished()).count();
@@ -177,7 +177,7 @@ fn a_panic_does_not_block_others() {
             let mut tasks = Vec::new();
             for user in [66_u32, 1, 2, 66, 3, 4] {
                 let own = Arc::clone(&rules);
-                let task = tokio::spawn(async move { own.until_ready(&user).await.is_ok() });
+                let task = tokio::spawn(async move { own.acquire(&user).await.is_ok() });
                 tokio::time::sleep(ms(1)).await;
                 tasks.push((user, task));
             }
@@ -206,7 +206,7 @@ fn recheck_applies_a_reload_at_once() {
         let live = Arc::new(Fair::new(live));
         assert!(live.check("request").is_ok());
         let own = Arc::clone(&live);
-        let waits = tokio::spawn(async move { own.until_ready("request").await.is_ok() });
+        let waits = tokio::spawn(async move { own.acquire("request").await.is_ok() });
         settle().await;
         let began = Instant::now();
         live.limiter().store(&rules("100/h")).unwrap();
@@ -222,6 +222,6 @@ fn recheck_applies_a_reload_at_once() {
 fn a_wait_without_a_timer_panics() {
     let runtime = Builder::new_current_thread().build().unwrap();
     let limiter = log("1/1s");
-    assert!(limiter.check().is_ok());
-    let _ = runtime.block_on(limiter.until_ready());
+    assert!(limiter.check(1).is_ok());
+    let _ = runtime.block_on(limiter.acquire(1));
 }

@@ -19,14 +19,14 @@ async fn each_key_has_its_own_queue() {
         .unwrap();
     let limiter = Arc::new(Fair::new(limiter));
     for _ in 0..3 {
-        limiter.until_ready(&1_u32).within(Duration::ZERO).await.ok();
+        limiter.acquire(&1_u32).within(Duration::ZERO).await.ok();
     }
     let began = Instant::now();
     let mut tasks = Vec::new();
     for (number, key) in [1_u32, 1, 2, 2, 1, 2].into_iter().enumerate() {
         let limiter = Arc::clone(&limiter);
         tasks.push(tokio::spawn(async move {
-            limiter.until_ready(&key).await.unwrap();
+            limiter.acquire(&key).await.unwrap();
             (number, began.elapsed().as_millis())
         }));
         settle().await;
@@ -46,17 +46,14 @@ async fn each_key_has_its_own_queue() {
     // A key that had waiters is not delayed by waiters of another key.
     tokio::time::sleep(ms(1000)).await;
     assert!(limiter.check(&3_u32).is_ok());
-    let mut other = limiter.acquire(&3_u32, 1);
+    let mut other = limiter.acquire((&3_u32, 1));
     assert!(poll(&mut other).is_pending());
     assert!(limiter.check(&1_u32).is_ok());
     drop(other);
-    let owned = Arc::clone(&limiter)
-        .acquire_owned(String::from("alice"), 1)
-        .await
-        .unwrap();
-    assert_eq!(owned.permits(), 1);
+    let owned = Arc::clone(&limiter).acquire_owned("alice").await.unwrap();
+    assert_eq!(owned.receipt().permits(), 1);
     // The same key, borrowed.
-    assert_eq!(limiter.acquire("alice", 2).await, Err(WaitError::Never));
+    assert_eq!(limiter.acquire(("alice", 2)).await, Err(WaitError::Never));
     assert!(matches!(limiter.check("alice"), Err(CheckError::Denied(Some(_)))));
 }
 
@@ -68,11 +65,11 @@ async fn permits_refunded_to_a_key_are_available_at_once() {
         .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
         .unwrap();
     let keyed = Arc::new(Fair::new(keyed));
-    let taken = keyed.acquire("key", 1).await.unwrap();
-    let waits = tokio::spawn(Arc::clone(&keyed).acquire_owned(String::from("key"), 1));
+    let taken = keyed.acquire(("key", 1)).await.unwrap();
+    let waits = tokio::spawn(Arc::clone(&keyed).acquire_owned(&String::from("key")));
     settle().await;
     let began = Instant::now();
-    assert_eq!(keyed.refund("key", taken), ringgate::Settled::Exact);
+    assert_eq!(keyed.refund(taken), ringgate::Settled::Exact);
     assert!(waits.await.unwrap().is_ok());
     assert_eq!(began.elapsed(), Duration::ZERO);
 }

@@ -12,11 +12,11 @@ use super::{bare_log, log, ms, poll, settle};
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_cannot_be_met_fails_at_once() {
     let limiter = log("2/1s");
-    assert!(limiter.check_n(2).is_ok());
+    assert!(limiter.check(2).is_ok());
     let began = Instant::now();
     // No waiter is ahead, and the permits are due in one second.
     let (needed, allowed) = (ms(1000), ms(999));
-    let refused = limiter.until_ready().within(allowed).await;
+    let refused = limiter.acquire(1).within(allowed).await;
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
     assert_eq!(began.elapsed(), Duration::ZERO);
     let mut waits: Vec<_> = (0..5).map(|_| limiter.acquire(1)).collect();
@@ -24,17 +24,17 @@ async fn a_deadline_that_cannot_be_met_fails_at_once() {
         assert!(poll(wait).is_pending());
     }
     // Five waiters are ahead, at two permits per second.
-    let refused = limiter.until_ready().within(ms(2999)).await;
+    let refused = limiter.acquire(1).within(ms(2999)).await;
     let (needed, allowed) = (ms(3000), ms(2999));
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
     assert_eq!(began.elapsed(), Duration::ZERO);
     // Three leave, so two are ahead.
     waits.truncate(2);
-    let refused = limiter.until_ready().within(ms(1999)).await;
+    let refused = limiter.acquire(1).within(ms(1999)).await;
     let (needed, allowed) = (ms(2000), ms(1999));
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
     drop(waits);
-    limiter.until_ready().within(ms(1000)).await.unwrap();
+    limiter.acquire(1).within(ms(1000)).await.unwrap();
     assert_eq!(began.elapsed(), ms(1000));
 }
 
@@ -43,12 +43,12 @@ async fn a_deadline_that_cannot_be_met_fails_at_once() {
 async fn a_bucket_estimates_the_wait_exactly() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 3).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
-    assert!(limiter.check_n(3).is_ok());
+    assert!(limiter.check(3).is_ok());
     let mut waits: Vec<_> = (0..10).map(|_| limiter.acquire(1)).collect();
     for wait in &mut waits {
         assert!(poll(wait).is_pending());
     }
-    let refused = limiter.until_n_ready(2).within(ms(119)).await;
+    let refused = limiter.acquire(2).within(ms(119)).await;
     let (needed, allowed) = (ms(120), ms(119));
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
 }
@@ -57,7 +57,7 @@ async fn a_bucket_estimates_the_wait_exactly() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_is_missed_by_others_ends_the_wait() {
     let limiter = log("1/1s");
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let began = Instant::now();
     let mut first = limiter.acquire(1).within(ms(1500));
     assert!(poll(&mut first).is_pending());
@@ -75,13 +75,13 @@ async fn a_deadline_that_is_missed_by_others_ends_the_wait() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_an_error() {
     let limiter = Arc::new(Fair::new(bare_log("1/1s")).max_waiting(2));
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let mut waits: Vec<_> = (0..2).map(|_| limiter.acquire(1)).collect();
     for wait in &mut waits {
         assert!(poll(wait).is_pending());
     }
     assert_eq!(
-        limiter.until_ready().await,
+        limiter.acquire(1).await,
         Err(WaitError::QueueFull {
             max_waiting: 2,
             needed: ms(3000)
@@ -92,12 +92,12 @@ async fn a_full_queue_is_an_error() {
     assert!(poll(&mut third).is_pending());
     // Without a limit of its own, it has a million.
     let limiter = Fair::new(bare_log("1/1s"));
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let mut waits: Vec<_> = (0..1_000_000).map(|_| limiter.acquire(1)).collect();
     for wait in &mut waits {
         assert!(poll(wait).is_pending());
     }
-    let refused = limiter.until_ready().await;
+    let refused = limiter.acquire(1).await;
     assert!(matches!(
         refused,
         Err(WaitError::QueueFull {
@@ -107,9 +107,9 @@ async fn a_full_queue_is_an_error() {
     ));
     // No request may wait, and the first does not have to.
     let limiter = Fair::new(bare_log("1/1s")).max_waiting(0);
-    assert_eq!(limiter.until_ready().await, Ok(()));
+    assert!(limiter.acquire(1).await.is_ok());
     assert_eq!(
-        limiter.until_ready().await,
+        limiter.acquire(1).await,
         Err(WaitError::QueueFull {
             max_waiting: 0,
             needed: ms(1000)
@@ -120,27 +120,27 @@ async fn a_full_queue_is_an_error() {
 #[tokio::test(start_paused = true)]
 async fn more_than_the_limit_does_not_wait() {
     let limiter = log("3/1s");
-    assert_eq!(limiter.until_n_ready(4).await, Err(WaitError::Never));
+    assert_eq!(limiter.acquire(4).await, Err(WaitError::Never));
     // Also behind other waiters.
-    assert!(limiter.check_n(3).is_ok());
+    assert!(limiter.check(3).is_ok());
     let mut wait = limiter.acquire(1);
     assert!(poll(&mut wait).is_pending());
-    assert_eq!(limiter.until_n_ready(4).await, Err(WaitError::Never));
+    assert_eq!(limiter.acquire(4).await, Err(WaitError::Never));
     // Zero permits are always available.
-    limiter.until_n_ready(0).await.unwrap();
+    limiter.acquire(0).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn jitter_delays_and_does_not_reorder() {
     let limiter = Arc::new(Fair::new(bare_log("1/1s")).jitter(ms(400)));
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let began = Instant::now();
     let mut times = Vec::new();
     let tasks: Vec<_> = (0..20)
         .map(|_| {
             let limiter = Arc::clone(&limiter);
             tokio::spawn(async move {
-                limiter.until_ready().await.unwrap();
+                limiter.acquire(1).await.unwrap();
                 began.elapsed()
             })
         })
@@ -167,7 +167,7 @@ async fn jitter_delays_and_does_not_reorder() {
 async fn a_wait_can_be_used_again() {
     let limiter = log("1/1s");
     let began = Instant::now();
-    let mut wait = limiter.until_ready();
+    let mut wait = limiter.acquire(1);
     for second in 0..3 {
         (&mut wait).await.unwrap();
         assert_eq!(began.elapsed(), ms(1000 * second));
@@ -179,12 +179,12 @@ async fn a_wait_can_be_used_again() {
 async fn a_later_waiter_checks_for_capacity_at_its_deadline() {
     let ring = CounterRing::new("2/10s".parse().unwrap()).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
-    assert!(limiter.check_n(2).is_ok());
+    assert!(limiter.check(2).is_ok());
     let mut first = limiter.acquire(1);
     assert!(poll(&mut first).is_pending());
     let second = tokio::spawn({
         let limiter = Arc::clone(&limiter);
-        async move { limiter.until_ready().within(Duration::from_secs(15)).await }
+        async move { limiter.acquire(1).within(Duration::from_secs(15)).await }
     });
     settle().await;
     // A call bypasses the queue, so that the leader sleeps longer, and its permits are refunded without the queue.
@@ -192,7 +192,7 @@ async fn a_later_waiter_checks_for_capacity_at_its_deadline() {
     let taken = limiter.limiter().check_n(2).unwrap().into_receipt();
     assert!(poll(&mut first).is_pending());
     assert_eq!(limiter.limiter().refund(taken), ringgate::Settled::Exact);
-    assert_eq!(second.await.unwrap(), Ok(()));
+    assert!(second.await.unwrap().is_ok());
 }
 
 /// A wait whose place in the queue is known never lasts until its deadline in vain: the estimate of the first poll is exact for
@@ -216,13 +216,13 @@ async fn a_wait_that_cannot_meet_its_deadline_fails_at_once() {
             for within in [90, 310, 500, 990, 2_500, 4_100] {
                 let limiter = RateLimiter::with_clock(algorithm.clone(), TokioClock::new());
                 let limiter = Arc::new(Fair::new(limiter));
-                while limiter.check().is_ok() {}
+                while limiter.check(1).is_ok() {}
                 let mut waits: Vec<_> = (0..ahead)
                     .map(|_| tokio::spawn(Arc::clone(&limiter).acquire_owned(1)))
                     .collect();
                 tokio::task::yield_now().await;
                 let began = Instant::now();
-                let result = limiter.until_ready().within(ms(within)).await;
+                let result = limiter.acquire(1).within(ms(within)).await;
                 let elapsed = began.elapsed();
                 if let Err(error) = result {
                     let case = format!("{name}, {ahead} ahead, {within} ms: {error} after {elapsed:?}");
@@ -251,10 +251,10 @@ async fn a_wait_that_was_delayed_fails_before_its_deadline() {
         (20, 20_500),
     ] {
         let limiter = log("1/1s");
-        assert!(limiter.check().is_ok());
+        assert!(limiter.check(1).is_ok());
         let began = Instant::now();
         // One wait is ahead, and its task is not polled when it is woken. It keeps its turn for ten milliseconds.
-        let mut wait = core::pin::pin!(limiter.until_ready().within(ms(within)));
+        let mut wait = core::pin::pin!(limiter.acquire(1).within(ms(within)));
         assert!(poll(&mut wait).is_pending());
         for _ in 0..bypassed {
             tokio::time::advance(ms(1_000)).await;

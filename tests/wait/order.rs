@@ -22,7 +22,7 @@ async fn waiters_are_served_in_order_of_arrival() {
     for number in 0..10 {
         let (limiter, served) = (Arc::clone(&limiter), Arc::clone(&served));
         tasks.push(tokio::spawn(async move {
-            limiter.until_ready().await.unwrap();
+            limiter.acquire(1).await.unwrap();
             served.lock().unwrap().push((number, began.elapsed().as_secs()));
         }));
         tokio::task::yield_now().await;
@@ -40,12 +40,12 @@ async fn waiters_are_served_in_order_of_arrival() {
 async fn a_large_request_waits_only_for_earlier_ones() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 50).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
-    assert!(limiter.check_n(50).is_ok());
+    assert!(limiter.check(50).is_ok());
     for _ in 0..20 {
         let limiter = Arc::clone(&limiter);
         tokio::spawn(async move {
             loop {
-                limiter.until_ready().await.unwrap();
+                limiter.acquire(1).await.unwrap();
             }
         });
     }
@@ -53,7 +53,7 @@ async fn a_large_request_waits_only_for_earlier_ones() {
     let before = limiter.waiting();
     assert_eq!(before, 20);
     let began = Instant::now();
-    limiter.until_n_ready(50).await.unwrap();
+    limiter.acquire(50).await.unwrap();
     let due = Duration::from_millis(10) * (50 + 20);
     let took = began.elapsed();
     assert!(took <= due + Duration::from_millis(1), "{took:?}");
@@ -72,7 +72,7 @@ async fn shares(limiter: Arc<Fair<RateLimiter<CounterRing>>>) -> [u64; 8] {
         let limiter = Arc::clone(&limiter);
         tasks.push(tokio::spawn(async move {
             let mut mine = 0;
-            while limiter.until_ready().within(Duration::from_secs(5)).await.is_ok() {
+            while limiter.acquire(1).within(Duration::from_secs(5)).await.is_ok() {
                 mine += 1;
             }
             mine
@@ -107,7 +107,7 @@ fn paced() -> Arc<Fair<RateLimiter<CounterRing>>> {
         .build()
         .unwrap();
     let limiter = Fair::new(RateLimiter::new(ring));
-    assert!(limiter.check_n(20).is_ok());
+    assert!(limiter.check(20).is_ok());
     Arc::new(limiter)
 }
 
@@ -123,7 +123,7 @@ async fn loops_on_several_threads_get_equal_parts() {
         tasks.push(tokio::spawn(async move {
             let mut mine = 0;
             loop {
-                limiter.until_ready().await.unwrap();
+                limiter.acquire(1).await.unwrap();
                 let before =
                     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
                 if before.is_err() {
@@ -144,31 +144,31 @@ async fn loops_on_several_threads_get_equal_parts() {
 #[tokio::test(start_paused = true)]
 async fn checks_do_not_overtake_waiters() {
     let limiter = log("2/1s");
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let both = tokio::spawn({
         let limiter = Arc::clone(&limiter);
-        async move { limiter.until_n_ready(2).await }
+        async move { limiter.acquire(2).await }
     });
     settle().await;
     // One permit is available, and the waiter needs two.
-    assert_eq!(limiter.check(), Err(CheckError::Queued));
-    assert_eq!(limiter.check_n(0).map(|none| none.permits()), Ok(0));
+    assert_eq!(limiter.check(1), Err(CheckError::Queued));
+    assert_eq!(limiter.check(0).map(|none| none.permits()), Ok(0));
     assert!(limiter.limiter().peek().remaining() == 1);
     both.await.unwrap().unwrap();
-    assert_eq!(limiter.check(), Err(CheckError::Denied(Some(ms(1000)))));
+    assert_eq!(limiter.check(1), Err(CheckError::Denied(Some(ms(1000)))));
 
     let limiter = Arc::new(Fair::new(bare_log("2/1s")).allow_barging());
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let mut both = limiter.acquire(2);
     assert!(poll(&mut both).is_pending());
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
 }
 
 /// A check of the wrapped limiter bypasses the queue. The waiter is served later.
 #[tokio::test(start_paused = true)]
 async fn bypassing_the_queue_only_delays_it() {
     let limiter = log("1/1s");
-    assert!(limiter.check().is_ok());
+    assert!(limiter.check(1).is_ok());
     let began = Instant::now();
     let mut waits = limiter.acquire(1);
     assert!(poll(&mut waits).is_pending());
@@ -182,7 +182,7 @@ async fn bypassing_the_queue_only_delays_it() {
 #[tokio::test(start_paused = true)]
 async fn an_unpolled_leader_is_passed_over() {
     let limiter = log("4/1s");
-    assert!(limiter.check_n(4).is_ok());
+    assert!(limiter.check(4).is_ok());
     let mut unpolled = limiter.acquire(4);
     assert!(poll(&mut unpolled).is_pending());
     let others: Vec<_> = (0..2).map(|_| tokio::spawn(timed(&limiter))).collect();
@@ -209,7 +209,7 @@ async fn an_unpolled_leader_is_passed_over() {
 #[tokio::test(start_paused = true)]
 async fn an_unpolled_notified_waiter_is_passed_over() {
     let limiter = log("3/1s");
-    assert!(limiter.check_n(3).is_ok());
+    assert!(limiter.check(3).is_ok());
     let first = tokio::spawn(timed(&limiter));
     settle().await;
     let mut notified = limiter.acquire(1);
@@ -225,7 +225,7 @@ fn timed(limiter: &Log) -> impl Future<Output = Duration> + use<> {
     let limiter = Arc::clone(limiter);
     async move {
         let began = Instant::now();
-        limiter.until_ready().await.unwrap();
+        limiter.acquire(1).await.unwrap();
         began.elapsed()
     }
 }
@@ -238,7 +238,7 @@ async fn refunded_permits_are_available_at_once() {
     let taken = limiter.acquire(2).await.unwrap();
     let waits = tokio::spawn({
         let limiter = Arc::clone(&limiter);
-        async move { limiter.until_ready().within(Duration::from_secs(3 * 3600)).await }
+        async move { limiter.acquire(1).within(Duration::from_secs(3 * 3600)).await }
     });
     settle().await;
     tokio::time::sleep(ms(5)).await;

@@ -14,38 +14,38 @@ fn pause(log: &Log, after: Duration) {
 async fn a_wait_ends_with_the_pause() {
     let log = log("2/100ms");
     pause(&log, ms(500));
-    assert!(log.check().is_err());
+    assert!(log.check(1).is_err());
     let start = Instant::now();
-    log.until_ready().await.expect("the pause ends");
+    log.acquire(1).await.expect("the pause ends");
     assert_eq!(start.elapsed(), ms(500));
     // A wait of which the deadline is before the end fails at once.
     pause(&log, ms(500));
-    assert!(log.until_ready().within(ms(499)).await.is_err());
+    assert!(log.acquire(1).within(ms(499)).await.is_err());
     assert_eq!(start.elapsed(), ms(500));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_before_the_end_of_a_pause_fails_although_the_window_ends_before() {
     let log = log("2/100ms");
-    log.until_n_ready(2).await.expect("the window is empty");
+    log.acquire(2).await.expect("the window is empty");
     pause(&log, ms(500));
     let start = Instant::now();
-    assert!(log.until_ready().within(ms(499)).await.is_err());
+    assert!(log.acquire(1).within(ms(499)).await.is_err());
     assert_eq!(start.elapsed(), ms(0));
-    log.until_ready().within(ms(500)).await.expect("the pause ends");
+    log.acquire(1).within(ms(500)).await.expect("the pause ends");
     assert_eq!(start.elapsed(), ms(500));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_delays_the_waits_that_have_begun() {
     let log = log("2/100ms");
-    log.until_n_ready(2).await.expect("the window is empty");
+    log.acquire(2).await.expect("the window is empty");
     let start = Instant::now();
     let waits: Vec<_> = (0..2)
         .map(|_| {
             let log = Arc::clone(&log);
             tokio::spawn(async move {
-                log.until_ready().await.expect("a turn");
+                log.acquire(1).await.expect("a turn");
                 Instant::now()
             })
         })
@@ -63,7 +63,7 @@ async fn resume_wakes_the_waiters() {
     let log = log("2/100ms");
     pause(&log, ms(60_000));
     let waiter = Arc::clone(&log);
-    let wait = tokio::spawn(async move { waiter.until_ready().await.map(|()| Instant::now()) });
+    let wait = tokio::spawn(async move { waiter.acquire(1).await.map(|_| Instant::now()) });
     settle().await;
     assert_eq!(log.waiting(), 1);
     let start = Instant::now();

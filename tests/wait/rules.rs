@@ -38,7 +38,7 @@ fn timed(rules: &Rules, request: Request) -> tokio::task::JoinHandle<u128> {
     let rules = Arc::clone(rules);
     tokio::spawn(async move {
         let began = Instant::now();
-        rules.until_ready(&request).await.unwrap();
+        drop(rules.acquire(&request).await.unwrap());
         began.elapsed().as_millis()
     })
 }
@@ -72,12 +72,12 @@ async fn a_request_waits_for_the_next_period_of_a_calendar() {
     };
     let rules: Rules = Arc::new(Fair::new(rules()));
     for _ in 0..2 {
-        rules.until_ready(&Request(1, 1)).await.unwrap();
+        drop(rules.acquire(&Request(1, 1)).await.unwrap());
     }
     let allowed = Duration::from_secs(3599);
-    let hasty = rules.until_ready(&Request(1, 1)).within(allowed).await;
+    let hasty = rules.acquire(&Request(1, 1)).within(allowed).await;
     let needed = Duration::from_secs(3600);
-    assert_eq!(hasty, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(hasty.map(drop), Err(WaitError::TooLate { needed, allowed }));
     let waits: Vec<_> = (0..4).map(|user| timed(&rules, Request(user, 1))).collect();
     settle().await;
     assert_eq!(rules.waiting(), 4);
@@ -99,9 +99,9 @@ async fn a_request_waits_in_the_slowest_queue_only() {
     let shared = timed(&rules, Request(2, 1));
     settle().await;
     // The deadline is compared with the slower state.
-    let hasty = rules.until_ready(&Request(1, 1)).within(ms(5000)).await;
+    let hasty = rules.acquire(&Request(1, 1)).within(ms(5000)).await;
     let (needed, allowed) = (ms(10_000), ms(5000));
-    assert_eq!(hasty, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(hasty.map(drop), Err(WaitError::TooLate { needed, allowed }));
     let own = timed(&rules, Request(1, 1));
     settle().await;
     assert_eq!(shared.await.unwrap(), 1000);
@@ -119,7 +119,7 @@ async fn a_large_request_is_not_starved_by_other_users() {
         let rules = Arc::clone(&rules);
         streams.push(tokio::spawn(async move {
             loop {
-                rules.until_ready(&Request(user, 1)).await.unwrap();
+                drop(rules.acquire(&Request(user, 1)).await.unwrap());
             }
         }));
     }
@@ -148,10 +148,12 @@ async fn a_request_that_needs_two_states_gets_both() {
             loop {
                 // Another user each time, so that only the shared rule delays it.
                 number += 1;
-                rules
-                    .until_ready(&Request(1000 + 100 * number + user, 1))
-                    .await
-                    .unwrap();
+                drop(
+                    rules
+                        .acquire(&Request(1000 + 100 * number + user, 1))
+                        .await
+                        .unwrap(),
+                );
             }
         }));
     }
@@ -171,7 +173,7 @@ async fn a_later_request_is_later_at_every_state() {
     tokio::time::sleep(ms(8_800)).await;
     assert!(rules.check(&Request(2, 60)).is_ok());
     let began = Instant::now();
-    let mut large = Arc::clone(&rules).until_ready_owned(Request(3, 60));
+    let mut large = Arc::clone(&rules).acquire_owned(Request(3, 60));
     assert!(poll(&mut large).is_pending());
     let small = timed(&rules, Request(1, 1));
     settle().await;
@@ -179,7 +181,7 @@ async fn a_later_request_is_later_at_every_state() {
     // A call bypasses the queue when the large request is due.
     tokio::time::advance(ms(1000)).await;
     assert!(rules.limiter().check(&Request(4, 60)).is_ok());
-    large.await.unwrap();
+    drop(large.await.unwrap());
     assert_eq!(began.elapsed(), ms(2000));
     let took = small.await.unwrap();
     assert!((2000..=2010).contains(&took), "{took}");
@@ -221,7 +223,7 @@ async fn an_exhausted_user_does_not_block_others() {
             drop(timed(&rules, Request(7, 1)));
         }
         tokio::time::sleep(ms(3000)).await;
-        let other = tokio::time::timeout(ms(2000), rules.until_ready(&Request(8, 1))).await;
+        let other = tokio::time::timeout(ms(2000), rules.acquire(&Request(8, 1))).await;
         assert!(other.expect("blocked").is_ok());
         assert!(rules.check(&Request(9, 1)).is_ok() || all == "1/1s");
     }
@@ -242,7 +244,7 @@ async fn a_deadline_behind_a_higher_tier_can_be_met() {
     let before = timed(&rules, Request(1, 90));
     settle().await;
     let free = Request(2, 1);
-    let hasty = rules.until_ready(&free).within(Duration::from_secs(10));
+    let hasty = rules.acquire(&free).within(Duration::from_secs(10));
     assert!(hasty.await.is_ok());
     before.await.unwrap();
 }
@@ -250,11 +252,14 @@ async fn a_deadline_behind_a_higher_tier_can_be_met() {
 #[tokio::test(start_paused = true)]
 async fn rules_that_never_admit_fail_at_once() {
     let rules = fair("2/1s", "5/1s");
-    assert_eq!(rules.until_ready(&Request(1, 6)).await, Err(WaitError::Never));
-    assert!(rules.check(&Request(1, 5)).is_ok());
-    let hasty = rules.until_ready(&Request(2, 1)).within(ms(999)).await;
     assert_eq!(
-        hasty,
+        rules.acquire(&Request(1, 6)).await.map(drop),
+        Err(WaitError::Never)
+    );
+    assert!(rules.check(&Request(1, 5)).is_ok());
+    let hasty = rules.acquire(&Request(2, 1)).within(ms(999)).await;
+    assert_eq!(
+        hasty.map(drop),
         Err(WaitError::TooLate {
             needed: ms(1000),
             allowed: ms(999)
@@ -266,7 +271,7 @@ async fn rules_that_never_admit_fail_at_once() {
         .unwrap();
     assert!(
         !Fair::new(no_rules)
-            .until_ready(&Request(1, 1))
+            .acquire(&Request(1, 1))
             .await
             .unwrap()
             .is_limited()
@@ -293,21 +298,21 @@ async fn shadow_rules_and_denied_keys_do_not_wait() {
     let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
     let rules = Arc::new(Fair::new(rules));
     for _ in 0..5 {
-        let served = rules.until_ready(&Request(1, 1)).within(Duration::ZERO).await;
+        let served = rules.acquire(&Request(1, 1)).within(Duration::ZERO).await;
         assert!(served.is_ok());
     }
-    assert_eq!(rules.until_ready(&Request(7, 1)).await, Err(WaitError::Never));
-    // Also behind other waiters.
-    let mut before = Arc::clone(&rules).until_ready_owned(Request(1, 1));
-    assert!(poll(&mut before).is_pending());
-    assert_eq!(rules.until_ready(&Request(7, 1)).await, Err(WaitError::Never));
-    assert!(
-        rules
-            .until_ready(&Request(2, 1))
-            .within(Duration::ZERO)
-            .await
-            .is_ok()
+    assert_eq!(
+        rules.acquire(&Request(7, 1)).await.map(drop),
+        Err(WaitError::Never)
     );
+    // Also behind other waiters.
+    let mut before = Arc::clone(&rules).acquire_owned(Request(1, 1));
+    assert!(poll(&mut before).is_pending());
+    assert_eq!(
+        rules.acquire(&Request(7, 1)).await.map(drop),
+        Err(WaitError::Never)
+    );
+    assert!(rules.acquire(&Request(2, 1)).within(Duration::ZERO).await.is_ok());
 }
 
 /// Permits that are refunded through the `Fair` go to the waiter at once.
@@ -324,10 +329,9 @@ async fn acquired_permits_can_be_refunded() {
         let reserved = Arc::clone(&rules).acquire_owned(request).await.unwrap();
         let waits = timed(&rules, Request(2, 5));
         settle().await;
-        let settled = if half {
-            rules.settle(reserved, &request, &cost, 5)
-        } else {
-            rules.refund(reserved, &request)
+        let settled = match half {
+            true => rules.settle(reserved, (&cost, 5)),
+            false => rules.refund(reserved),
         };
         assert_eq!(settled, ringgate::Settled::Exact);
         assert_eq!(waits.await.unwrap(), 0);
@@ -350,7 +354,7 @@ async fn waiters_survive_a_reload() {
         tokio::spawn(async move {
             let began = Instant::now();
             (
-                live.until_ready(&Request(2, cost)).await.is_ok(),
+                live.acquire(&Request(2, cost)).await.is_ok(),
                 began.elapsed().as_millis(),
             )
         })

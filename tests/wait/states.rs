@@ -41,7 +41,7 @@ async fn two_requests_for_the_same_two_states_do_not_deadlock() {
     assert!(rules.check(&only(true, false)).is_ok());
     let begin = |x, y| {
         let own = Arc::clone(&rules);
-        tokio::spawn(async move { own.until_ready(&only(x, y)).await.is_ok() })
+        tokio::spawn(async move { own.acquire(&only(x, y)).await.is_ok() })
     };
     let first = begin(true, true);
     settle().await;
@@ -89,9 +89,7 @@ fn no_waiter_is_forgotten_between_states() {
                     z: sides & 4 > 0,
                 };
                 let own = Arc::clone(&rules);
-                tasks.push(tokio::spawn(
-                    async move { own.until_ready(&request).await.is_ok() },
-                ));
+                tasks.push(tokio::spawn(async move { own.acquire(&request).await.is_ok() }));
                 tokio::time::sleep(ms(next(700))).await;
                 if next(4) == 0 {
                     let place = usize::try_from(next(tasks.len() as u64)).unwrap();

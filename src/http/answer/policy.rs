@@ -244,7 +244,6 @@ fn add_stricter<'a>(policies: &mut Policies<'a>, values: &EnforcedQuota<'a>) {
 }
 
 /// Returns the policies of a request that is rejected, with the names of their rules.
-#[cfg(feature = "tokio")]
 fn rejecting_policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
@@ -282,7 +281,6 @@ pub(in crate::http) fn denied<'a>(seen: &DeniedQuotas<'a>) -> Vec<QuotaPolicy<'a
 
 /// Returns the policies of a request whose wait ended without an admission. Those without enough permits are marked as
 /// violated. If all have enough, earlier requests in the queue come first, and the policy that binds first is marked.
-#[cfg(feature = "tokio")]
 pub(in crate::http) fn exhausted<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,

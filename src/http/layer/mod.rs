@@ -1,6 +1,5 @@
 mod body_end;
 mod jitter;
-#[cfg(feature = "tokio")]
 mod wait;
 
 use alloc::string::String;
@@ -80,16 +79,13 @@ impl<S: HttpRules> RateLimitLayer<S> {
     pub fn new(rules: Arc<S>) -> Self {
         Self {
             config: Config {
-                rules,
                 terms: Terms {
                     headers: QuotaHeaders::Standard,
                     reserves: false,
-                    #[cfg(feature = "tokio")]
-                    wait: None,
-                    #[cfg(feature = "tokio")]
-                    max_waiting: None,
-                    rules: PhantomData,
+                    max_wait: None,
+                    queue: rules.queue(None),
                 },
+                rules,
                 rejection_response: Problem,
                 statuses: Statuses::DEFAULT,
                 slot_retry_after: None,

@@ -6,8 +6,8 @@ use ::http::request::Parts;
 
 use crate::clock::Clock;
 use crate::http::layer::RateLimitLayer;
+use crate::http::rules::HttpRules;
 use crate::http::rules::local::LocalQueue;
-use crate::http::rules::{HttpRules, Wait};
 use crate::rules::LiveRules;
 
 impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
@@ -26,8 +26,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// # Cost
     ///
-    /// A request that does not wait also costs a check of the queue. A request that waits allocates a few boxes. With
-    /// [`charge_if`](Self::charge_if) or [`settle_body`](Self::settle_body) over local rules, each request allocates them. Over
+    /// A request that does not wait also costs a check of the queue. A request that waits allocates a few boxes. Over
     /// shared rules, each decision about a waiting request is a call of the store.
     ///
     /// # Caveats
@@ -62,23 +61,14 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # }
     /// ```
     pub fn wait(self, max_wait: Duration) -> Self {
-        self.with(|config| {
-            let queue = config.rules.queue(config.terms.max_waiting);
-            config.terms.wait = Some(Wait { queue, max_wait });
-        })
+        self.with(|config| config.terms.max_wait = Some(max_wait))
     }
 
     /// Sets how many requests may [wait](Self::wait) at once, over all connections. The default is a million.
     ///
     /// This creates a new queue, so call it before the layer is used.
     pub fn max_waiting(self, max: usize) -> Self {
-        self.with(|config| {
-            config.terms.max_waiting = Some(max);
-            let queue = config.rules.queue(Some(max));
-            if let Some(wait) = &mut config.terms.wait {
-                wait.queue = queue;
-            }
-        })
+        self.with(|config| config.terms.queue = config.rules.queue(Some(max)))
     }
 }
 
@@ -89,6 +79,6 @@ where
     /// Returns the queue of requests that [wait](Self::wait), in which other callers can wait, too. `None` if
     /// [`wait`](Self::wait) was not called.
     pub fn queue(&self) -> Option<&LocalQueue<C>> {
-        self.config.terms.wait.as_ref().map(|wait| &wait.queue)
+        self.config.terms.max_wait.map(|_| &self.config.terms.queue)
     }
 }

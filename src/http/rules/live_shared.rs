@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use ::http::request::Parts;
-#[cfg(feature = "tokio")]
 use tokio::sync::Semaphore;
 
 use super::shared::{SharedCharge, Undecided, decide_in_store};
@@ -18,10 +17,7 @@ impl Decide for LiveSharedRules<Parts> {
     type Charge = (Arc<SharedRules<Parts>>, Box<SharedCharge>);
     type Undecided = (Arc<SharedRules<Parts>>, Undecided);
     type Decided = (Arc<SharedRules<Parts>>, Result<Admitted, Denied>);
-    #[cfg(feature = "tokio")]
     type Queue = Arc<Semaphore>;
-    #[cfg(feature = "tokio")]
-    type States = ();
 
     fn decide<T>(
         self: &Arc<Self>,
@@ -43,14 +39,13 @@ impl Decide for LiveSharedRules<Parts> {
         terms: &Terms<Self>,
         head: Arc<Parts>,
     ) -> DecisionFuture<Self> {
-        #[cfg(feature = "tokio")]
-        if let Some(wait) = terms.wait.clone() {
-            let live = Arc::clone(self);
+        if let Some(max_wait) = terms.max_wait {
+            let (live, queue) = (Arc::clone(self), Arc::clone(&terms.queue));
             return Box::pin(async move {
-                super::shared::wait_until_decided(rules, undecided, wait, head, || live.load()).await
+                let in_force = || live.load();
+                super::shared::wait_until_decided(rules, undecided, queue, max_wait, head, in_force).await
             });
         }
-        let _ = (terms, head);
         Box::pin(async move {
             let decided = decide_in_store(&rules, undecided).await;
             (rules, decided)
@@ -77,25 +72,26 @@ impl Decide for LiveSharedRules<Parts> {
         self.load().missing_cause(head)
     }
 
-    fn refund(self: &Arc<Self>, (rules, charge): Self::Charge) {
-        Decide::refund(&rules, charge);
+    fn refund(self: &Arc<Self>, queue: &Arc<Semaphore>, (rules, charge): Self::Charge) {
+        Decide::refund(&rules, queue, charge);
     }
 
-    fn settle(self: &Arc<Self>, (rules, charge): Self::Charge, cost: &Cost<Parts>, actual: u64) {
-        Decide::settle(&rules, charge, cost, actual);
+    fn settle(
+        self: &Arc<Self>,
+        queue: &Arc<Semaphore>,
+        (rules, charge): Self::Charge,
+        cost: &Cost<Parts>,
+        actual: u64,
+    ) {
+        Decide::settle(&rules, queue, charge, cost, actual);
     }
 
-    #[cfg(feature = "tokio")]
+    fn release(_: &Arc<Semaphore>, slots: Self::Charge) {
+        drop(slots);
+    }
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Arc<Semaphore> {
         self.load().queue(max_waiting)
     }
-
-    #[cfg(feature = "tokio")]
-    fn states_of(self: &Arc<Self>, _: &Self::Charge) {}
-
-    /// Does nothing, because a waiting request is decided again after its retry time.
-    #[cfg(feature = "tokio")]
-    fn recheck(_: &Arc<Semaphore>, (): &()) {}
 }
 
 /// The grant, with the rules that its charge belongs to.

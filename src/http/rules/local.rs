@@ -4,8 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use ::http::request::Parts;
-#[cfg(feature = "tokio")]
-use smallvec::SmallVec;
 
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::clock::Clock;
@@ -14,48 +12,21 @@ use crate::rules::{
     Admitted, Cost, Denied, DeniedQuotas, KeyHashes, LiveRules, MissingCause, Reservation, RuleSet,
 };
 use crate::time::Nanos;
-#[cfg(feature = "tokio")]
-use crate::wait::{Fair, RulesGranted, WaitError};
+use crate::wait::{Fair, WaitError};
 
 /// The queue of requests that wait.
-#[cfg(feature = "tokio")]
 pub(in crate::http) type LocalQueue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
 
-/// A request that joins the queue.
-#[cfg(feature = "tokio")]
-pub(in crate::http) struct Queued;
-
-/// Without a queue, every request is decided at once.
-#[cfg(not(feature = "tokio"))]
-pub(in crate::http) enum Queued {}
-
-/// The result of a wait.
-#[cfg(feature = "tokio")]
-type Waited = Result<LocalCharge, WaitError>;
-
-#[cfg(not(feature = "tokio"))]
-type Waited = Queued;
-
 /// The charge of an admitted request.
-pub(in crate::http) enum LocalCharge {
+enum LocalCharge {
     Final(Admitted),
     /// The response decides whether it is refunded.
     Reserved(Box<Reservation<Parts>>),
 }
 
 impl LocalCharge {
-    const fn at(&self) -> Nanos {
-        match self {
-            Self::Final(charge) => charge.at(),
-            Self::Reserved(charge) => charge.at(),
-        }
-    }
-
-    fn is_limited(&self) -> bool {
-        match self {
-            Self::Final(charge) => charge.is_limited(),
-            Self::Reserved(charge) => charge.is_limited(),
-        }
+    fn reserved(charge: Reservation<Parts>) -> Self {
+        Self::Reserved(Box::new(charge))
     }
 
     /// Makes the grant. If the layer adds quota headers, this reads the state of each rule.
@@ -70,10 +41,14 @@ impl LocalCharge {
     where
         C: Clock + Clone + Send + Sync + 'static,
     {
+        let (at, limited) = match &self {
+            Self::Final(charge) => (charge.at(), charge.is_limited()),
+            Self::Reserved(charge) => (charge.at(), charge.is_limited()),
+        };
         Grant {
-            at: self.at(),
-            limited: self.is_limited(),
-            headers: hashes.map(|hashes| admitted_headers(headers, rules, head, self.at(), hashes)),
+            at,
+            limited,
+            headers: hashes.map(|hashes| admitted_headers(headers, rules, head, at, hashes)),
             charge: match self {
                 Self::Final(_) => None,
                 Self::Reserved(charge) => Some(charge),
@@ -82,28 +57,13 @@ impl LocalCharge {
     }
 }
 
-/// The rules in force decide whether a request holds slots. A reload may have replaced those that were in force when it began to wait.
-#[cfg(feature = "tokio")]
-impl RulesGranted<Parts> for LocalCharge {
-    fn charge<C: Clock>(rules: &RuleSet<Parts, C>, head: &Parts) -> Option<Self> {
-        if rules.has_slots() {
-            let charge = Reservation::charge(rules, head)?;
-            Some(Self::Reserved(Box::new(charge)))
-        } else {
-            Admitted::charge(rules, head).map(Self::Final)
-        }
-    }
-}
-
 impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<Reservation<Parts>>;
-    type Undecided = Queued;
-    type Decided = Waited;
-    #[cfg(feature = "tokio")]
+    /// The request joins the queue.
+    type Undecided = ();
+    type Decided = Result<Reservation<Parts>, WaitError>;
     type Queue = LocalQueue<C>;
-    #[cfg(feature = "tokio")]
-    type States = SmallVec<[u64; 4]>;
 
     #[inline]
     fn decide<T>(
@@ -112,25 +72,23 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<Self, T> {
-        #[cfg(feature = "tokio")]
-        if let Some(wait) = &terms.wait {
-            let charge = match terms.reserves {
+        let rules = self.load();
+        let reserves = terms.reserves || rules.has_slots();
+        let mut hashes = terms.headers.key_hashes();
+        if terms.max_wait.is_some() {
+            let charge = match terms.queue.must_queue(&head) {
                 true => None,
-                false => wait.queue.grant::<LocalCharge>(head),
+                false if reserves => rules.reserve_waiting(head).map(LocalCharge::reserved),
+                false => rules.check_waiting(head).map(LocalCharge::Final),
             };
             return match charge {
                 // If the request is never admitted, the queue returns the error.
-                None => Outcome::Undecided(Queued),
-                Some(charge) => {
-                    let mut hashes = terms.headers.key_hashes();
-                    Outcome::Admitted(charge.grant(&self.load(), terms.headers, head, hashes.as_mut()))
-                }
+                None => Outcome::Undecided(()),
+                Some(charge) => Outcome::Admitted(charge.grant(&rules, terms.headers, head, hashes.as_mut())),
             };
         }
-        let rules = self.load();
-        let mut hashes = terms.headers.key_hashes();
         let mut seen = DeniedQuotas::new();
-        let decided = if terms.reserves || rules.has_slots() {
+        let decided = if reserves {
             reserve(&rules, head, &mut seen)
         } else {
             rules
@@ -143,34 +101,18 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         }
     }
 
-    #[cfg(feature = "tokio")]
-    fn resume(self: &Arc<Self>, _: Queued, terms: &Terms<Self>, head: Arc<Parts>) -> DecisionFuture<Self> {
-        let Some(wait) = &terms.wait else {
-            // Without a queue, every request was decided by `decide`.
-            return Box::pin(core::future::ready(Err(WaitError::Never)));
-        };
-        let queue = Arc::clone(&wait.queue);
-        if terms.reserves {
-            let waiting = queue.acquire_owned(head).within(wait.max_wait);
-            Box::pin(async {
-                waiting
-                    .await
-                    .map(|charge| LocalCharge::Reserved(Box::new(charge)))
-            })
-        } else {
-            Box::pin(queue.grant_owned::<_, LocalCharge>(head).within(wait.max_wait))
-        }
+    fn resume(self: &Arc<Self>, (): (), terms: &Terms<Self>, head: Arc<Parts>) -> DecisionFuture<Self> {
+        let queue = Arc::clone(&terms.queue);
+        Box::pin(
+            queue
+                .acquire_owned(head)
+                .within(terms.max_wait.unwrap_or_default()),
+        )
     }
 
-    #[cfg(not(feature = "tokio"))]
-    fn resume(self: &Arc<Self>, undecided: Queued, _: &Terms<Self>, _: Arc<Parts>) -> DecisionFuture<Self> {
-        match undecided {}
-    }
-
-    #[cfg(feature = "tokio")]
     fn finish<T>(
         self: &Arc<Self>,
-        decided: Waited,
+        decided: Result<Reservation<Parts>, WaitError>,
         terms: &Terms<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
@@ -179,7 +121,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         match decided {
             Ok(charge) => {
                 let mut hashes = terms.headers.key_hashes();
-                Ok(charge.grant(&rules, terms.headers, head, hashes.as_mut()))
+                let keeps = terms.reserves || charge.holds_slots();
+                let mut grant =
+                    LocalCharge::reserved(charge).grant(&rules, terms.headers, head, hashes.as_mut());
+                grant.charge = grant.charge.filter(|_| keeps);
+                Ok(grant)
             }
             Err(error) => {
                 let at = rules.clock().now();
@@ -196,17 +142,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         }
     }
 
-    #[cfg(not(feature = "tokio"))]
-    fn finish<T>(
-        self: &Arc<Self>,
-        decided: Waited,
-        _: &Terms<Self>,
-        _: &Parts,
-        _: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Result<Grant<Self>, T> {
-        match decided {}
-    }
-
     fn take_slots(charge: &mut Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
         charge.holds_slots().then(|| Box::new(charge.take_slots()))
     }
@@ -215,31 +150,30 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
         self.load().missing_cause(head)
     }
 
-    fn refund(self: &Arc<Self>, charge: Box<Reservation<Parts>>) {
-        self.load().refund(*charge);
+    fn refund(self: &Arc<Self>, queue: &LocalQueue<C>, charge: Box<Reservation<Parts>>) {
+        queue.refund(*charge);
     }
 
-    fn settle(self: &Arc<Self>, charge: Box<Reservation<Parts>>, cost: &Cost<Parts>, actual: u64) {
-        self.load().settle(*charge, cost, actual);
+    fn settle(
+        self: &Arc<Self>,
+        queue: &LocalQueue<C>,
+        charge: Box<Reservation<Parts>>,
+        cost: &Cost<Parts>,
+        actual: u64,
+    ) {
+        queue.settle(*charge, (cost, actual));
     }
 
-    #[cfg(feature = "tokio")]
-    fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue {
+    fn release(queue: &LocalQueue<C>, slots: Box<Reservation<Parts>>) {
+        queue.refund(*slots);
+    }
+
+    fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> LocalQueue<C> {
         let queue = Fair::new(Arc::clone(self));
         Arc::new(match max_waiting {
             Some(max) => queue.max_waiting(max),
             None => queue,
         })
-    }
-
-    #[cfg(feature = "tokio")]
-    fn states_of(self: &Arc<Self>, charge: &Box<Reservation<Parts>>) -> Self::States {
-        self.load().state_ids(charge)
-    }
-
-    #[cfg(feature = "tokio")]
-    fn recheck(queue: &Self::Queue, states: &Self::States) {
-        queue.recheck_states(states);
     }
 }
 
@@ -249,9 +183,7 @@ fn reserve<'a, C: Clock>(
     head: &'a Parts,
     seen: &mut DeniedQuotas<'a>,
 ) -> Result<LocalCharge, Denied<'a, Parts>> {
-    rules
-        .reserve_with(head, seen)
-        .map(|charge| LocalCharge::Reserved(Box::new(charge)))
+    rules.reserve_with(head, seen).map(LocalCharge::reserved)
 }
 
 /// Returns the quota headers of an admitted request.

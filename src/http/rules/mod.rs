@@ -9,7 +9,6 @@ mod shared;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::pin::Pin;
-#[cfg(feature = "tokio")]
 use core::time::Duration;
 
 use ::http::request::Parts;
@@ -38,11 +37,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     /// The result of [`resume`](Self::resume).
     type Decided;
     /// The queue of the requests that wait.
-    #[cfg(feature = "tokio")]
     type Queue: Clone + Send + Sync;
-    /// The states that a request was charged to.
-    #[cfg(feature = "tokio")]
-    type States;
 
     /// Decides a request, unless this needs a wait or a call of a store.
     fn decide<T>(
@@ -76,22 +71,16 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     fn missing_cause(&self, head: &Parts) -> Option<MissingCause>;
 
     /// Refunds a charge that holds no slots.
-    fn refund(self: &Arc<Self>, charge: Self::Charge);
+    fn refund(self: &Arc<Self>, queue: &Self::Queue, charge: Self::Charge);
 
     /// Settles the rules that have this cost: replaces their charge by the actual amount.
-    fn settle(self: &Arc<Self>, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);
+    fn settle(self: &Arc<Self>, queue: &Self::Queue, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);
+
+    /// Releases the slots that [`take_slots`](Self::take_slots) returned.
+    fn release(queue: &Self::Queue, slots: Self::Charge);
 
     /// Creates a queue for at most this many requests, or for the default number.
-    #[cfg(feature = "tokio")]
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue;
-
-    /// Returns the states whose capacity grows when this charge is refunded, settled or released.
-    #[cfg(feature = "tokio")]
-    fn states_of(self: &Arc<Self>, charge: &Self::Charge) -> Self::States;
-
-    /// Makes requests that wait for these states check for capacity again.
-    #[cfg(feature = "tokio")]
-    fn recheck(queue: &Self::Queue, states: &Self::States);
 }
 
 /// The settings of a layer that its decisions need.
@@ -99,30 +88,15 @@ pub(super) struct Terms<S: Decide> {
     pub(super) headers: QuotaHeaders,
     /// Whether the charge of an admitted request may be refunded or settled.
     pub(super) reserves: bool,
-    #[cfg(feature = "tokio")]
-    pub(super) wait: Option<Wait<S::Queue>>,
-    /// The most requests that wait at once. `None`: the default.
-    #[cfg(feature = "tokio")]
-    pub(super) max_waiting: Option<usize>,
-    pub(super) rules: core::marker::PhantomData<fn() -> S>,
-}
-
-/// The wait of a request that has no capacity.
-#[cfg(feature = "tokio")]
-#[derive(Clone)]
-pub(super) struct Wait<Q> {
-    pub(super) queue: Q,
-    pub(super) max_wait: Duration,
+    /// The longest wait of a request that has no capacity. `None`: it is rejected.
+    pub(super) max_wait: Option<Duration>,
+    pub(super) queue: S::Queue,
 }
 
 /// The decision about a request, if there is one. `T` is the response to a rejected request.
 pub(super) enum Outcome<S: Decide, T> {
     Admitted(Grant<S>),
     Rejected(T),
-    #[cfg_attr(
-        not(any(feature = "tokio", feature = "shared")),
-        expect(dead_code, reason = "only a wait or a store takes time")
-    )]
     Undecided(S::Undecided),
 }
 
@@ -140,24 +114,13 @@ pub(super) type DecisionFuture<S> = Pin<Box<dyn Future<Output = <S as Decide>::D
 
 impl<S: Decide> Terms<S> {
     /// Copies the terms, for other rules with the same queue.
-    #[cfg(all(feature = "shared", feature = "tokio"))]
+    #[cfg(feature = "shared")]
     fn of<T: Decide<Queue = S::Queue>>(&self) -> Terms<T> {
         Terms {
             headers: self.headers,
             reserves: self.reserves,
-            wait: self.wait.clone(),
-            max_waiting: self.max_waiting,
-            rules: core::marker::PhantomData,
-        }
-    }
-
-    /// Copies the terms, for other rules.
-    #[cfg(all(feature = "shared", not(feature = "tokio")))]
-    fn of<T: Decide>(&self) -> Terms<T> {
-        Terms {
-            headers: self.headers,
-            reserves: self.reserves,
-            rules: core::marker::PhantomData,
+            max_wait: self.max_wait,
+            queue: self.queue.clone(),
         }
     }
 }
@@ -167,11 +130,8 @@ impl<S: Decide> Clone for Terms<S> {
         Self {
             headers: self.headers,
             reserves: self.reserves,
-            #[cfg(feature = "tokio")]
-            wait: self.wait.clone(),
-            #[cfg(feature = "tokio")]
-            max_waiting: self.max_waiting,
-            rules: self.rules,
+            max_wait: self.max_wait,
+            queue: self.queue.clone(),
         }
     }
 }

@@ -2,24 +2,17 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-#[cfg(feature = "tokio")]
 use core::time::Duration;
 
-use ::http::request::Parts;
-use tokio::runtime::Handle;
-#[cfg(feature = "tokio")]
-use tokio::sync::Semaphore;
-#[cfg(feature = "tokio")]
-use tokio::time::{Instant, sleep};
-
-#[cfg(feature = "tokio")]
-use super::Wait;
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{CheckPlan, Cost, Denial, MissingCause};
 use crate::shared::{Admitted, Denied, Reason, SharedRules};
-#[cfg(feature = "tokio")]
 use crate::wait::DEFAULT_MAX_WAITING;
+use ::http::request::Parts;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
 
 /// The charge of an admitted request, and the values that are needed to settle it.
 pub(in crate::http) struct SharedCharge {
@@ -35,12 +28,10 @@ pub(in crate::http) enum Undecided {
     /// The store decides.
     AskStore(Box<CheckPlan>),
     /// The request waits until it may be admitted.
-    #[cfg(feature = "tokio")]
     Denied(Denied),
 }
 
 /// The shortest wait between two decisions about a request.
-#[cfg(feature = "tokio")]
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 
 impl Decide for SharedRules<Parts> {
@@ -49,10 +40,7 @@ impl Decide for SharedRules<Parts> {
     type Undecided = Undecided;
     type Decided = Result<Admitted, Denied>;
     /// A permit for each request that waits.
-    #[cfg(feature = "tokio")]
     type Queue = Arc<Semaphore>;
-    #[cfg(feature = "tokio")]
-    type States = ();
 
     #[inline]
     fn decide<T>(
@@ -63,8 +51,7 @@ impl Decide for SharedRules<Parts> {
     ) -> Outcome<Self, T> {
         match self.decide_or_plan(head, 1) {
             Ok(Ok(admitted)) => Outcome::Admitted(grant(self, terms, head, admitted)),
-            #[cfg(feature = "tokio")]
-            Ok(Err(denied)) if terms.wait.is_some() => Outcome::Undecided(Undecided::Denied(denied)),
+            Ok(Err(denied)) if terms.max_wait.is_some() => Outcome::Undecided(Undecided::Denied(denied)),
             Ok(Err(denied)) => Outcome::Rejected(reject_denied(self, &denied, head, reject)),
             Err(plan) => Outcome::Undecided(Undecided::AskStore(plan)),
         }
@@ -77,15 +64,14 @@ impl Decide for SharedRules<Parts> {
         head: Arc<Parts>,
     ) -> DecisionFuture<Self> {
         let rules = Arc::clone(self);
-        #[cfg(feature = "tokio")]
-        if let Some(wait) = terms.wait.clone() {
-            let in_force = Arc::clone(self);
+        if let Some(max_wait) = terms.max_wait {
+            let (same, queue) = (Arc::clone(self), Arc::clone(&terms.queue));
             return Box::pin(async move {
-                let waited = wait_until_decided(rules, undecided, wait, head, || Arc::clone(&in_force));
+                let in_force = || Arc::clone(&same);
+                let waited = wait_until_decided(rules, undecided, queue, max_wait, head, in_force);
                 waited.await.1
             });
         }
-        let _ = (terms, head);
         Box::pin(async move { decide_in_store(&rules, undecided).await })
     }
 
@@ -117,7 +103,7 @@ impl Decide for SharedRules<Parts> {
         })
     }
 
-    fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) {
+    fn refund(self: &Arc<Self>, _: &Arc<Semaphore>, charge: Box<SharedCharge>) {
         let SharedCharge {
             admitted, runtime, ..
         } = *charge;
@@ -128,7 +114,13 @@ impl Decide for SharedRules<Parts> {
         }
     }
 
-    fn settle(self: &Arc<Self>, charge: Box<SharedCharge>, cost: &Cost<Parts>, actual: u64) {
+    fn settle(
+        self: &Arc<Self>,
+        _: &Arc<Semaphore>,
+        charge: Box<SharedCharge>,
+        cost: &Cost<Parts>,
+        actual: u64,
+    ) {
         let SharedCharge {
             admitted,
             plan,
@@ -139,19 +131,15 @@ impl Decide for SharedRules<Parts> {
             runtime.spawn(async move { rules.settle_planned(admitted, &plan, &cost, actual).await });
         }
     }
+    /// Wakes no request, because one that waits is decided again after its retry time.
+    fn release(_: &Arc<Semaphore>, slots: Box<SharedCharge>) {
+        drop(slots);
+    }
 
-    #[cfg(feature = "tokio")]
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Arc<Semaphore> {
         let max_waiting = max_waiting.unwrap_or(DEFAULT_MAX_WAITING);
         Arc::new(Semaphore::new(max_waiting.min(Semaphore::MAX_PERMITS)))
     }
-
-    #[cfg(feature = "tokio")]
-    fn states_of(self: &Arc<Self>, _: &Box<SharedCharge>) {}
-
-    /// Does nothing, because a waiting request is decided again after its retry time.
-    #[cfg(feature = "tokio")]
-    fn recheck(_: &Arc<Semaphore>, (): &()) {}
 }
 
 /// Decides a request that does not wait.
@@ -161,22 +149,21 @@ pub(super) async fn decide_in_store(
 ) -> Result<Admitted, Denied> {
     match undecided {
         Undecided::AskStore(plan) => SharedRules::decide(rules, *plan).await,
-        #[cfg(feature = "tokio")]
         Undecided::Denied(denied) => Err(denied),
     }
 }
 
 /// Decides a request that waits until it is admitted, by the rules that it was planned for at first, and after each wait by those
 /// that are then in force. Returns the rules that have decided.
-#[cfg(feature = "tokio")]
 pub(super) async fn wait_until_decided(
     mut rules: Arc<SharedRules<Parts>>,
     undecided: Undecided,
-    wait: Wait<Arc<Semaphore>>,
+    queue: Arc<Semaphore>,
+    max_wait: Duration,
     head: Arc<Parts>,
     in_force: impl Fn() -> Arc<SharedRules<Parts>>,
 ) -> (Arc<SharedRules<Parts>>, Result<Admitted, Denied>) {
-    let deadline = Instant::now() + wait.max_wait;
+    let deadline = Instant::now() + max_wait;
     let mut decided = match undecided {
         Undecided::AskStore(mut plan) => {
             // A request that waits is not denied yet, so it violates no rule.
@@ -195,7 +182,7 @@ pub(super) async fn wait_until_decided(
             return (rules, Err(denied));
         };
         if place.is_none() {
-            place = Arc::clone(&wait.queue).try_acquire_owned().ok();
+            place = Arc::clone(&queue).try_acquire_owned().ok();
         }
         if place.is_none() || Instant::now() + after > deadline {
             return (rules, Err(denied));

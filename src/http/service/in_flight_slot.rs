@@ -92,28 +92,14 @@ impl fmt::Debug for SlotGuard {
 
 /// The slots in flight of a request. Dropping the last reference releases them, and wakes the requests that wait for them.
 pub(super) struct HeldSlots<S: HttpRules> {
-    #[cfg(feature = "tokio")]
-    pub(super) rules: Arc<S>,
-    #[cfg(feature = "tokio")]
-    pub(super) queue: Option<S::Queue>,
+    pub(super) queue: S::Queue,
     pub(super) held: Option<S::Charge>,
 }
 
 impl<S: HttpRules> Drop for HeldSlots<S> {
     fn drop(&mut self) {
-        let Some(held) = self.held.take() else {
-            return;
-        };
-        #[cfg(feature = "tokio")]
-        let waiting = self
-            .queue
-            .as_ref()
-            .map(|queue| (queue, self.rules.states_of(&held)));
-        // This releases them.
-        drop(held);
-        #[cfg(feature = "tokio")]
-        if let Some((queue, states)) = waiting {
-            S::recheck(queue, &states);
+        if let Some(held) = self.held.take() {
+            S::release(&self.queue, held);
         }
     }
 }

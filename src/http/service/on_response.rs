@@ -59,14 +59,9 @@ fn settle_later<S: HttpRules, R>(
     headers: AdmittedHeaders,
     head: &mut Parts,
 ) -> OnResponse<S> {
-    #[cfg(feature = "tokio")]
-    let queue = config.terms.wait.as_ref().map(|wait| wait.queue.clone());
     let slots = S::take_slots(&mut charge).map(|held| {
         Arc::new(HeldSlots::<S> {
-            #[cfg(feature = "tokio")]
-            rules: Arc::clone(&config.rules),
-            #[cfg(feature = "tokio")]
-            queue: queue.clone(),
+            queue: config.terms.queue.clone(),
             held: Some(held),
         })
     });
@@ -76,8 +71,7 @@ fn settle_later<S: HttpRules, R>(
     OnResponse::Settle(Box::new(Settlement {
         reserved: Reserved {
             rules: Arc::clone(&config.rules),
-            #[cfg(feature = "tokio")]
-            queue,
+            queue: config.terms.queue.clone(),
             cost: config.body_cost.clone(),
             charge: Some(charge),
             bytes: 0,

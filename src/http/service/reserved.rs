@@ -14,8 +14,7 @@ use crate::rules::Cost;
 #[expect(unnameable_types, reason = "an argument of a sealed trait")]
 pub struct Reserved<S: HttpRules> {
     pub(super) rules: Arc<S>,
-    #[cfg(feature = "tokio")]
-    pub(super) queue: Option<S::Queue>,
+    pub(super) queue: S::Queue,
     pub(super) cost: Option<Cost<Parts>>,
     pub(super) charge: Option<S::Charge>,
     pub(super) bytes: u64,
@@ -25,23 +24,8 @@ pub struct Reserved<S: HttpRules> {
 impl<S: HttpRules> Reserved<S> {
     /// Refunds the whole charge, and keeps the slots.
     pub(super) fn refund(&mut self) {
-        self.end(|rules, charge| rules.refund(charge));
-    }
-
-    /// Ends the charge by `end`. Then requests that wait for the states of the charge check for capacity.
-    fn end(&mut self, end: impl FnOnce(&Arc<S>, S::Charge)) {
-        let Some(charge) = self.charge.take() else {
-            return;
-        };
-        #[cfg(feature = "tokio")]
-        let waiting = self
-            .queue
-            .as_ref()
-            .map(|queue| (queue, self.rules.states_of(&charge)));
-        end(&self.rules, charge);
-        #[cfg(feature = "tokio")]
-        if let Some((queue, states)) = waiting {
-            S::recheck(queue, &states);
+        if let Some(charge) = self.charge.take() {
+            self.rules.refund(&self.queue, charge);
         }
     }
 }
@@ -57,9 +41,8 @@ impl<S: HttpRules> fmt::Debug for Reserved<S> {
 
 impl<S: HttpRules> Drop for Reserved<S> {
     fn drop(&mut self) {
-        if let Some(cost) = self.cost.take() {
-            let bytes = self.bytes;
-            self.end(|rules, charge| rules.settle(charge, &cost, bytes));
+        if let (Some(cost), Some(charge)) = (self.cost.take(), self.charge.take()) {
+            self.rules.settle(&self.queue, charge, &cost, self.bytes);
         }
         drop(self.slots.take());
     }

@@ -317,7 +317,7 @@ impl<R: ?Sized> Extractor<R> {
     }
 
     /// Whether two requests of one key may have different limits.
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "wait")]
     pub(crate) fn has_several_limits(&self) -> bool {
         !self.tiers.is_empty() || self.limit_by.is_some()
     }
@@ -384,7 +384,7 @@ impl TierIndex {
         }
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "wait")]
     const fn is_empty(&self) -> bool {
         self.limits.is_empty()
     }

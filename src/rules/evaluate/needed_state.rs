@@ -1,6 +1,5 @@
 use core::time::Duration;
 
-#[cfg(feature = "tower")]
 use smallvec::SmallVec;
 
 use super::decision::Admitted;
@@ -50,7 +49,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     }
 
     /// The states that a reservation was charged to.
-    #[cfg(feature = "tower")]
     pub(crate) fn state_ids(&self, reservation: &Reservation<R>) -> SmallVec<[u64; 4]> {
         reservation.state_ids(&self.states.seeds)
     }

@@ -1,7 +1,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "wait")]
 use core::hash::BuildHasher;
 
 use super::extractor::{Extracted, Extractor};
@@ -302,7 +302,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// A hash of the key and of the state's first quota. A reload that reuses the state does not change it.
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "wait")]
     pub(crate) fn id(&self, extracted: &Extracted, seeds: &Seeds) -> u64 {
         let first = self.quotas.first().map(|quota| (&quota.name, quota.index));
         seeds.tables.hash_one((first, extracted.key))

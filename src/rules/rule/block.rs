@@ -139,9 +139,10 @@ impl Block {
         self.extends
     }
 
-    /// The factor and the ceiling of repeated blocks.
-    #[cfg(feature = "redis")]
-    pub(crate) const fn growth(&self) -> (u32, Duration) {
+    /// The factor by which a repeated block is longer than the one before, and the longest duration: see
+    /// [`escalate`](Self::escalate).
+    #[must_use]
+    pub const fn growth(&self) -> (u32, Duration) {
         (self.length.factor, self.length.ceiling)
     }
 

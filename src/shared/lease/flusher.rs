@@ -129,7 +129,7 @@ impl LeaseTable {
                     self.dirty.insert(at);
                 }
                 let busy = inner.managers[at].is_busy(&self.states[at]);
-                inner.managers[at].watched = busy;
+                inner.managers[at].is_watched = busy;
                 busy
             });
             inner.watched = watched;

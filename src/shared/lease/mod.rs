@@ -11,9 +11,7 @@ mod table;
 mod terms;
 
 pub(super) use clock::{TermClock, nanos};
-#[cfg(feature = "redis")]
-pub(crate) use flusher::jittered;
-pub(super) use flusher::run;
+pub(super) use flusher::{jittered, run};
 
 pub(super) use release::WithheldLease;
 pub(super) use state::SpendResult;

@@ -36,6 +36,15 @@ pub struct Need {
     pub(in crate::wait) permits: u64,
 }
 
+impl Need {
+    /// The need of these permits of one state. A request for no permits has no needs.
+    pub(in crate::wait) fn of(state: u64, permits: u64) -> Needs {
+        let need = (permits > 0).then_some(Self { state, permits });
+        need.into_iter().collect()
+    }
+}
+
+/// The needs of one request, one for each state.
 pub(in crate::wait) type Needs = SmallVec<[Need; 4]>;
 
 /// Returns the need of the state that has capacity last. Returns an error if a state never has capacity.

@@ -53,6 +53,7 @@ enum LeaderTimer<T> {
     Grace(T),
 }
 
+/// One waiting request in a queue.
 #[derive(Debug)]
 struct Waiter {
     permits: u64,

@@ -9,7 +9,7 @@ use super::coop_budget::CoopBudget;
 use super::deferred_wakes::DeferredWakes;
 use super::queue_position::{Polling, QueuePosition};
 use super::queues::Queues;
-use super::request::{Need, QueuedRequest, slowest_need};
+use super::request::{Need, Needs, QueuedRequest, slowest_need};
 use super::state_queue::{AdvanceContext, StateQueue, Ticket};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard};
 use crate::time::{self, Nanos};
@@ -73,11 +73,11 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// Whether a waiter is queued for a state that the request needs.
-    pub(in crate::wait) fn is_contended<R: QueuedRequest>(&self, request: &R) -> bool {
+    pub(in crate::wait) fn is_contended(&self, needs: impl FnOnce() -> Needs) -> bool {
         if self.waiting() == 0 {
             return false;
         }
-        let needs = request.needs();
+        let needs = needs();
         self.lock().has_waiters(&needs)
     }
 
@@ -304,7 +304,6 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// Wakes the leaders of all queues, so that they check for capacity.
-    #[cfg(feature = "rules")]
     pub(in crate::wait) fn wake_all_leaders(&self, now: impl FnOnce() -> Nanos) {
         if self.has_waiters_after_change() {
             let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
@@ -314,29 +313,15 @@ impl<T: Runtime> WaitQueues<T> {
         }
     }
 
-    /// Wakes the leaders of the states that the request needs, after permits were refunded or a pause was ended. Their timers are
-    /// set for a later time.
-    pub(in crate::wait) fn wake_leaders_of<R: QueuedRequest>(&self, request: &R) {
-        if self.has_waiters_after_change() {
-            let (needs, now) = (request.needs(), request.now());
-            self.wake_leaders(needs.iter().map(|need| need.state), now);
-        }
-    }
-
-    /// Wakes the leaders of these states, as [`wake_leaders_of`](Self::wake_leaders_of) does.
-    #[cfg(all(feature = "rules", feature = "tower"))]
+    /// Wakes the leaders of these states, after permits or slots of them were freed. Their timers are set for a later time.
     pub(in crate::wait) fn wake_leaders_in(&self, states: &[u64], now: impl FnOnce() -> Nanos) {
         if self.has_waiters_after_change() {
-            self.wake_leaders(states.iter().copied(), now());
-        }
-    }
-
-    fn wake_leaders(&self, states: impl Iterator<Item = u64>, now: Nanos) {
-        let mut deferred = DeferredWakes::new(&self.runtime);
-        let mut queues = self.lock();
-        for state in states {
-            if let Some(queue) = queues.by_state.get_mut(&state) {
-                queue.wake_leader(now, &mut deferred);
+            let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
+            let mut queues = self.lock();
+            for state in states {
+                if let Some(queue) = queues.by_state.get_mut(state) {
+                    queue.wake_leader(now, &mut deferred);
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use self::held_slots::HeldSlots;
 use self::state_charge::StateCharge;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
-#[cfg(all(feature = "tokio", feature = "tower"))]
+#[cfg(feature = "wait")]
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::rule_states::RuleStates;
 use crate::time::Nanos;
@@ -80,7 +80,7 @@ impl<R: ?Sized> Reservation<R> {
     }
 
     /// The states that it was charged to, as waiters of a request name them.
-    #[cfg(all(feature = "tokio", feature = "tower"))]
+    #[cfg(feature = "wait")]
     pub(crate) fn state_ids(&self, seeds: &Seeds) -> SmallVec<[u64; 4]> {
         let charges = self.charges.iter().chain(self.slots.charges());
         charges
