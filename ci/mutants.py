@@ -31,7 +31,6 @@ mutation.
 
 import json
 import os
-import queue
 import re
 import shutil
 import signal
@@ -40,6 +39,7 @@ import sys
 import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 COPIED = ["Cargo.toml", "Cargo.lock", "src", "tests", "benches", "cli", "examples", "README.md"]
 WORKERS = int(os.environ.get("MUTANT_WORKERS", os.cpu_count() or 1))
@@ -509,27 +509,20 @@ def main(arguments):
     project.build_together(sorted({mutation["test"].split()[0] for mutation, _ in places}))
     print(f"{time.monotonic() - began:5.1f} s  {len(project.together)} mutations built together", flush=True)
     # `ci/loom.sh` shows that all models pass.
-    jobs = queue.Queue()
-    for test in sorted({mutation["test"] for mutation, _ in places if not mutation["test"].startswith("loom ")}):
-        jobs.put((None, test, 0))
-    for number, (mutation, _, _) in project.together.items():
-        jobs.put((mutation, mutation["test"], number))
+    tests = sorted({mutation["test"] for mutation, _ in places if not mutation["test"].startswith("loom ")})
+    unchanged = [(None, test, 0) for test in tests]
+    mutated = [(mutation, mutation["test"], number) for number, (mutation, _, _) in project.together.items()]
 
-    def work():
-        while True:
-            try:
-                mutation, test, number = jobs.get_nowait()
-            except queue.Empty:
-                return
-            began = time.monotonic()
-            outcome, output = run_test(project, project.programs[test.split()[0]], test, number, results.limit(test))
-            results.add(mutation, test, outcome, output, time.monotonic() - began)
+    def work(job):
+        mutation, test, number = job
+        began = time.monotonic()
+        outcome, output = run_test(project, project.programs[test.split()[0]], test, number, results.limit(test))
+        results.add(mutation, test, outcome, output, time.monotonic() - began)
 
-    workers = [threading.Thread(target=work) for _ in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    # The time of a test without mutations is known before those with one begin.
+    for jobs in (unchanged, mutated):
+        with ThreadPoolExecutor(WORKERS) as workers:
+            list(workers.map(work, jobs))
 
     project.unweave()
     for mutation, place in sorted(project.alone, key=lambda pair: pair[0]["test"]):

@@ -10,4 +10,5 @@ source "$(dirname "$0")/common.sh"
 tool mutants
 export CARGO_PROFILE_TEST_DEBUG=0 PROPTEST_RNG_SEED=1 PROPTEST_MAX_SHRINK_ITERS=0
 cargo mutants --package ringgate --file src/algorithm/unit_ring/word.rs --file src/algorithm/gcra/state.rs \
-    --no-default-features --features std --shard "${1:-0/1}" --timeout 60 --output "${CARGO_TARGET_DIR:-target}" -- --lib algorithm::
+    --no-default-features --features std --shard "${1:-0/1}" --sharding round-robin --timeout 60 \
+    --output "${CARGO_TARGET_DIR:-target}" -- --lib algorithm::
