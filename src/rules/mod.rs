@@ -99,6 +99,6 @@ pub(crate) use set::sharded_counts::ShardId;
 pub(crate) use set::sharded_counts::ShardedCounts;
 #[cfg(feature = "shared")]
 pub(crate) use shared::{
-    ChargedBy, CheckPlan, CountedSlot, FallbackLimiters, FullQuota, NodeCharge, NodeSlot, PlannedQuota,
-    QuickPlan, Route, SharedPlanner, Step, StoreFeatures, StoredAs, Target, WallClock,
+    ChargedBy, CheckPlan, CountedSlot, DeniedQuota, FallbackLimiters, PlannedQuota, QuickPlan, Route,
+    SharedPlanner, StoreFeatures, StoredAs, Target, WallClock,
 };

@@ -5,9 +5,9 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::slots::HeldSlots;
+use super::slots::StoreSlots;
 use super::store::{CheckResult, CounterRequest, StoreError};
-use crate::rules::{Denial, NodeCharge, QuotaStatus};
+use crate::rules::{Denial, QuotaStatus, Reservation};
 use crate::time::Nanos;
 
 /// Where a decision was made.
@@ -55,27 +55,40 @@ pub(super) struct LeaseSpend {
 ///
 /// [`refund`](super::SharedRules::refund) needs it. Dropping it leaves the permits charged, and releases the slots of rules that limit
 /// [requests in flight](crate::Rule::in_flight). So keep it until the work is done.
-#[derive(Debug)]
-pub struct Admitted {
+pub struct Admitted<R: ?Sized> {
     pub(super) decided_by: DecidedBy,
     pub(super) spends: SmallVec<[LeaseSpend; 2]>,
     /// `None` if only leases have decided.
-    pub(super) details: Option<Box<Details>>,
+    pub(super) details: Option<Box<Details<R>>>,
 }
 
 /// The details of an admission that not only leases have decided.
-#[derive(Debug, Default)]
-pub(super) struct Details {
+pub(super) struct Details<R: ?Sized> {
     pub(super) statuses: Vec<QuotaStatus>,
     pub(super) error: Option<StoreError>,
     pub(super) requests: Vec<CounterRequest>,
     pub(super) result: Option<CheckResult>,
-    pub(super) charges: Vec<NodeCharge>,
-    /// The slots in flight. The other fields do not have them.
-    pub(super) slots: HeldSlots,
+    /// The charges of states of this node, and their slots in flight.
+    pub(super) states: Option<Reservation<R>>,
+    /// The slots in flight that the store holds. `requests` does not have them.
+    pub(super) slots: Option<StoreSlots>,
 }
 
-impl Admitted {
+impl<R: ?Sized> Details<R> {
+    /// The details of an admission that the store was not asked for.
+    pub(super) const fn of_states(states: Reservation<R>) -> Self {
+        Self {
+            statuses: Vec::new(),
+            error: None,
+            requests: Vec::new(),
+            result: None,
+            states: Some(states),
+            slots: None,
+        }
+    }
+}
+
+impl<R: ?Sized> Admitted<R> {
     /// Where the decision was made.
     #[must_use]
     pub const fn decided_by(&self) -> DecidedBy {
@@ -91,27 +104,26 @@ impl Admitted {
     /// Whether it holds a slot of a rule that limits [requests in flight](crate::Rule::in_flight).
     #[must_use]
     pub fn holds_slots(&self) -> bool {
-        self.details
-            .as_ref()
-            .is_some_and(|details| !details.slots.is_empty())
+        self.details.as_ref().is_some_and(|details| {
+            details.slots.is_some() || details.states.as_ref().is_some_and(Reservation::holds_slots)
+        })
     }
 
     /// Takes the slots, in an admission without charges.
     #[cfg(feature = "tower")]
     pub(crate) fn take_slots(&mut self) -> Self {
-        let slots = self
-            .details
-            .as_mut()
-            .map(|details| core::mem::take(&mut details.slots));
+        let details = self.details.as_mut().map(|details| Details {
+            statuses: Vec::new(),
+            error: None,
+            requests: Vec::new(),
+            result: None,
+            states: details.states.as_mut().map(Reservation::take_slots),
+            slots: details.slots.take(),
+        });
         Self {
             decided_by: self.decided_by,
             spends: SmallVec::new(),
-            details: slots.map(|slots| {
-                Box::new(Details {
-                    slots,
-                    ..Details::default()
-                })
-            }),
+            details: details.map(Box::new),
         }
     }
 
@@ -136,6 +148,17 @@ impl Admitted {
     #[must_use]
     pub fn error(&self) -> Option<&StoreError> {
         self.details.as_ref()?.error.as_ref()
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for Admitted<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admitted")
+            .field("decided_by", &self.decided_by)
+            .field("leases", &self.spends.len())
+            .field("statuses", &self.known_statuses())
+            .field("error", &self.error())
+            .finish_non_exhaustive()
     }
 }
 

@@ -16,7 +16,7 @@ impl<R: ?Sized> SharedRules<R> {
     pub(crate) fn check_waiting<'a>(
         &'a self,
         request: &R,
-    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
         let decided = self.decide_or_plan(request, 1);
         async move {
             match decided {

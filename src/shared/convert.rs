@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError, StoreErrorKind};
-use crate::rules::{Block, FullQuota, Mode, PlannedQuota, QuotaStatus, StoredAs};
+use crate::rules::{Block, Mode, PlannedQuota, QuotaStatus, StoredAs};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -90,7 +90,7 @@ pub(super) fn block_status(planned: &PlannedQuota<'_>, block: &Block, status: &C
         retry_after: status.retry_after(),
         reset_after: status.retry_after(),
         is_block: true,
-        ..unknown_status(planned)
+        ..planned.unknown_status()
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatu
         remaining,
         retry_after,
         reset_after: longest_reset(planned).filter(|_| remaining < planned.capacity()),
-        ..unknown_status(planned)
+        ..planned.unknown_status()
     }
 }
 
@@ -130,32 +130,5 @@ pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Option<Duration> {
         }
         StoredAs::Slots(_) => None,
         StoredAs::Periods => Some(planned.period.map_or(window, |period| period.ends_in)),
-    }
-}
-
-/// The status of a quota that a limiter of this node has decided about.
-pub(super) fn local_status(planned: &PlannedQuota<'_>, full: &FullQuota) -> QuotaStatus {
-    QuotaStatus {
-        remaining: full.remaining,
-        retry_after: full.retry_after,
-        reset_after: full.retry_after,
-        ..unknown_status(planned)
-    }
-}
-
-/// The status of a quota before any decision.
-pub(super) fn unknown_status(planned: &PlannedQuota<'_>) -> QuotaStatus {
-    QuotaStatus {
-        rule: Arc::clone(planned.name),
-        quota: planned.quota,
-        limit: planned.limit,
-        permits: planned.permits,
-        remaining: 0,
-        retry_after: None,
-        reset_after: None,
-        enforced: planned.enforced,
-        lacks_key: planned.lacks_key,
-        lacks_required_key: planned.lacks_required_key,
-        is_block: false,
     }
 }

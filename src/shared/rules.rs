@@ -6,6 +6,7 @@ use core::fmt;
 use super::answer::{Admitted, Denied, Details};
 use super::convert::{all_blocks, block_request, block_status, check_length, counter_request, remote_status};
 use super::lease::{LeaseStats, LeaseTable};
+use super::settle::forfeited;
 use super::slots::SlotKeeper;
 use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreError};
 use crate::receipt::Settled;
@@ -130,7 +131,7 @@ impl<R: ?Sized> SharedRules<R> {
     pub fn check<'a>(
         &'a self,
         request: &R,
-    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
         self.check_times(request, 1)
     }
 
@@ -139,7 +140,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
         times: u64,
-    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
         let decided = self.decide_or_plan(request, times);
         async move {
             match decided {
@@ -155,7 +156,7 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         request: &R,
         times: u64,
-    ) -> Result<Result<Admitted, Denied>, Box<CheckPlan>> {
+    ) -> Result<Result<Admitted<R>, Denied>, Box<CheckPlan>> {
         let plan = self.planner.plan_quickly(request, times);
         self.decide_now(&plan).ok_or_else(|| {
             let mut plan = CheckPlan::from(plan);
@@ -185,13 +186,13 @@ impl<R: ?Sized> SharedRules<R> {
     /// When a rule has no room.
     #[inline]
     #[must_use]
-    pub fn check_now(&self, request: &R) -> Option<Result<Admitted, Denied>> {
+    pub fn check_now(&self, request: &R) -> Option<Result<Admitted<R>, Denied>> {
         self.check_times_now(request, 1)
     }
 
     /// Charges the request as if it were made this many times, if this node can decide at once.
     #[inline]
-    pub(super) fn check_times_now(&self, request: &R, times: u64) -> Option<Result<Admitted, Denied>> {
+    pub(super) fn check_times_now(&self, request: &R, times: u64) -> Option<Result<Admitted<R>, Denied>> {
         self.decide_now(&self.planner.plan_quickly(request, times))
     }
 
@@ -262,7 +263,7 @@ impl<R: ?Sized> SharedRules<R> {
             self.store.reset(&requests).await?;
             // The leases' notices of a full store are outdated.
             if let Some(node) = &self.leases {
-                node.table.reopen(self.lease_keys(&plan));
+                node.table.reopen(Self::lease_keys(&plan));
             }
             Ok(())
         }
@@ -278,17 +279,21 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Errors
     ///
     /// When the store does not answer. The permits may have been refunded then.
-    pub async fn refund(&self, admitted: Admitted) -> Result<Settled, StoreError> {
+    pub async fn refund(&self, admitted: Admitted<R>) -> Result<Settled, StoreError> {
         let Admitted { spends, details, .. } = admitted;
         let mut lost = self.return_to_leases(&spends);
         if let Some(details) = details {
             let Details {
                 requests,
                 result,
-                charges,
+                states,
                 ..
             } = *details;
-            lost += self.planner.refund_local(charges);
+            if let Some(Settled::Forfeited(permits)) =
+                states.map(|states| self.planner.settle(states, None, 0))
+            {
+                lost += permits;
+            }
             let in_store = match &result {
                 Some(result) => self.store.refund(&requests, result).await?,
                 None => requests.iter().map(CounterRequest::permits).sum(),
@@ -296,10 +301,7 @@ impl<R: ?Sized> SharedRules<R> {
             self.count_refunds(&requests, result.as_ref(), in_store);
             lost += in_store;
         }
-        Ok(match lost {
-            0 => Settled::Exact,
-            lost => Settled::Forfeited(lost),
-        })
+        Ok(forfeited(lost))
     }
 
     /// Counts the permits that the store has given back, and those that it has not: `lost` of all requests together, which are
@@ -388,15 +390,15 @@ impl<R: ?Sized> SharedRules<R> {
     /// Charges what the leases of these keys have admitted, and gives their permits back.
     async fn release(&self, plan: &CheckPlan) -> Result<(), StoreError> {
         let Some(node) = &self.leases else { return Ok(()) };
-        let leases = self.lease_keys(plan).filter_map(|key| node.table.find(key));
+        let leases = Self::lease_keys(plan).filter_map(|key| node.table.find(key));
         let leases: Vec<usize> = leases.collect();
         node.table.release(leases).await
     }
 
     /// The keys of the request's leases.
-    fn lease_keys<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = u64> + 'a {
-        let steps = self.planner.steps(plan);
-        steps.flat_map(|step| (0..step.quotas).map(move |quota| step.lease_key(quota)))
+    fn lease_keys(plan: &CheckPlan) -> impl Iterator<Item = u64> {
+        let targets = plan.targets.iter();
+        targets.flat_map(|target| (0..target.quotas).map(move |quota| target.lease_key(quota)))
     }
 }
 

@@ -9,19 +9,14 @@ use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreEr
 use crate::receipt::Settled;
 use crate::rules::{CheckPlan, Cost, PlannedQuota};
 
-/// The permits that could not be settled: refunded too late, or too many for a counter.
-#[derive(Clone, Copy, Debug, Default)]
-struct Unsettled {
-    forfeited: u64,
-    forgiven: u64,
-}
-
 /// The changes to make in the store.
 #[derive(Debug, Default)]
 struct StoreChanges {
     refunds: Vec<CounterRequest>,
     refunded: Vec<CounterStatus>,
     debts: Vec<CounterRequest>,
+    /// The reading of the store's clock that decided.
+    at: u64,
 }
 
 impl<R: ?Sized> SharedRules<R> {
@@ -43,7 +38,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// Refunds and debts are separate steps. If the future is dropped, the remaining steps are not made.
     pub fn settle<'a>(
         &'a self,
-        admitted: Admitted,
+        admitted: Admitted<R>,
         request: &R,
         cost: &Cost<R>,
         actual: u64,
@@ -64,7 +59,7 @@ impl<R: ?Sized> SharedRules<R> {
     #[cfg(feature = "tower")]
     pub(crate) async fn settle_planned(
         &self,
-        admitted: Admitted,
+        admitted: Admitted<R>,
         plan: &CheckPlan,
         cost: &Cost<R>,
         actual: u64,
@@ -75,7 +70,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Refunds what this node can refund by itself. Returns the rest of the charge, which the store refunds.
     #[cfg(feature = "tower")]
-    pub(crate) fn refund_on_node(&self, admitted: Admitted) -> Option<Admitted> {
+    pub(crate) fn refund_on_node(&self, admitted: Admitted<R>) -> Option<Admitted<R>> {
         let Admitted {
             decided_by,
             spends,
@@ -83,7 +78,9 @@ impl<R: ?Sized> SharedRules<R> {
         } = admitted;
         self.return_to_leases(&spends);
         let mut details = details?;
-        self.planner.refund_local(core::mem::take(&mut details.charges));
+        if let Some(states) = details.states.take() {
+            self.planner.settle(states, None, 0);
+        }
         details.result.is_some().then(|| Admitted {
             decided_by,
             spends: smallvec::SmallVec::new(),
@@ -93,12 +90,12 @@ impl<R: ?Sized> SharedRules<R> {
 
     fn settle_on_node(
         &self,
-        admitted: Admitted,
+        admitted: Admitted<R>,
         plan: &CheckPlan,
         cost: &Cost<R>,
         actual: u64,
-    ) -> (StoreChanges, Unsettled, Option<u64>) {
-        let (mut changes, mut unsettled) = (StoreChanges::default(), Unsettled::default());
+    ) -> (StoreChanges, Settled) {
+        let (mut changes, mut settled) = (StoreChanges::default(), Settled::Exact);
         let Admitted { spends, details, .. } = admitted;
         let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
         for spend in &spends {
@@ -114,22 +111,22 @@ impl<R: ?Sized> SharedRules<R> {
                         ..*spend
                     };
                     let lost = self.return_to_leases(core::slice::from_ref(&excess));
-                    unsettled.forfeited = unsettled.forfeited.max(lost);
+                    settled = settled.max(forfeited(lost));
                 }
-                None => changes.owe(counter_request(planned), actual - spend.permits, &mut unsettled),
+                None => settled = settled.max(changes.owe(counter_request(planned), actual - spend.permits)),
             }
         }
-        let mut at = None;
         if let Some(details) = details {
             let Details {
                 requests,
                 result,
-                charges,
+                states,
                 ..
             } = *details;
-            let lost = self.planner.settle_local(charges, cost, actual);
-            unsettled.forfeited = unsettled.forfeited.max(lost);
-            at = result.as_ref().map(CheckResult::at);
+            if let Some(states) = states {
+                settled = settled.max(self.planner.settle(states, Some(cost), actual));
+            }
+            changes.at = result.as_ref().map_or(0, CheckResult::at);
             let charged = result
                 .iter()
                 .flat_map(|result| requests.iter().zip(result.statuses()));
@@ -147,31 +144,36 @@ impl<R: ?Sized> SharedRules<R> {
                         changes.refunds.push(request.clone().with_permits(excess));
                         changes.refunded.push(*status);
                     }
-                    None => changes.owe(request.clone(), actual - request.permits(), &mut unsettled),
+                    None => {
+                        let owed = changes.owe(request.clone(), actual - request.permits());
+                        settled = settled.max(owed);
+                    }
                 }
             }
         }
-        (changes, unsettled, at)
+        (changes, settled)
     }
 
-    async fn settle_in_store(
-        &self,
-        (changes, mut unsettled, at): (StoreChanges, Unsettled, Option<u64>),
-    ) -> Result<Settled, StoreError> {
+    async fn settle_in_store(&self, settled: (StoreChanges, Settled)) -> Result<Settled, StoreError> {
+        let (changes, mut settled) = settled;
         if !changes.refunds.is_empty() {
-            let charged = CheckResult::admitted(at.unwrap_or(0), changes.refunded);
+            let charged = CheckResult::admitted(changes.at, changes.refunded);
             let lost = self.store.refund(&changes.refunds, &charged).await?;
             self.count_refunds(&changes.refunds, Some(&charged), lost);
-            unsettled.forfeited = unsettled.forfeited.max(lost);
+            settled = settled.max(forfeited(lost));
         }
         if !changes.debts.is_empty() {
             self.store.charge(&changes.debts).await?;
         }
-        Ok(match (unsettled.forfeited, unsettled.forgiven) {
-            (0, 0) => Settled::Exact,
-            (0, forgiven) => Settled::Forgiven(forgiven),
-            (forfeited, _) => Settled::Forfeited(forfeited),
-        })
+        Ok(settled)
+    }
+}
+
+/// The outcome of a refund that has lost this many permits.
+pub(super) const fn forfeited(lost: u64) -> Settled {
+    match lost {
+        0 => Settled::Exact,
+        lost => Settled::Forfeited(lost),
     }
 }
 
@@ -179,7 +181,8 @@ impl<R: ?Sized> SharedRules<R> {
 const MOST_OWED: u64 = 1 << 40;
 
 impl StoreChanges {
-    fn owe(&mut self, request: CounterRequest, debt: u64, unsettled: &mut Unsettled) {
+    /// Adds a debt, as large as one counter can have.
+    fn owe(&mut self, request: CounterRequest, debt: u64) -> Settled {
         let most = match request.counting() {
             Counting::Log => request.limit(),
             Counting::Cells(_) => MOST_OWED,
@@ -188,7 +191,10 @@ impl StoreChanges {
             // These have no cost, so they are not settled.
             Counting::Slots | Counting::Violations => 0,
         };
-        unsettled.forgiven = unsettled.forgiven.max(debt.saturating_sub(most));
         self.debts.push(request.with_permits(debt.min(most)));
+        match debt.saturating_sub(most) {
+            0 => Settled::Exact,
+            forgiven => Settled::Forgiven(forgiven),
+        }
     }
 }

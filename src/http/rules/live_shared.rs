@@ -17,7 +17,7 @@ use crate::shared::{Admitted, Denied, LiveSharedRules, SharedRules};
 impl Decide for LiveSharedRules<Parts> {
     type Charge = (Arc<SharedRules<Parts>>, Box<SharedCharge>);
     type Undecided = (Arc<SharedRules<Parts>>, Undecided);
-    type Decided = (Arc<SharedRules<Parts>>, Result<Admitted, Denied>);
+    type Decided = (Arc<SharedRules<Parts>>, Result<Admitted<Parts>, Denied>);
     #[cfg(feature = "tokio")]
     type Queue = Arc<Semaphore>;
     #[cfg(feature = "tokio")]

@@ -23,7 +23,7 @@ use crate::wait::DEFAULT_MAX_WAITING;
 
 /// The charge of an admitted request, and the values that are needed to settle it.
 pub(in crate::http) struct SharedCharge {
-    admitted: Admitted,
+    admitted: Admitted<Parts>,
     plan: CheckPlan,
     /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
     /// the store stay.
@@ -47,7 +47,7 @@ impl Decide for SharedRules<Parts> {
     /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<SharedCharge>;
     type Undecided = Undecided;
-    type Decided = Result<Admitted, Denied>;
+    type Decided = Result<Admitted<Parts>, Denied>;
     /// A permit for each request that waits.
     #[cfg(feature = "tokio")]
     type Queue = Arc<Semaphore>;
@@ -91,7 +91,7 @@ impl Decide for SharedRules<Parts> {
 
     fn finish<T>(
         self: &Arc<Self>,
-        decided: Result<Admitted, Denied>,
+        decided: Result<Admitted<Parts>, Denied>,
         terms: &Terms<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
@@ -158,7 +158,7 @@ impl Decide for SharedRules<Parts> {
 pub(super) async fn decide_in_store(
     rules: &SharedRules<Parts>,
     undecided: Undecided,
-) -> Result<Admitted, Denied> {
+) -> Result<Admitted<Parts>, Denied> {
     match undecided {
         Undecided::AskStore(plan) => SharedRules::decide(rules, *plan).await,
         #[cfg(feature = "tokio")]
@@ -175,7 +175,7 @@ pub(super) async fn wait_until_decided(
     wait: Wait<Arc<Semaphore>>,
     head: Arc<Parts>,
     in_force: impl Fn() -> Arc<SharedRules<Parts>>,
-) -> (Arc<SharedRules<Parts>>, Result<Admitted, Denied>) {
+) -> (Arc<SharedRules<Parts>>, Result<Admitted<Parts>, Denied>) {
     let deadline = Instant::now() + wait.max_wait;
     let mut decided = match undecided {
         Undecided::AskStore(mut plan) => {
@@ -211,7 +211,7 @@ fn grant(
     rules: &SharedRules<Parts>,
     terms: &Terms<SharedRules<Parts>>,
     head: &Parts,
-    admitted: Admitted,
+    admitted: Admitted<Parts>,
 ) -> Grant<SharedRules<Parts>> {
     Grant {
         at: rules.now(),

@@ -2,7 +2,7 @@
 
 mod block;
 pub(crate) mod decision;
-mod evaluation;
+pub(crate) mod evaluation;
 pub(crate) mod evidence;
 pub(crate) mod extractor;
 pub(crate) mod key_hashes;

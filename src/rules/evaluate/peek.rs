@@ -182,7 +182,7 @@ impl<R: ?Sized> RuleStates<R> {
         Some(self.view(state, usize::from(quota), extracted, now))
     }
 
-    fn view<'a>(
+    pub(crate) fn view<'a>(
         &'a self,
         state: &'a RuleState<R>,
         index: usize,
@@ -211,7 +211,7 @@ fn in_period(quota: Quota, period: Option<Duration>) -> Quota {
 
 impl<'a> RulePeek<'a> {
     /// This view, of a quota that denied the request. It never shows as many permits as the request costs.
-    pub(super) const fn of_violation(mut self) -> Self {
+    pub(crate) const fn of_violation(mut self) -> Self {
         self.most = self.extracted.permits.saturating_sub(1);
         self
     }

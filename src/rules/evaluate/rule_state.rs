@@ -375,7 +375,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 }
 
-pub(super) fn charge_debt(
+pub(crate) fn charge_debt(
     algorithms: &StateAlgorithms,
     storage: &StateStorage,
     key: u64,

@@ -2,13 +2,13 @@
 
 use alloc::sync::Arc;
 
-use super::plan::CheckPlan;
+use super::plan::{CheckPlan, Target};
 use super::planner::SharedPlanner;
 #[cfg(feature = "observe")]
 use crate::rules::set::live_counts::LiveCounts;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
 
-/// A slot in flight of this node, which is counted for its rule until it is dropped.
+/// A slot in flight that the store holds for this node. It is counted for its rule until it is dropped.
 #[derive(Debug)]
 pub(crate) struct CountedSlot(Arc<ShardedCounts>);
 
@@ -21,10 +21,10 @@ impl Drop for CountedSlot {
 impl<R: ?Sized> SharedPlanner<R> {
     /// Counts a request that this node decides because the store did not answer. `from_store` returns whether the store should have
     /// decided a target.
-    pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(usize) -> bool) {
+    pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(&Target) -> bool) {
         let shard = ShardId::current();
-        for (at, target) in plan.targets.iter().enumerate() {
-            if from_store(at) && target.extracted.permits > 0 && !target.extracted.is_denied() {
+        for target in &plan.targets {
+            if from_store(target) && target.permits() > 0 && !target.extracted.is_denied() {
                 self.state(target).count(shard, RuleEvent::ByNode);
             }
         }
@@ -32,13 +32,9 @@ impl<R: ?Sized> SharedPlanner<R> {
 
     /// Counts a slot that the store holds for this node.
     pub(crate) fn counted_slot(&self, rule: &str) -> Option<CountedSlot> {
-        Some(self.counted_slot_of(self.rule_named(rule)?))
-    }
-
-    pub(super) fn counted_slot_of(&self, rule: u16) -> CountedSlot {
-        let counts = &self.local.rules[usize::from(rule)].counts;
+        let counts = &self.local.rules[usize::from(self.rule_named(rule)?)].counts;
         counts.add(ShardId::current(), RuleEvent::SlotHeld);
-        CountedSlot(Arc::clone(counts))
+        Some(CountedSlot(Arc::clone(counts)))
     }
 
     /// Counts `permits` of an admitted request that were given back to one quota of a rule, `lost` of them in vain.

@@ -7,22 +7,27 @@ use core::fmt;
 use super::planner::SharedPlanner;
 use crate::clock::{Clock, QuantaClock};
 use crate::rules::evaluate::request_limit::RequestLimit;
-use crate::rules::evaluate::reservation::state_charge::StateCharger;
-use crate::rules::evaluate::rule_state::RuleState;
+use crate::rules::evaluate::rule_state::{RuleState, charge_debt};
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
+use crate::rules::evaluate::storage::StateStorage;
 use crate::rules::rule::on_error::OnError;
 
 /// The fallback limiters of a node, for charges.
 pub(crate) struct FallbackLimiters {
     /// One for each state of this node. `None` if the rule has no fallback limiter.
-    states: Box<[Option<StateCharger>]>,
+    states: Box<[Option<Fallback>]>,
     clock: QuantaClock,
 }
+
+/// The algorithms of a state, and its words.
+type Fallback = (Arc<StateAlgorithms>, Arc<StateStorage>);
 
 impl FallbackLimiters {
     /// Charges a key with permits that were admitted elsewhere, whether there is capacity or not.
     pub(crate) fn charge(&self, state: u16, key: u64, limit: RequestLimit, permits: u64) {
-        if let Some(state) = &self.states[usize::from(state)] {
-            state.charge_debt(key, limit, self.clock.now(), permits);
+        if let Some((algorithms, storage)) = &self.states[usize::from(state)] {
+            let limit = (Some(limit.tier()), limit.lowered());
+            charge_debt(algorithms, storage, key, limit, self.clock.now(), permits);
         }
     }
 }
@@ -38,7 +43,8 @@ impl<R: ?Sized> SharedPlanner<R> {
     pub(crate) fn fallbacks(&self) -> FallbackLimiters {
         let state = |state: &Arc<RuleState<R>>| {
             let rule = &self.rules[usize::from(state.quotas[0].rule)].rule;
-            (rule.on_error != OnError::Admit).then(|| state.charger())
+            let fallback = || (Arc::clone(&state.algorithms), Arc::clone(&state.storage));
+            (rule.on_error != OnError::Admit).then(fallback)
         };
         FallbackLimiters {
             states: self.local.states.iter().map(state).collect(),

@@ -1,69 +1,26 @@
-//! The limiters of this node: those of local rules, and those that decide if the store does not answer.
+//! The states of this node: those of local rules, and those that decide if the store does not answer.
 
 use alloc::vec::Vec;
 use core::cell::LazyCell;
-use core::fmt;
+#[cfg(feature = "tower")]
 use core::time::Duration;
 
-use super::counts::CountedSlot;
-use super::plan::{CheckPlan, Target};
+use super::plan::{CheckPlan, PlannedQuota, Target};
 use super::planner::SharedPlanner;
 use crate::clock::Clock;
-use crate::receipt::Receipt;
+use crate::receipt::Settled;
 use crate::rules::condition::Cost;
-use crate::rules::evaluate::extractor::{Extracted, Handling};
-use crate::rules::evaluate::reservation::state_charge::StateCharger;
+use crate::rules::evaluate::decision::Violation;
+use crate::rules::evaluate::extractor::Extracted;
+use crate::rules::evaluate::reservation::Reservation;
+use crate::rules::quota_status::QuotaStatus;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
-/// A quota without capacity in a limiter of this node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FullQuota {
-    /// Its position among the [quotas](SharedPlanner::quotas) of the request.
-    pub(crate) quota: usize,
-    pub(crate) remaining: u64,
-    pub(crate) retry_after: Option<Duration>,
-}
-
-/// A charge to a limiter of this node.
-#[derive(Debug)]
-pub(crate) struct NodeCharge {
-    target: usize,
-    state: u16,
-    extracted: Extracted,
-    receipt: Receipt,
-}
-
-impl NodeCharge {
-    const fn is_slot(&self) -> bool {
-        matches!(self.extracted.handling, Handling::Hold)
-    }
-}
-
-/// A slot in flight that a limiter of this node counts. Dropping it releases the slot.
-pub(crate) struct NodeSlot {
-    state: StateCharger,
-    charge: NodeCharge,
-    _counted: CountedSlot,
-}
-
-impl Drop for NodeSlot {
-    fn drop(&mut self) {
-        let NodeCharge {
-            extracted, receipt, ..
-        } = &self.charge;
-        // It fails only if the key was reset, and the slot is not held any more.
-        let _ = self.state.refund(extracted, receipt);
-    }
-}
-
-impl fmt::Debug for NodeSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NodeSlot").field(&self.charge).finish()
-    }
-}
+/// A quota that has no room, by its position among the [quotas](SharedPlanner::quotas) of the request, and its status.
+pub(crate) type DeniedQuota = (usize, QuotaStatus);
 
 /// The charge for a quota of an admitted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,145 +31,72 @@ pub(crate) enum ChargedBy {
 }
 
 impl<R: ?Sized> SharedPlanner<R> {
-    /// The quotas of these targets that have no capacity in this node's limiters.
-    pub(crate) fn peek_local(&self, plan: &CheckPlan, which: impl Fn(usize) -> bool) -> Vec<FullQuota> {
-        let (now, mut full) = (self.clock.now(), Vec::new());
-        for (at, target) in plan.targets.iter().enumerate() {
-            if !which(at) || !self.is_counted(target) {
-                continue;
-            }
-            let (state, extracted) = (self.state(target), &target.extracted);
-            let capacity = state.capacity_left(extracted, state.find(extracted), now).permits;
-            if extracted.enforced && (extracted.is_denied() || capacity < extracted.permits) {
-                self.name_full(plan, target, &mut full);
-            }
-        }
-        full
+    /// The quotas of these targets that have no capacity in the states of this node.
+    pub(crate) fn look_on_node(&self, plan: &CheckPlan, which: impl Fn(&Target) -> bool) -> Vec<DeniedQuota> {
+        let now = self.clock.now();
+        let violations = self.local.look(self.on_node(plan, which), now);
+        self.denied(plan, &violations, now)
     }
 
-    /// Charges these targets to this node's limiters, all or none. Rules without a limiter on this node are not charged.
-    pub(crate) fn charge_local(
+    /// Charges these targets to the states of this node, all or none, and does not count the admission. Rules without a state on
+    /// this node are not charged.
+    pub(crate) fn charge_on_node(
         &self,
         plan: &CheckPlan,
-        which: impl Fn(usize) -> bool,
-    ) -> Result<Vec<NodeCharge>, Vec<FullQuota>> {
-        // All targets are checked before any is charged.
-        let mut full = self.peek_local(plan, &which);
-        if !full.is_empty() {
-            return Err(full);
-        }
+        which: impl Fn(&Target) -> bool,
+    ) -> Result<Reservation<R>, Vec<DeniedQuota>> {
         let now = self.clock.now();
-        let targets = plan.targets.iter().enumerate();
-        let targets = targets.filter(|&(at, target)| which(at) && self.is_counted(target));
-        let shard = ShardId::current();
-        let mut charges = Vec::new();
-        for (at, target) in targets {
-            let (state, extracted) = (self.state(target), &target.extracted);
-            let taken = match extracted.is_denied() {
-                true => Err(false),
-                false => state.charge(extracted, state.find(extracted), now),
+        let charged = self.local.charge(self.on_node(plan, which), now);
+        charged.map_err(|violations| self.denied(plan, &violations, now))
+    }
+
+    /// The states of these targets, unless none is charged on this node.
+    fn on_node(
+        &self,
+        plan: &CheckPlan,
+        which: impl Fn(&Target) -> bool,
+    ) -> impl Iterator<Item = (u16, Extracted)> {
+        let targets = plan.targets.iter();
+        let targets = targets.filter(move |target| which(target) && self.is_counted(target));
+        targets.map(|target| (target.state, target.extracted))
+    }
+
+    /// The statuses of quotas that states of this node have denied. The limits are those of the rules, also if this node has a share
+    /// of them.
+    fn denied(&self, plan: &CheckPlan, violations: &[Violation], now: Nanos) -> Vec<DeniedQuota> {
+        if violations.is_empty() {
+            return Vec::new();
+        }
+        let quotas: Vec<PlannedQuota<'_>> = self.quotas(plan).collect();
+        let denied = violations.iter().filter_map(|&Violation { state, quota }| {
+            let target = plan.targets.iter().find(|target| target.state == state)?;
+            let (quota, position) = (usize::from(quota), target.first + usize::from(quota));
+            let peek = self.local.view(self.state(target), quota, target.extracted, now);
+            let peek = peek.of_violation();
+            let (remaining, reset_after) = peek.remaining_and_reset();
+            let status = QuotaStatus {
+                remaining,
+                retry_after: peek.retry_after(target.permits()),
+                reset_after,
+                ..quotas[position].unknown_status()
             };
-            match taken {
-                Ok(taken) => charges.push(NodeCharge {
-                    target: at,
-                    state: target.state,
-                    extracted: *extracted,
-                    receipt: taken.receipt,
-                }),
-                Err(_) if !extracted.enforced => state.count(shard, RuleEvent::ShadowDenied),
-                Err(_) => {
-                    self.undo_local(charges);
-                    self.name_full(plan, target, &mut full);
-                    return Err(full);
-                }
-            }
-        }
-        Ok(charges)
+            Some((position, status))
+        });
+        denied.collect()
     }
 
-    /// Takes the slots in flight out of the charges of an admitted request.
-    pub(crate) fn take_slots(&self, charges: &mut Vec<NodeCharge>) -> Vec<NodeSlot> {
-        let slots = charges.extract_if(.., |charge| charge.is_slot());
-        let slot = |charge: NodeCharge| {
-            let state = &self.local.states[usize::from(charge.state)];
-            NodeSlot {
-                state: state.charger(),
-                _counted: self.counted_slot_of(state.quotas[0].rule),
-                charge,
-            }
-        };
-        slots.map(slot).collect()
+    /// Replaces the charges of this cost, or all of them, by the actual amount.
+    pub(crate) fn settle(&self, charged: Reservation<R>, cost: Option<&Cost<R>>, actual: u64) -> Settled {
+        charged.settle(cost, actual, self.clock.now(), &self.local)
     }
 
-    /// Refunds charges of an admitted request, and returns how many permits could not be refunded.
-    pub(crate) fn refund_local(&self, charges: Vec<NodeCharge>) -> u64 {
-        self.refund_charges(charges, true)
-    }
-
-    /// Refunds charges of a request that was not admitted.
-    pub(crate) fn undo_local(&self, charges: Vec<NodeCharge>) {
-        self.refund_charges(charges, false);
-    }
-
-    fn refund_charges(&self, charges: Vec<NodeCharge>, of_admitted: bool) -> u64 {
-        let (shard, mut lost) = (ShardId::current(), 0);
-        for charge in charges {
-            let state = &self.local.states[usize::from(charge.state)];
-            let permits = charge.extracted.permits;
-            if !state.refund(&charge.extracted, &charge.receipt, permits) {
-                state.count_state(shard, RuleEvent::Forfeited(permits));
-                lost += permits;
-            } else if of_admitted {
-                state.count(shard, RuleEvent::Refunded(permits));
-            }
-        }
-        lost
-    }
-
-    /// The quotas of a target in the limiter of this node, without a charge. The caller checks that the node has a limiter for it.
+    /// The permits that are left for one quota of a target, and the time until there are more. `None` if it has no state on this
+    /// node that is charged.
     #[cfg(feature = "tower")]
-    pub(crate) fn local_room(
-        &self,
-        plan: &CheckPlan,
-        target: usize,
-        member: usize,
-    ) -> (u64, Option<Duration>) {
-        let target = &plan.targets[target];
-        let peek = self.state(target).peek(&target.extracted, self.clock.now());
-        peek.get().remaining_and_reset_in(member)
-    }
-
-    /// Whether a target has a limiter on this node that is charged.
-    #[cfg(feature = "tower")]
-    pub(crate) fn is_counted_here(&self, plan: &CheckPlan, target: usize) -> bool {
-        self.is_counted(&plan.targets[target])
-    }
-
-    /// Replaces the charges of this cost by the actual amount. Returns the most permits that one limiter could not refund.
-    pub(crate) fn settle_local(&self, charges: Vec<NodeCharge>, cost: &Cost<R>, actual: u64) -> u64 {
-        let now = self.clock.now();
-        let mut forfeited = 0;
-        for charge in charges {
-            let state = &self.local.states[usize::from(charge.state)];
-            if !state.extractor.has_cost(cost) {
-                continue;
-            }
-            let extracted = &charge.extracted;
-            match extracted.permits.checked_sub(actual) {
-                Some(0) => {}
-                Some(excess) if state.refund(extracted, &charge.receipt, excess) => {
-                    state.count(ShardId::current(), RuleEvent::Refunded(excess));
-                }
-                Some(excess) => {
-                    state.count_state(ShardId::current(), RuleEvent::Forfeited(excess));
-                    forfeited = excess.max(forfeited);
-                }
-                None => {
-                    state.charge_debt(extracted.key, extracted.limit, now, actual - extracted.permits);
-                }
-            }
-        }
-        forfeited
+    pub(crate) fn room_on_node(&self, target: &Target, quota: usize) -> Option<(u64, Option<Duration>)> {
+        let peek = || self.state(target).peek(&target.extracted, self.clock.now());
+        let is_counted = self.is_counted(target);
+        is_counted.then(|| peek().get().remaining_and_reset_in(quota))
     }
 
     /// Whether the rules of a state have this cost.
@@ -220,68 +104,55 @@ impl<R: ?Sized> SharedPlanner<R> {
         self.local.states[usize::from(state)].extractor.has_cost(cost)
     }
 
-    /// The time of this node's limiters.
+    /// The time of this node's states.
     pub(crate) fn now(&self) -> Nanos {
         self.clock.now()
-    }
-
-    /// Counts these targets of an admitted request: the charged ones, and those that need no charge.
-    pub(crate) fn count_local(
-        &self,
-        plan: &CheckPlan,
-        charges: &[NodeCharge],
-        which: impl Fn(usize) -> bool,
-    ) {
-        let shard = ShardId::current();
-        for (at, target) in plan.targets.iter().enumerate() {
-            let is_charged = || charges.iter().any(|charge| charge.target == at);
-            if which(at) && (!self.is_counted(target) || is_charged()) {
-                self.state(target)
-                    .count(shard, RuleEvent::Admitted(target.extracted.permits));
-            }
-        }
     }
 
     /// Counts a target of an admitted request.
     #[inline]
     pub(crate) fn count_admitted(&self, target: &Target) {
         self.state(target)
-            .count(ShardId::current(), RuleEvent::Admitted(target.extracted.permits));
+            .count(ShardId::current(), RuleEvent::Admitted(target.permits()));
     }
 
-    /// Whether a limiter of this node is charged at all.
+    /// Counts those of these targets of an admitted request that have no state on this node.
+    pub(crate) fn count_without_state(&self, plan: &CheckPlan, which: impl Fn(&Target) -> bool) {
+        let targets = plan.targets.iter();
+        for target in targets.filter(|target| which(target) && !self.is_counted(target)) {
+            self.count_admitted(target);
+        }
+    }
+
+    /// Whether a state of this node is charged at all.
     fn is_counted(&self, target: &Target) -> bool {
         self.modes[usize::from(target.state)] == Mode::Local || self.on_error(target) != OnError::Admit
     }
 
-    /// Counts the permits that the store has admitted, and charges them to the fallback limiters, whether they have capacity or not.
+    /// Counts the permits that the store has admitted, and charges them to the fallback states, whether they have capacity or not.
     /// `which` selects the targets, and `charged` returns the charge for each quota.
     pub(crate) fn charge_fallbacks(
         &self,
         plan: &CheckPlan,
-        which: impl Fn(usize) -> bool,
+        which: impl Fn(&Target) -> bool,
         charged: impl Fn(usize) -> ChargedBy,
     ) {
         let (now, shard) = (LazyCell::new(|| self.clock.now()), ShardId::current());
-        let mut quota = 0;
-        for (at, target) in plan.targets.iter().enumerate() {
+        for target in plan.targets.iter().filter(|target| which(target)) {
             let (state, extracted) = (self.state(target), &target.extracted);
-            let charged = charged(quota);
-            if !which(at) {
-                // The permits are counted elsewhere.
-            } else if charged != ChargedBy::Nothing || extracted.permits == 0 {
-                state.count(shard, RuleEvent::Admitted(extracted.permits));
-                // The lease charges its permits when it reports them to the store. A slot that the store holds is not charged here,
-                // where no release would reach it.
-                let is_counted = charged != ChargedBy::Lease && !state.is_in_flight();
-                if is_counted && self.on_error(target) != OnError::Admit {
-                    state.charge_debt(extracted.key, extracted.limit, *now, extracted.permits);
-                }
-            } else {
+            let charged = charged(target.first);
+            if charged == ChargedBy::Nothing && extracted.permits > 0 {
                 // A rule in the shadow would have denied the request.
                 state.count(shard, RuleEvent::ShadowDenied);
+                continue;
             }
-            quota += state.quotas.len();
+            state.count(shard, RuleEvent::Admitted(extracted.permits));
+            // The lease charges its permits when it reports them to the store. A slot that the store holds is not charged here,
+            // where no release would reach it.
+            let is_counted = charged != ChargedBy::Lease && !state.is_in_flight();
+            if is_counted && self.on_error(target) != OnError::Admit {
+                state.charge_debt(extracted.key, extracted.limit, *now, extracted.permits);
+            }
         }
     }
 
@@ -291,49 +162,9 @@ impl<R: ?Sized> SharedPlanner<R> {
         self.rules[first].rule.on_error
     }
 
-    /// Adds the quotas of a target that have no capacity. Adds at least one.
-    fn name_full(&self, plan: &CheckPlan, target: &Target, full: &mut Vec<FullQuota>) {
-        let (state, extracted) = (self.state(target), &target.extracted);
-        let before = plan
-            .targets
-            .iter()
-            .take_while(|other| other.state != target.state)
-            .map(|other| self.state(other).quotas.len());
-        let first: usize = before.sum();
-        let peek = state.peek(extracted, self.clock.now());
-        let peek = peek.get();
-        let retry_after = if extracted.is_denied() {
-            None
-        } else {
-            peek.retry_after(extracted.permits)
-        };
-        let quotas = (0..state.quotas.len()).map(|position| FullQuota {
-            quota: first + position,
-            remaining: if extracted.is_denied() {
-                0
-            } else {
-                peek.remaining_in(position)
-            },
-            retry_after,
-        });
-        let some = quotas
-            .clone()
-            .any(|quota| extracted.is_denied() || quota.remaining < extracted.permits);
-        full.extend(
-            quotas.filter(|quota| !some || extracted.is_denied() || quota.remaining < extracted.permits),
-        );
-    }
-
     /// Counts a request that these rules have denied.
     pub(crate) fn count_denied(&self, rules: &[u16]) {
-        let shard = ShardId::current();
-        for (at, &rule) in rules.iter().enumerate() {
-            if !rules[..at].contains(&rule) {
-                self.local.rules[usize::from(rule)]
-                    .counts
-                    .add(shard, RuleEvent::Denied);
-            }
-        }
+        self.local.count_denied(ShardId::current(), rules, |&rule| rule);
     }
 
     /// Counts a block of this rule that began.
@@ -344,14 +175,10 @@ impl<R: ?Sized> SharedPlanner<R> {
 
     /// Counts a request that rules in shadow mode would have denied.
     pub(crate) fn count_shadow_denied(&self, plan: &CheckPlan, full: impl Fn(usize) -> bool) {
-        let shard = ShardId::current();
-        let mut quota = 0;
         for target in &plan.targets {
-            let state = self.state(target);
-            if !target.extracted.enforced && (quota..quota + state.quotas.len()).any(&full) {
-                state.count(shard, RuleEvent::ShadowDenied);
+            if !target.extracted.enforced && (target.first..target.first + target.quotas).any(&full) {
+                self.state(target).count(ShardId::current(), RuleEvent::ShadowDenied);
             }
-            quota += state.quotas.len();
         }
     }
 }

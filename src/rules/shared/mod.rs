@@ -11,7 +11,7 @@ mod validate;
 
 pub(crate) use counts::CountedSlot;
 pub(crate) use fallbacks::FallbackLimiters;
-pub(crate) use local::{ChargedBy, FullQuota, NodeCharge, NodeSlot};
-pub(crate) use plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
+pub(crate) use local::{ChargedBy, DeniedQuota};
+pub(crate) use plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Target};
 pub(crate) use planner::{SharedPlanner, WallClock};
 pub(crate) use validate::{StoreFeatures, StoredAs};

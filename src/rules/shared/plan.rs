@@ -10,6 +10,7 @@ use super::validate::StoredAs;
 use crate::quota::Quota;
 use crate::rules::evaluate::extractor::Extracted;
 use crate::rules::evaluate::request_limit::RequestLimit;
+use crate::rules::quota_status::QuotaStatus;
 use crate::rules::rule::block::Block;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
@@ -18,7 +19,7 @@ use crate::rules::rule::on_error::OnError;
 #[derive(Debug)]
 pub(crate) enum QuickPlan {
     /// One lease, since there is one state with one quota. It needs no list.
-    One(Target, Step),
+    One(Target),
     /// Any number of states.
     Many(CheckPlan),
 }
@@ -26,19 +27,23 @@ pub(crate) enum QuickPlan {
 /// The quotas that a request is checked against.
 #[derive(Debug)]
 pub(crate) struct CheckPlan {
-    pub(super) targets: SmallVec<[Target; 4]>,
+    pub(crate) targets: SmallVec<[Target; 4]>,
     /// The hashes of their keys in the store, once they are computed.
     pub(super) key_hashes: Vec<u128>,
     /// Whether a denial is a violation of rules with a block.
     pub(crate) violates: bool,
 }
 
-/// A state of this node, for one request. It has one or several quotas.
+/// A state of this node that applies to a request. It has one or several quotas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     /// The position of the state.
-    pub(super) state: u16,
+    pub(crate) state: u16,
     pub(super) extracted: Extracted,
+    pub(crate) route: Route,
+    /// Its first quota among all [quotas](super::planner::SharedPlanner::quotas) of the request, and how many it has.
+    pub(crate) first: usize,
+    pub(crate) quotas: usize,
 }
 
 /// The way in which a target is decided.
@@ -48,7 +53,7 @@ pub(crate) enum Route {
     Free,
     /// By a list, which denies it.
     Listed,
-    /// By the limiter of this node.
+    /// By the state of this node.
     Local,
     /// By leases, one for each quota.
     Lease,
@@ -56,25 +61,14 @@ pub(crate) enum Route {
     Store,
 }
 
-/// A target, and the route by which it is decided.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub(crate) target: usize,
-    pub(crate) route: Route,
-    pub(crate) permits: u64,
-    /// Its first quota among all [quotas](super::planner::SharedPlanner::quotas) of the request, and how many it has.
-    pub(crate) first: usize,
-    pub(crate) quotas: usize,
-    /// A hash of the key and its tier. It does not depend on the quota.
-    pub(super) key: u64,
-    pub(super) state: u16,
-}
+impl Target {
+    pub(crate) const fn permits(&self) -> u64 {
+        self.extracted.permits
+    }
 
-impl Step {
-    /// The position of the state.
-    #[inline]
-    pub(crate) const fn state(&self) -> u16 {
-        self.state
+    /// Whether it has this quota of the request.
+    pub(crate) const fn has(&self, quota: usize) -> bool {
+        self.first <= quota && quota < self.first + self.quotas
     }
 
     /// The number of the lease of one quota and the key on this node.
@@ -82,15 +76,29 @@ impl Step {
     /// Two keys share a lease only if their 64-bit hashes with secret seeds are equal.
     #[inline]
     pub(crate) const fn lease_key(&self, quota: usize) -> u64 {
+        let Extracted { key, limit, .. } = self.extracted;
+        // The tier has separate bits, since another tier has another limit.
+        let key = key.wrapping_add((limit.tier() as u64) << 32);
         let quota = (self.state as u64) << 8 | quota as u64;
-        match self
-            .key
-            .wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        {
+        match key.wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
             // 0 stands for no key. A key whose number would be 0 shares the number of another key. This has a probability of 2^-64.
             0 => 1,
             key => key,
         }
+    }
+}
+
+impl CheckPlan {
+    /// The targets that are decided by this route.
+    pub(crate) fn by(&self, route: Route) -> impl Iterator<Item = &Target> {
+        self.targets.iter().filter(move |target| target.route == route)
+    }
+
+    /// The target that a quota belongs to.
+    pub(crate) fn target_of(&self, quota: usize) -> &Target {
+        let target = self.targets.iter().find(|target| target.has(quota));
+        // Every quota belongs to a target.
+        target.unwrap_or(&self.targets[0])
     }
 }
 
@@ -138,6 +146,23 @@ impl PlannedQuota<'_> {
             StoredAs::Log | StoredAs::Cells(_) | StoredAs::Slots(_) | StoredAs::Periods => self.limit,
         }
     }
+
+    /// The status of the quota before any decision.
+    pub(crate) fn unknown_status(&self) -> QuotaStatus {
+        QuotaStatus {
+            rule: Arc::clone(self.name),
+            quota: self.quota,
+            limit: self.limit,
+            permits: self.permits,
+            remaining: 0,
+            retry_after: None,
+            reset_after: None,
+            enforced: self.enforced,
+            lacks_key: self.lacks_key,
+            lacks_required_key: self.lacks_required_key,
+            is_block: false,
+        }
+    }
 }
 
 impl FromIterator<Target> for CheckPlan {
@@ -153,7 +178,7 @@ impl FromIterator<Target> for CheckPlan {
 impl From<QuickPlan> for CheckPlan {
     fn from(plan: QuickPlan) -> Self {
         match plan {
-            QuickPlan::One(target, _) => [target].into_iter().collect(),
+            QuickPlan::One(target) => [target].into_iter().collect(),
             QuickPlan::Many(plan) => plan,
         }
     }

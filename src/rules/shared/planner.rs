@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use smallvec::SmallVec;
 
 use super::period::CurrentPeriod;
-use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
+use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Target};
 use super::validate::{StoreFeatures, StoredAs, burst, fallback, overshoot, stored_as};
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
@@ -100,14 +100,11 @@ impl<R: ?Sized> SharedPlanner<R> {
     #[inline(always)]
     pub(crate) fn plan_quickly(&self, request: &R, times: u64) -> QuickPlan {
         if let [_] = &*self.local.states {
-            let target = self.target(0, request, times);
-            if let Some(target) = target {
-                let step = self.step(0, &target, 0);
-                if step.route == Route::Lease && step.quotas == 1 {
-                    return QuickPlan::One(target, step);
-                }
-            }
-            return QuickPlan::Many(target.into_iter().collect());
+            let target = self.target(0, request, times, 0);
+            return match target {
+                Some(target) if target.route == Route::Lease && target.quotas == 1 => QuickPlan::One(target),
+                target => QuickPlan::Many(target.into_iter().collect()),
+            };
         }
         QuickPlan::Many(self.plan(request, times))
     }
@@ -116,9 +113,10 @@ impl<R: ?Sized> SharedPlanner<R> {
     /// computed yet.
     #[inline(never)]
     pub(crate) fn plan(&self, request: &R, times: u64) -> CheckPlan {
-        let mut targets = SmallVec::new();
+        let (mut targets, mut first) = (SmallVec::new(), 0);
         for (state, _) in (0..).zip(&self.local.states) {
-            if let Some(target) = self.target(state, request, times) {
+            if let Some(target) = self.target(state, request, times, first) {
+                first += target.quotas;
                 targets.push(target);
             }
         }
@@ -129,13 +127,26 @@ impl<R: ?Sized> SharedPlanner<R> {
         }
     }
 
-    /// The target of one state. `None` if none of its rules applies.
+    /// The target of one state, whose first quota is `first`. `None` if none of its rules applies.
     #[inline(always)]
-    fn target(&self, state: u16, request: &R, times: u64) -> Option<Target> {
-        let rules = &self.local.states[usize::from(state)];
-        let mut extracted = rules.extract(request, &self.local.seeds)?;
+    fn target(&self, at: u16, request: &R, times: u64, first: usize) -> Option<Target> {
+        let state = &self.local.states[usize::from(at)];
+        let mut extracted = state.extract(request, &self.local.seeds)?;
         extracted.permits = extracted.permits.saturating_mul(times);
-        Some(Target { state, extracted })
+        let route = match self.modes[usize::from(at)] {
+            _ if extracted.is_denied() && extracted.enforced => Route::Listed,
+            _ if extracted.is_denied() || extracted.permits == 0 => Route::Free,
+            Mode::Local => Route::Local,
+            Mode::Lease { .. } | Mode::Sync { .. } if extracted.enforced => Route::Lease,
+            Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,
+        };
+        Some(Target {
+            state: at,
+            extracted,
+            route,
+            first,
+            quotas: state.quotas.len(),
+        })
     }
 
     /// Computes the hashes of the keys, unless they are computed already.
@@ -147,40 +158,6 @@ impl<R: ?Sized> SharedPlanner<R> {
                 .iter()
                 .map(|target| self.key_hash(rule(target), request));
             plan.key_hashes = hashes.collect();
-        }
-    }
-
-    /// The route of each target.
-    #[inline]
-    pub(crate) fn steps<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = Step> + 'a {
-        let mut first = 0;
-        plan.targets.iter().enumerate().map(move |(at, target)| {
-            let step = self.step(at, target, first);
-            first += step.quotas;
-            step
-        })
-    }
-
-    /// The route of a target whose first quota is `first`.
-    #[inline]
-    fn step(&self, at: usize, target: &Target, first: usize) -> Step {
-        let Target { state, extracted } = target;
-        let route = match self.modes[usize::from(*state)] {
-            _ if extracted.is_denied() && extracted.enforced => Route::Listed,
-            _ if extracted.is_denied() || extracted.permits == 0 => Route::Free,
-            Mode::Local => Route::Local,
-            Mode::Lease { .. } | Mode::Sync { .. } if extracted.enforced => Route::Lease,
-            Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,
-        };
-        Step {
-            target: at,
-            route,
-            permits: extracted.permits,
-            first,
-            quotas: self.state(target).quotas.len(),
-            // The tier has separate bits, since another tier has another limit.
-            key: extracted.key.wrapping_add((extracted.limit.tier() as u64) << 32),
-            state: *state,
         }
     }
 

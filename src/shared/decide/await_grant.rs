@@ -6,8 +6,9 @@ use core::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{NodeCharges, Remote, closed_status};
-use crate::rules::{Mode, PlannedQuota, QuotaStatus, Route, Step};
+use super::remote::Remote;
+use super::{NodeCharges, closed_status};
+use crate::rules::{Mode, PlannedQuota, QuotaStatus, Route, Target};
 use crate::shared::convert::{check_length, counter_request};
 use crate::shared::lease::{Lease, SpendResult, WithheldLease, nanos};
 use crate::shared::rules::{NodeLeases, SharedRules};
@@ -50,19 +51,18 @@ impl<R: ?Sized> SharedRules<R> {
     pub(super) async fn by_lease(
         &self,
         planned: &PlannedQuota<'_>,
-        step: &Step,
+        target: &Target,
         quota: usize,
         charged: &mut NodeCharges<'_, R>,
     ) -> LeaseOutcome {
         let Some(node) = &self.leases else {
             return LeaseOutcome::AskStore { reserve: 0 };
         };
-        let (table, key) = (&node.table, step.lease_key(quota));
-        let quota = step.first + quota;
-        let permits = step.permits;
+        let (table, key) = (&node.table, target.lease_key(quota - target.first));
+        let permits = target.permits();
         let full =
             |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
-        let (mut at, result) = charged.spend(table, step, quota);
+        let (mut at, result) = charged.spend(table, target, quota);
         match result {
             SpendResult::Covered { .. } => return LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => return full(left, retry_at),
@@ -77,7 +77,7 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let Mode::Sync { pending, .. } = planned.mode else {
             return self
-                .by_registered_lease(planned, step, (at, quota), charged)
+                .by_registered_lease(planned, target, (at, quota), charged)
                 .await;
         };
         let reserve = pending.min(planned.capacity());
@@ -101,7 +101,7 @@ impl<R: ?Sized> SharedRules<R> {
         for _ in 0..ROUNDS {
             // Before the attempt below, so that an answer after the attempt ends the wait.
             let answer = table.answer_of(at).notified();
-            match charged.spend(table, step, quota).1 {
+            match charged.spend(table, target, quota).1 {
                 SpendResult::Covered { .. } => return LeaseOutcome::Spent,
                 SpendResult::Closed { left, retry_at } => return full(left, retry_at),
                 // Another key has taken over the lease, which held nothing of this key.
@@ -139,7 +139,7 @@ impl<R: ?Sized> SharedRules<R> {
     async fn by_registered_lease(
         &self,
         planned: &PlannedQuota<'_>,
-        step: &Step,
+        target: &Target,
         (at, quota): (usize, usize),
         charged: &mut NodeCharges<'_, R>,
     ) -> LeaseOutcome {
@@ -158,16 +158,16 @@ impl<R: ?Sized> SharedRules<R> {
         }
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
-        match charged.spend(table, step, quota).1 {
+        match charged.spend(table, target, quota).1 {
             SpendResult::Covered { .. } => return LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => return full(left, retry_at),
             SpendResult::NotOwner => return LeaseOutcome::AskStore { reserve: 0 },
             SpendResult::NotCovered => {}
         }
-        table.note_shortage(at, step.permits);
+        table.note_shortage(at, target.permits());
         table.mark_dirty(at, true);
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
-        match charged.spend(table, step, quota).1 {
+        match charged.spend(table, target, quota).1 {
             SpendResult::Covered { .. } => LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => full(left, retry_at),
             SpendResult::NotCovered | SpendResult::NotOwner => LeaseOutcome::AskStore { reserve: 0 },
@@ -208,8 +208,8 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let mut withheld = Vec::new();
         for (&quota, _) in asked.iter().zip(&reserved).filter(|(_, reserved)| **reserved) {
-            let (step, planned) = (remote.step_of(quota), &remote.quotas[quota]);
-            let key = step.lease_key(quota - step.first);
+            let (target, planned) = (remote.plan.target_of(quota), &remote.quotas[quota]);
+            let key = target.lease_key(quota - target.first);
             withheld.extend(node.table.withhold(key, || lease(planned, node)));
         }
         {
@@ -232,19 +232,19 @@ impl<R: ?Sized> SharedRules<R> {
         quota: usize,
         charged: &mut NodeCharges<'_, R>,
     ) -> OwnLease {
-        let step = remote.step_of(quota);
+        let target = remote.plan.target_of(quota);
         let (Some(node), Mode::Lease { .. }, Route::Lease) =
-            (&self.leases, remote.quotas[quota].mode, step.route)
+            (&self.leases, remote.quotas[quota].mode, target.route)
         else {
             return OwnLease::IsNotInTheWay;
         };
-        let (table, key) = (&node.table, step.lease_key(quota - step.first));
+        let (table, key) = (&node.table, target.lease_key(quota - target.first));
         let Some(at) = table.find(key) else {
             return OwnLease::IsNotInTheWay;
         };
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
-        match charged.spend(table, step, quota).1 {
+        match charged.spend(table, target, quota).1 {
             SpendResult::Covered { .. } => return OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => {}
@@ -258,7 +258,7 @@ impl<R: ?Sized> SharedRules<R> {
             return OwnLease::IsNotInTheWay;
         }
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
-        match charged.spend(table, step, quota).1 {
+        match charged.spend(table, target, quota).1 {
             SpendResult::Covered { .. } => OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => OwnLease::WasInTheWay,
