@@ -35,8 +35,6 @@ mod migration;
 mod quota_status;
 pub(crate) mod rule;
 pub(crate) mod set;
-#[cfg(feature = "shared")]
-mod shared;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -97,8 +95,3 @@ pub(crate) use set::live_counts::RuleUsage;
 pub(crate) use set::sharded_counts::ShardId;
 #[cfg(feature = "observe")]
 pub(crate) use set::sharded_counts::ShardedCounts;
-#[cfg(feature = "shared")]
-pub(crate) use shared::{
-    ChargedBy, CheckPlan, CountedSlot, DeniedQuota, FallbackLimiters, PlannedQuota, QuickPlan, Route,
-    SharedPlanner, StoreFeatures, StoredAs, Target, WallClock,
-};

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 #[cfg(all(feature = "tower", feature = "tokio"))]
 use super::answer::{Admitted, Denied};
 use super::convert::{all_blocks, block_request};
+use super::plan::PlannedQuota;
 use super::rules::SharedRules;
 use super::store::{CounterRequest, StoreError};
-use crate::rules::PlannedQuota;
 
 impl<R: ?Sized> SharedRules<R> {
     /// Checks a request that waits. A denial is no violation.

@@ -4,8 +4,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::plan::{PlannedQuota, StoredAs};
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError, StoreErrorKind};
-use crate::rules::{Block, Mode, PlannedQuota, QuotaStatus, StoredAs};
+use crate::receipt::Settled;
+use crate::rules::{Block, Mode, QuotaStatus};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -39,8 +41,8 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
     };
     CounterRequest::new(name, planned.key_hash, counting, planned.limit, window)
         .with_quota_index(planned.index)
-        .with_permits(planned.permits)
-        .with_enforced(planned.enforced)
+        .with_permits(planned.extracted.permits)
+        .with_enforced(planned.extracted.enforced)
         .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }))
 }
 
@@ -130,5 +132,13 @@ pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Option<Duration> {
         }
         StoredAs::Slots(_) => None,
         StoredAs::Periods => Some(planned.period.map_or(window, |period| period.ends_in)),
+    }
+}
+
+/// The outcome of a refund that has lost this many permits.
+pub(super) const fn forfeited(lost: u64) -> Settled {
+    match lost {
+        0 => Settled::Exact,
+        lost => Settled::Forfeited(lost),
     }
 }

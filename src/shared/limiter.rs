@@ -187,7 +187,11 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check_n(&self, key: impl AsRef<[u8]> + Send, permits: u64) -> Result<Admitted<[u8]>, Denied> {
+    pub async fn check_n(
+        &self,
+        key: impl AsRef<[u8]> + Send,
+        permits: u64,
+    ) -> Result<Admitted<[u8]>, Denied> {
         self.rules.check_times(key.as_ref(), permits).await
     }
 

@@ -13,6 +13,7 @@ mod memory;
 mod metric_set;
 #[cfg(feature = "observe")]
 mod observer;
+mod plan;
 mod ready;
 mod rules;
 mod rules_builder;
@@ -42,3 +43,5 @@ pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
 pub(crate) use lease::jittered;
 #[cfg(all(feature = "observe", feature = "redis"))]
 pub(crate) use metric_set::{Metric, MetricSet, Publisher};
+#[cfg(feature = "tower")]
+pub(crate) use plan::CheckPlan;

@@ -6,10 +6,11 @@ use core::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::convert::{all_blocks, block_request, check_length, counter_request};
+use super::plan::PlannedQuota;
 use super::rules::SharedRules;
 use super::store::{CheckResult, CounterRequest, Counting, LeaseRequest, StoreError, StoreErrorKind};
 use crate::keyed::random_seeds;
-use crate::rules::{Mode, PlannedQuota};
+use crate::rules::Mode;
 
 /// The time between two attempts.
 const RETRY: Duration = Duration::from_millis(50);

@@ -4,13 +4,16 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::answer::{Admitted, Denied, Details};
-use super::convert::{all_blocks, block_request, block_status, check_length, counter_request, remote_status};
+use super::convert::{
+    all_blocks, block_request, block_status, check_length, counter_request, forfeited, remote_status,
+};
 use super::lease::{LeaseStats, LeaseTable};
-use super::settle::forfeited;
+use super::plan::{CheckPlan, PlannedQuota, Planner};
 use super::slots::SlotKeeper;
 use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreError};
+use crate::clock::Clock;
 use crate::receipt::Settled;
-use crate::rules::{CheckPlan, Mode, PlannedQuota, QuotaStatus, RuleCounts, SharedPlanner};
+use crate::rules::{Mode, QuotaStatus, RuleCounts};
 use crate::time::Nanos;
 
 /// Several rules, evaluated as one, over counts that many machines share: a request is admitted if every rule that
@@ -88,7 +91,7 @@ use crate::time::Nanos;
 /// # }
 /// ```
 pub struct SharedRules<R: ?Sized> {
-    pub(super) planner: SharedPlanner<R>,
+    pub(super) planner: Planner<R>,
     pub(super) store: Arc<dyn CounterStore>,
     /// `None`: no rule has a mode that needs leases.
     pub(super) leases: Option<NodeLeases>,
@@ -168,12 +171,12 @@ impl<R: ?Sized> SharedRules<R> {
     /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
     #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::MissingCause> {
-        self.planner.missing_cause(request)
+        self.planner.on_node.missing_cause(request)
     }
 
     /// The time of this node's limiters.
     pub(crate) fn now(&self) -> Nanos {
-        self.planner.now()
+        self.planner.on_node.clock.now()
     }
 
     /// Charges the request if this node can decide at once: by leases, by [local](Mode::Local) rules, or because no rule
@@ -290,7 +293,7 @@ impl<R: ?Sized> SharedRules<R> {
                 ..
             } = *details;
             if let Some(Settled::Forfeited(permits)) =
-                states.map(|states| self.planner.settle(states, None, 0))
+                states.map(|states| self.planner.on_node.refund(states))
             {
                 lost += permits;
             }
@@ -368,7 +371,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// The counts of each rule on this node, in the order in which the rules were given.
     pub fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
-        self.planner.counts()
+        self.planner.on_node.counts()
     }
 
     #[cfg(feature = "observe")]
@@ -379,7 +382,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// The counts of each rule as they change, for [`Observer::publish_counts`](crate::observe::Observer::publish_counts).
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
-        self.planner.live_counts()
+        crate::rules::LiveCounts::shared(&self.planner.on_node.states)
     }
 
     /// The store.
@@ -398,7 +401,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// The keys of the request's leases.
     fn lease_keys(plan: &CheckPlan) -> impl Iterator<Item = u64> {
         let targets = plan.targets.iter();
-        targets.flat_map(|target| (0..target.quotas).map(move |quota| target.lease_key(quota)))
+        targets.flat_map(|target| target.quotas().map(move |quota| target.lease_key(quota)))
     }
 }
 

@@ -9,13 +9,14 @@ use core::time::Duration;
 use std::time::SystemTime;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
+use super::plan::{FallbackLimiters, Planner, StoreFeatures, WallClock};
 use super::rules::{NodeLeases, SharedRules};
 use super::slots::{self, SlotKeeper};
 use super::store::CounterStore;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::keyed::random_seeds;
-use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder, SharedPlanner, StoreFeatures, WallClock};
+use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder};
 
 /// Builds [`SharedRules`].
 #[must_use = "a builder does nothing until it is built"]
@@ -180,7 +181,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         };
         let nodes = u64::from(self.nodes.get());
         let wall_clock = self.wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
-        let planner = SharedPlanner::new(&self.rules, nodes, secret, self.term, features, wall_clock)?;
+        let planner = Planner::new(&self.rules, nodes, secret, self.term, features, wall_clock)?;
         let mut leases = None;
         if leased.is_some() {
             let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
@@ -192,7 +193,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 None => TermClock::new(nanos(self.term) >= TermClock::LEAST_COARSE),
             };
             let [node, ..] = random_seeds();
-            let fallbacks = planner.fallbacks();
+            let fallbacks = FallbackLimiters::new(&planner);
             let table = Arc::new(LeaseTable::new(
                 self.leases,
                 clock,

@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 
 use super::answer::{Admitted, Details};
-use super::convert::counter_request;
+use super::convert::{counter_request, forfeited};
+use super::plan::{CheckPlan, PlannedQuota};
 use super::rules::SharedRules;
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
 use crate::receipt::Settled;
-use crate::rules::{CheckPlan, Cost, PlannedQuota};
+use crate::rules::Cost;
 
 /// The changes to make in the store.
 #[derive(Debug, Default)]
@@ -79,7 +80,7 @@ impl<R: ?Sized> SharedRules<R> {
         self.return_to_leases(&spends);
         let mut details = details?;
         if let Some(states) = details.states.take() {
-            self.planner.settle(states, None, 0);
+            self.planner.on_node.refund(states);
         }
         details.result.is_some().then(|| Admitted {
             decided_by,
@@ -124,7 +125,7 @@ impl<R: ?Sized> SharedRules<R> {
                 ..
             } = *details;
             if let Some(states) = states {
-                settled = settled.max(self.planner.settle(states, Some(cost), actual));
+                settled = settled.max(self.planner.on_node.settle(states, cost, actual));
             }
             changes.at = result.as_ref().map_or(0, CheckResult::at);
             let charged = result
@@ -166,14 +167,6 @@ impl<R: ?Sized> SharedRules<R> {
             self.store.charge(&changes.debts).await?;
         }
         Ok(settled)
-    }
-}
-
-/// The outcome of a refund that has lost this many permits.
-pub(super) const fn forfeited(lost: u64) -> Settled {
-    match lost {
-        0 => Settled::Exact,
-        lost => Settled::Forfeited(lost),
     }
 }
 

@@ -34,10 +34,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use super::plan::CountedSlot;
 use super::store::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, SlotId, StoreError, StoreErrorKind,
 };
-use crate::rules::CountedSlot;
 use crate::sync::AtomicU64;
 
 /// The slots of an admitted request in the store. Dropping it releases them.

@@ -5,8 +5,9 @@ use core::time::Duration;
 
 use super::answer::DecidedBy;
 use super::convert::longest_reset;
+use super::plan::{PlannedQuota, Route, Target};
 use super::rules::SharedRules;
-use crate::rules::{PlannedQuota, QuotaStatus, Route, Target};
+use crate::rules::QuotaStatus;
 
 impl<R: ?Sized> SharedRules<R> {
     /// The statuses of all enforced quotas of a request, without a call of the store.
@@ -22,16 +23,17 @@ impl<R: ?Sized> SharedRules<R> {
         let plan = self.planner.plan(request, 1);
         let mut statuses = Vec::new();
         for target in &plan.targets {
-            let quotas = self.planner.quotas(&plan).skip(target.first).take(target.quotas);
-            for (at, planned) in quotas.enumerate() {
-                if !planned.enforced {
+            let own = target.quotas();
+            let quotas = self.planner.quotas(&plan).skip(own.start).take(own.len());
+            for (quota, planned) in own.zip(quotas) {
+                if !planned.extracted.enforced {
                     continue;
                 }
                 let same = |status: &&QuotaStatus| {
                     !status.is_block && status.rule == *planned.name && status.quota == planned.quota
                 };
                 let local = || {
-                    let (room, reset) = self.planner.room_on_node(target, at)?;
+                    let (room, reset) = self.planner.room_on_node(target, quota)?;
                     Some(with_room(&planned, room, reset))
                 };
                 let status = match target.route {
@@ -40,7 +42,7 @@ impl<R: ?Sized> SharedRules<R> {
                     Route::Free => None,
                     Route::Local => local(),
                     Route::Lease if decided_by != DecidedBy::Fallback => {
-                        self.lease_status(target, at, &planned)
+                        self.lease_status(target, quota, &planned)
                     }
                     Route::Lease | Route::Store if decided_by == DecidedBy::Fallback => local(),
                     Route::Lease | Route::Store => None,
@@ -65,7 +67,7 @@ impl<R: ?Sized> SharedRules<R> {
 fn with_room(planned: &PlannedQuota<'_>, remaining: u64, reset_after: Option<Duration>) -> QuotaStatus {
     QuotaStatus {
         remaining,
-        retry_after: (planned.permits <= remaining).then_some(Duration::ZERO),
+        retry_after: (planned.extracted.permits <= remaining).then_some(Duration::ZERO),
         reset_after,
         ..planned.unknown_status()
     }

@@ -109,7 +109,9 @@ impl Plan {
                 let (name, algorithm) = (view.name, view.algorithm);
                 let names = AlgorithmName::ALL.map(|name| name.to_string());
                 let names = names.join(", ");
-                Failure::new(format!("rule {name:?}: invalid algorithm: {algorithm:?} (expected {names})"))
+                Failure::new(format!(
+                    "rule {name:?}: invalid algorithm: {algorithm:?} (expected {names})"
+                ))
             })?;
             tiers.extend(view.tiers.iter().map(|(name, _)| (*name).into()));
             // A limit of requests in flight is not evaluated.

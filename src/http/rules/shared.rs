@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep};
 use super::Wait;
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
-use crate::rules::{CheckPlan, Cost, Denial, MissingCause};
+use crate::rules::{Cost, Denial, MissingCause};
+use crate::shared::CheckPlan;
 use crate::shared::{Admitted, Denied, Reason, SharedRules};
 #[cfg(feature = "tokio")]
 use crate::wait::DEFAULT_MAX_WAITING;

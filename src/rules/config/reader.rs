@@ -6,9 +6,7 @@ use super::calendar;
 use super::extractors::Extractors;
 use super::fields::{keyword, missing, only_fields, only_limit, text, whole};
 use super::file_error::FileError;
-use super::keywords::{
-    A_CALENDAR, A_PERCENTAGE, A_QUOTA, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent,
-};
+use super::keywords::{A_CALENDAR, A_PERCENTAGE, A_QUOTA, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent};
 use super::mode_field;
 use super::parse::node::{Node, Value};
 use super::prefix_field::PrefixedKeys;

@@ -8,9 +8,10 @@ use tokio::time::timeout;
 
 use super::remote::Remote;
 use super::{NodeCharges, closed_status};
-use crate::rules::{Mode, PlannedQuota, QuotaStatus, Route, Target};
+use crate::rules::{Mode, QuotaStatus};
 use crate::shared::convert::{check_length, counter_request};
 use crate::shared::lease::{Lease, SpendResult, WithheldLease, nanos};
+use crate::shared::plan::{PlannedQuota, Route, Target};
 use crate::shared::rules::{NodeLeases, SharedRules};
 use crate::shared::store::{CheckResult, CounterRequest, StoreError, StoreErrorKind};
 
@@ -58,7 +59,7 @@ impl<R: ?Sized> SharedRules<R> {
         let Some(node) = &self.leases else {
             return LeaseOutcome::AskStore { reserve: 0 };
         };
-        let (table, key) = (&node.table, target.lease_key(quota - target.first));
+        let (table, key) = (&node.table, target.lease_key(quota));
         let permits = target.permits();
         let full =
             |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
@@ -209,7 +210,7 @@ impl<R: ?Sized> SharedRules<R> {
         let mut withheld = Vec::new();
         for (&quota, _) in asked.iter().zip(&reserved).filter(|(_, reserved)| **reserved) {
             let (target, planned) = (remote.plan.target_of(quota), &remote.quotas[quota]);
-            let key = target.lease_key(quota - target.first);
+            let key = target.lease_key(quota);
             withheld.extend(node.table.withhold(key, || lease(planned, node)));
         }
         {
@@ -238,7 +239,7 @@ impl<R: ?Sized> SharedRules<R> {
         else {
             return OwnLease::IsNotInTheWay;
         };
-        let (table, key) = (&node.table, target.lease_key(quota - target.first));
+        let (table, key) = (&node.table, target.lease_key(quota));
         let Some(at) = table.find(key) else {
             return OwnLease::IsNotInTheWay;
         };
@@ -288,6 +289,10 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
         term,
         margin: node.table.clock.margin(term),
         // Of several quotas of one state, the first one charges it.
-        fallback: (planned.state_quota == 0).then_some((planned.state, planned.key, planned.local_limit)),
+        fallback: (planned.state_quota == 0).then_some((
+            planned.state,
+            planned.extracted.key,
+            planned.extracted.limit,
+        )),
     }
 }

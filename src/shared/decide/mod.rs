@@ -9,9 +9,8 @@ use smallvec::SmallVec;
 use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, Reason};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
-use crate::rules::{
-    ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, QuotaStatus, Reservation, Route, Target,
-};
+use crate::rules::{QuotaStatus, Reservation};
+use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Target};
 
 mod await_grant;
 mod remote;
@@ -35,10 +34,9 @@ impl<R: ?Sized> NodeCharges<'_, R> {
 
     /// Spends permits of a lease for a quota, and returns the lease's position and answer.
     fn spend(&mut self, table: &LeaseTable, target: &Target, quota: usize) -> (usize, SpendResult) {
-        let member = quota - target.first;
-        let (at, result) = table.spend(target.lease_key(member), target.permits());
+        let (at, result) = table.spend(target.lease_key(quota), target.permits());
         if let SpendResult::Covered { epoch, .. } = result {
-            self.spends.push(lease_spend(target, member, at, epoch));
+            self.spends.push(lease_spend(target, quota, at, epoch));
         }
         (at, result)
     }
@@ -75,12 +73,12 @@ impl<R: ?Sized> Drop for NodeCharges<'_, R> {
 }
 
 #[inline(always)]
-fn lease_spend(target: &Target, member: usize, at: usize, epoch: u32) -> LeaseSpend {
+fn lease_spend(target: &Target, quota: usize, at: usize, epoch: u32) -> LeaseSpend {
     // Rules have fewer quotas, and a node fewer leases, than 2^32. A state has at most sixteen quotas.
     LeaseSpend {
-        quota: (target.first + member) as u32,
+        quota: quota as u32,
         state: target.state,
-        member: member as u16,
+        member: target.member(quota) as u16,
         at: at as u32,
         epoch,
         permits: target.permits(),
@@ -153,7 +151,7 @@ impl<R: ?Sized> SharedRules<R> {
         };
         for target in plan.by(Route::Lease) {
             let table = &*self.leases.as_ref()?.table;
-            for quota in target.first..target.first + target.quotas {
+            for quota in target.quotas() {
                 let (_, result) = charged.spend(table, target, quota);
                 if !matches!(result, SpendResult::Covered { .. }) {
                     // Another request has spent the permits since the look.
@@ -177,12 +175,11 @@ impl<R: ?Sized> SharedRules<R> {
             .flat_map(|table| plan.by(Route::Lease).map(move |target| (table, target)))
         {
             let now = table.clock.now();
-            for quota in 0..target.quotas {
+            for quota in target.quotas() {
                 let key = target.lease_key(quota);
                 match table.peek(key, target.permits(), now) {
                     SpendResult::Covered { .. } => {}
                     SpendResult::Closed { left, retry_at } => {
-                        let quota = target.first + quota;
                         if let Some(planned) = self.planner.quotas(plan).nth(quota) {
                             full.push((quota, closed_status(&planned, left, retry_at, now)));
                         }
@@ -272,7 +269,8 @@ impl<R: ?Sized> SharedRules<R> {
     fn deny_listed(&self, plan: &CheckPlan) -> Denied {
         let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
         let quotas = planned.iter().enumerate();
-        let listed = quotas.filter(|(_, planned)| planned.enforced && planned.always_denied);
+        let listed =
+            quotas.filter(|(_, planned)| planned.extracted.enforced && planned.extracted.is_denied());
         let listed = listed.map(|(quota, planned)| (quota, planned.unknown_status()));
         self.deny_by(DecidedBy::Rules, Reason::Listed, &planned, listed.collect())
     }

@@ -6,13 +6,12 @@ use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
 use super::{NodeCharges, is_local};
-use crate::rules::{
-    Block, ChargedBy, CheckPlan, DeniedQuota, Mode, OnError, PlannedQuota, QuotaStatus, Route, Target,
-};
+use crate::rules::{Block, Mode, OnError, QuotaStatus};
 use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
 use crate::shared::convert::{
     block_request, block_status, blocks_of, check_length, counter_request, remote_status,
 };
+use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, Route, Target};
 use crate::shared::rules::SharedRules;
 use crate::shared::slots::StoreSlots;
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
@@ -38,7 +37,7 @@ impl<R: ?Sized> SharedRules<R> {
         let (mut asked, mut error): (Vec<usize>, Option<StoreError>) = (Vec::new(), None);
         let mut requests: Vec<CounterRequest> = Vec::new();
         for target in &plan.targets {
-            for at in target.first..target.first + target.quotas {
+            for at in target.quotas() {
                 let outcome = match target.route {
                     Route::Store => LeaseOutcome::AskStore { reserve: 0 },
                     Route::Lease => self.by_lease(&remote.quotas[at], target, at, &mut charged).await,
@@ -76,7 +75,8 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let mut blocks = blocks_of(&remote.quotas, &asked);
         // A denial by a limit of zero is no violation, and a rule in the shadow begins no block.
-        blocks.retain(|&(quota, _)| remote.quotas[quota].enforced && remote.quotas[quota].limit > 0);
+        blocks
+            .retain(|&(quota, _)| remote.quotas[quota].extracted.enforced && remote.quotas[quota].limit > 0);
         let block_requests = blocks.iter().map(|&(quota, block)| {
             let planned = &remote.quotas[quota];
             block_request(planned, block, plan.violates)
@@ -209,12 +209,12 @@ impl<R: ?Sized> SharedRules<R> {
         };
         let is_full = |quota: usize| match status_of(quota) {
             Some(status) => !status.has_room(),
-            None => remote.quotas[quota].always_denied,
+            None => remote.quotas[quota].extracted.is_denied(),
         };
         self.planner.count_shadow_denied(remote.plan, is_full);
         let statuses = asked.iter().copied().zip(result.statuses());
         let full: Vec<(usize, &CounterStatus)> = statuses
-            .filter(|&(at, status)| remote.quotas[at].enforced && !status.has_room())
+            .filter(|&(at, status)| remote.quotas[at].extracted.enforced && !status.has_room())
             .collect();
         for &(quota, status) in &full {
             self.close_lease(remote, quota, status);
@@ -236,7 +236,7 @@ impl<R: ?Sized> SharedRules<R> {
         let violations: Vec<QuotaStatus> = full.into_iter().map(of).chain(blocked).collect();
         let mut denied = self.denial(DecidedBy::Store, Reason::Spent, violations);
         let others = asked.iter().copied().zip(result.statuses());
-        let others = others.filter(|&(at, status)| remote.quotas[at].enforced && status.has_room());
+        let others = others.filter(|&(at, status)| remote.quotas[at].extracted.enforced && status.has_room());
         denied.statuses.extend(others.map(of));
         denied.at = Some(result.at());
         denied
@@ -252,7 +252,7 @@ impl<R: ?Sized> SharedRules<R> {
             && target.route == Route::Lease
             && let Some(after) = status.retry_after()
         {
-            let key = target.lease_key(quota - target.first);
+            let key = target.lease_key(quota);
             node.table.close(key, status.remaining(), after);
         }
     }
@@ -268,7 +268,7 @@ impl<R: ?Sized> SharedRules<R> {
     ) -> Result<Admitted<R>, Denied> {
         // The requests for blocks come last, and the states of this node have none.
         requests.truncate(asked.len());
-        let needs = |target: &Target| asked.iter().any(|&quota| target.has(quota));
+        let needs = |target: &Target| asked.iter().any(|&quota| target.quotas().contains(&quota));
         let quota_needs = |quota: usize| needs(remote.plan.target_of(quota));
         self.planner.count_fallback(remote.plan, needs);
         let deny = |reason, full: Vec<DeniedQuota>| Denied {
@@ -276,8 +276,8 @@ impl<R: ?Sized> SharedRules<R> {
             ..self.deny_by(DecidedBy::Fallback, reason, &remote.quotas, full)
         };
         let is_denied = |(quota, planned): &(usize, &PlannedQuota<'_>)| {
-            let denies = planned.permits > 0 && planned.on_error == OnError::Deny;
-            planned.enforced && denies && quota_needs(*quota)
+            let denies = planned.extracted.permits > 0 && planned.on_error == OnError::Deny;
+            planned.extracted.enforced && denies && quota_needs(*quota)
         };
         let denied = remote.quotas.iter().enumerate().filter(is_denied);
         let denied: Vec<DeniedQuota> = denied
@@ -290,7 +290,7 @@ impl<R: ?Sized> SharedRules<R> {
         charged.refund(quota_needs);
         if let Some(node) = &self.leases {
             for target in remote.plan.by(Route::Lease).filter(|target| needs(target)) {
-                for quota in 0..target.quotas {
+                for quota in target.quotas() {
                     node.table.charge_fallback_of_key(target.lease_key(quota));
                 }
             }

@@ -2,10 +2,8 @@
 
 use alloc::sync::Arc;
 
-use super::plan::{CheckPlan, Target};
-use super::planner::SharedPlanner;
-#[cfg(feature = "observe")]
-use crate::rules::set::live_counts::LiveCounts;
+use super::compile::Planner;
+use super::target::{CheckPlan, Target};
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
 
 /// A slot in flight that the store holds for this node. It is counted for its rule until it is dropped.
@@ -18,7 +16,7 @@ impl Drop for CountedSlot {
     }
 }
 
-impl<R: ?Sized> SharedPlanner<R> {
+impl<R: ?Sized> Planner<R> {
     /// Counts a request that this node decides because the store did not answer. `from_store` returns whether the store should have
     /// decided a target.
     pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(&Target) -> bool) {
@@ -32,7 +30,7 @@ impl<R: ?Sized> SharedPlanner<R> {
 
     /// Counts a slot that the store holds for this node.
     pub(crate) fn counted_slot(&self, rule: &str) -> Option<CountedSlot> {
-        let counts = &self.local.rules[usize::from(self.rule_named(rule)?)].counts;
+        let counts = &self.on_node.states.rules[usize::from(self.rule_named(rule)?)].counts;
         counts.add(ShardId::current(), RuleEvent::SlotHeld);
         Some(CountedSlot(Arc::clone(counts)))
     }
@@ -46,12 +44,15 @@ impl<R: ?Sized> SharedPlanner<R> {
 
     /// Counts as [`count_refund`](Self::count_refund) does, for one quota of a state.
     pub(crate) fn count_refund_of(&self, state: u16, member: usize, permits: u64, lost: u64) {
-        let quota = &self.local.states[usize::from(state)].quotas[member];
+        let quota = &self.on_node.states.states[usize::from(state)].quotas[member];
         self.count_refund_to(quota.rule, quota.index, permits, lost);
     }
 
     fn count_refund_to(&self, rule: u16, quota: usize, permits: u64, lost: u64) {
-        let (counts, shard) = (&self.local.rules[usize::from(rule)].counts, ShardId::current());
+        let (counts, shard) = (
+            &self.on_node.states.rules[usize::from(rule)].counts,
+            ShardId::current(),
+        );
         counts.add(shard, RuleEvent::Forfeited(lost));
         // Each rule counts a request once, by its first quota.
         if quota == 0 {
@@ -61,13 +62,12 @@ impl<R: ?Sized> SharedPlanner<R> {
 
     /// The position of the rule with this name.
     fn rule_named(&self, name: &str) -> Option<u16> {
-        let position = self.local.rules.iter().position(|rule| &*rule.name == name)?;
+        let position = self
+            .on_node
+            .states
+            .rules
+            .iter()
+            .position(|rule| &*rule.name == name)?;
         u16::try_from(position).ok()
-    }
-
-    /// The counts of each rule on this node, as they change.
-    #[cfg(feature = "observe")]
-    pub(crate) fn live_counts(&self) -> LiveCounts<'_> {
-        LiveCounts::shared(&self.local)
     }
 }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use super::planner::SharedPlanner;
+use super::compile::Planner;
 use crate::clock::{Clock, QuantaClock};
 use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::{RuleState, charge_debt};
@@ -23,6 +23,19 @@ pub(crate) struct FallbackLimiters {
 type Fallback = (Arc<StateAlgorithms>, Arc<StateStorage>);
 
 impl FallbackLimiters {
+    /// The fallback limiters of these rules.
+    pub(in crate::shared) fn new<R: ?Sized>(rules: &Planner<R>) -> Self {
+        let state = |state: &Arc<RuleState<R>>| {
+            let rule = &rules.rules[usize::from(state.quotas[0].rule)].rule;
+            let fallback = || (Arc::clone(&state.algorithms), Arc::clone(&state.storage));
+            (rule.on_error != OnError::Admit).then(fallback)
+        };
+        Self {
+            states: rules.on_node.states.states.iter().map(state).collect(),
+            clock: rules.on_node.clock.clone(),
+        }
+    }
+
     /// Charges a key with permits that were admitted elsewhere, whether there is capacity or not.
     pub(crate) fn charge(&self, state: u16, key: u64, limit: RequestLimit, permits: u64) {
         if let Some((algorithms, storage)) = &self.states[usize::from(state)] {
@@ -35,20 +48,5 @@ impl FallbackLimiters {
 impl fmt::Debug for FallbackLimiters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FallbackLimiters").finish_non_exhaustive()
-    }
-}
-
-impl<R: ?Sized> SharedPlanner<R> {
-    /// The fallback limiters of these rules.
-    pub(crate) fn fallbacks(&self) -> FallbackLimiters {
-        let state = |state: &Arc<RuleState<R>>| {
-            let rule = &self.rules[usize::from(state.quotas[0].rule)].rule;
-            let fallback = || (Arc::clone(&state.algorithms), Arc::clone(&state.storage));
-            (rule.on_error != OnError::Admit).then(fallback)
-        };
-        FallbackLimiters {
-            states: self.local.states.iter().map(state).collect(),
-            clock: self.clock.clone(),
-        }
     }
 }

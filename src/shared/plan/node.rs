@@ -5,21 +5,20 @@ use core::cell::LazyCell;
 #[cfg(feature = "tower")]
 use core::time::Duration;
 
-use super::plan::{CheckPlan, PlannedQuota, Target};
-use super::planner::SharedPlanner;
+use super::compile::Planner;
+use super::target::{CheckPlan, PlannedQuota, Target};
 use crate::clock::Clock;
-use crate::receipt::Settled;
+use crate::rules::QuotaStatus;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::decision::Violation;
 use crate::rules::evaluate::extractor::Extracted;
 use crate::rules::evaluate::reservation::Reservation;
-use crate::rules::quota_status::QuotaStatus;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
-/// A quota that has no room, by its position among the [quotas](SharedPlanner::quotas) of the request, and its status.
+/// A quota that has no room, by its position among the [quotas](super::compile::Planner::quotas) of the request, and its status.
 pub(crate) type DeniedQuota = (usize, QuotaStatus);
 
 /// The charge for a quota of an admitted request.
@@ -30,11 +29,11 @@ pub(crate) enum ChargedBy {
     Store,
 }
 
-impl<R: ?Sized> SharedPlanner<R> {
+impl<R: ?Sized> Planner<R> {
     /// The quotas of these targets that have no capacity in the states of this node.
     pub(crate) fn look_on_node(&self, plan: &CheckPlan, which: impl Fn(&Target) -> bool) -> Vec<DeniedQuota> {
-        let now = self.clock.now();
-        let violations = self.local.look(self.on_node(plan, which), now);
+        let now = self.on_node.clock.now();
+        let violations = self.on_node.states.look(self.targets_on_node(plan, which), now);
         self.denied(plan, &violations, now)
     }
 
@@ -45,13 +44,13 @@ impl<R: ?Sized> SharedPlanner<R> {
         plan: &CheckPlan,
         which: impl Fn(&Target) -> bool,
     ) -> Result<Reservation<R>, Vec<DeniedQuota>> {
-        let now = self.clock.now();
-        let charged = self.local.charge(self.on_node(plan, which), now);
+        let now = self.on_node.clock.now();
+        let charged = self.on_node.states.charge(self.targets_on_node(plan, which), now);
         charged.map_err(|violations| self.denied(plan, &violations, now))
     }
 
     /// The states of these targets, unless none is charged on this node.
-    fn on_node(
+    fn targets_on_node(
         &self,
         plan: &CheckPlan,
         which: impl Fn(&Target) -> bool,
@@ -70,8 +69,12 @@ impl<R: ?Sized> SharedPlanner<R> {
         let quotas: Vec<PlannedQuota<'_>> = self.quotas(plan).collect();
         let denied = violations.iter().filter_map(|&Violation { state, quota }| {
             let target = plan.targets.iter().find(|target| target.state == state)?;
-            let (quota, position) = (usize::from(quota), target.first + usize::from(quota));
-            let peek = self.local.view(self.state(target), quota, target.extracted, now);
+            let quota = usize::from(quota);
+            let position = target.quotas().start + quota;
+            let peek = self
+                .on_node
+                .states
+                .view(self.state(target), quota, target.extracted, now);
             let peek = peek.of_violation();
             let (remaining, reset_after) = peek.remaining_and_reset();
             let status = QuotaStatus {
@@ -85,28 +88,23 @@ impl<R: ?Sized> SharedPlanner<R> {
         denied.collect()
     }
 
-    /// Replaces the charges of this cost, or all of them, by the actual amount.
-    pub(crate) fn settle(&self, charged: Reservation<R>, cost: Option<&Cost<R>>, actual: u64) -> Settled {
-        charged.settle(cost, actual, self.clock.now(), &self.local)
-    }
-
     /// The permits that are left for one quota of a target, and the time until there are more. `None` if it has no state on this
     /// node that is charged.
     #[cfg(feature = "tower")]
     pub(crate) fn room_on_node(&self, target: &Target, quota: usize) -> Option<(u64, Option<Duration>)> {
-        let peek = || self.state(target).peek(&target.extracted, self.clock.now());
+        let peek = || {
+            self.state(target)
+                .peek(&target.extracted, self.on_node.clock.now())
+        };
         let is_counted = self.is_counted(target);
-        is_counted.then(|| peek().get().remaining_and_reset_in(quota))
+        is_counted.then(|| peek().get().remaining_and_reset_in(target.member(quota)))
     }
 
     /// Whether the rules of a state have this cost.
     pub(crate) fn has_cost(&self, state: u16, cost: &Cost<R>) -> bool {
-        self.local.states[usize::from(state)].extractor.has_cost(cost)
-    }
-
-    /// The time of this node's states.
-    pub(crate) fn now(&self) -> Nanos {
-        self.clock.now()
+        self.on_node.states.states[usize::from(state)]
+            .extractor
+            .has_cost(cost)
     }
 
     /// Counts a target of an admitted request.
@@ -137,10 +135,10 @@ impl<R: ?Sized> SharedPlanner<R> {
         which: impl Fn(&Target) -> bool,
         charged: impl Fn(usize) -> ChargedBy,
     ) {
-        let (now, shard) = (LazyCell::new(|| self.clock.now()), ShardId::current());
+        let (now, shard) = (LazyCell::new(|| self.on_node.clock.now()), ShardId::current());
         for target in plan.targets.iter().filter(|target| which(target)) {
             let (state, extracted) = (self.state(target), &target.extracted);
-            let charged = charged(target.first);
+            let charged = charged(target.quotas().start);
             if charged == ChargedBy::Nothing && extracted.permits > 0 {
                 // A rule in the shadow would have denied the request.
                 state.count(shard, RuleEvent::ShadowDenied);
@@ -164,20 +162,23 @@ impl<R: ?Sized> SharedPlanner<R> {
 
     /// Counts a request that these rules have denied.
     pub(crate) fn count_denied(&self, rules: &[u16]) {
-        self.local.count_denied(ShardId::current(), rules, |&rule| rule);
+        self.on_node
+            .states
+            .count_denied(ShardId::current(), rules, |&rule| rule);
     }
 
     /// Counts a block of this rule that began.
     pub(crate) fn count_block(&self, rule: u16) {
-        let counts = &self.local.rules[usize::from(rule)].counts;
+        let counts = &self.on_node.states.rules[usize::from(rule)].counts;
         counts.add(ShardId::current(), RuleEvent::Blocked);
     }
 
     /// Counts a request that rules in shadow mode would have denied.
     pub(crate) fn count_shadow_denied(&self, plan: &CheckPlan, full: impl Fn(usize) -> bool) {
         for target in &plan.targets {
-            if !target.extracted.enforced && (target.first..target.first + target.quotas).any(&full) {
-                self.state(target).count(ShardId::current(), RuleEvent::ShadowDenied);
+            if !target.extracted.enforced && target.quotas().any(&full) {
+                self.state(target)
+                    .count(ShardId::current(), RuleEvent::ShadowDenied);
             }
         }
     }

@@ -2,15 +2,15 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::period::CurrentPeriod;
 use super::validate::StoredAs;
 use crate::quota::Quota;
+use crate::rules::QuotaStatus;
 use crate::rules::evaluate::extractor::Extracted;
-use crate::rules::evaluate::request_limit::RequestLimit;
-use crate::rules::quota_status::QuotaStatus;
 use crate::rules::rule::block::Block;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
@@ -41,9 +41,9 @@ pub(crate) struct Target {
     pub(crate) state: u16,
     pub(super) extracted: Extracted,
     pub(crate) route: Route,
-    /// Its first quota among all [quotas](super::planner::SharedPlanner::quotas) of the request, and how many it has.
-    pub(crate) first: usize,
-    pub(crate) quotas: usize,
+    /// Its first quota among all [quotas](super::compile::Planner::quotas) of the request, and the next one, which is not its own.
+    pub(super) first: u16,
+    pub(super) end: u16,
 }
 
 /// The way in which a target is decided.
@@ -66,12 +66,19 @@ impl Target {
         self.extracted.permits
     }
 
-    /// Whether it has this quota of the request.
-    pub(crate) const fn has(&self, quota: usize) -> bool {
-        self.first <= quota && quota < self.first + self.quotas
+    /// Its quotas, by their positions among those of the request.
+    #[inline]
+    pub(crate) fn quotas(&self) -> Range<usize> {
+        usize::from(self.first)..usize::from(self.end)
     }
 
-    /// The number of the lease of one quota and the key on this node.
+    /// The position of a quota of the request in the state.
+    #[inline]
+    pub(crate) const fn member(&self, quota: usize) -> usize {
+        quota - self.first as usize
+    }
+
+    /// The number of the lease of one quota of the request and the key on this node.
     ///
     /// Two keys share a lease only if their 64-bit hashes with secret seeds are equal.
     #[inline]
@@ -79,7 +86,7 @@ impl Target {
         let Extracted { key, limit, .. } = self.extracted;
         // The tier has separate bits, since another tier has another limit.
         let key = key.wrapping_add((limit.tier() as u64) << 32);
-        let quota = (self.state as u64) << 8 | quota as u64;
+        let quota = (self.state as u64) << 8 | self.member(quota) as u64;
         match key.wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
             // 0 stands for no key. A key whose number would be 0 shares the number of another key. This has a probability of 2^-64.
             0 => 1,
@@ -96,7 +103,10 @@ impl CheckPlan {
 
     /// The target that a quota belongs to.
     pub(crate) fn target_of(&self, quota: usize) -> &Target {
-        let target = self.targets.iter().find(|target| target.has(quota));
+        let target = self
+            .targets
+            .iter()
+            .find(|target| target.quotas().contains(&quota));
         // Every quota belongs to a target.
         target.unwrap_or(&self.targets[0])
     }
@@ -105,12 +115,11 @@ impl CheckPlan {
 /// One quota that a request is checked against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedQuota<'a> {
-    /// The state of this node for the quota, and the key and limit there.
+    /// The state of this node for the quota, and the position there.
     pub(crate) state: u16,
-    pub(crate) key: u64,
-    pub(crate) local_limit: RequestLimit,
-    /// The position in that state.
     pub(crate) state_quota: usize,
+    /// The part of the request that the state needs.
+    pub(crate) extracted: Extracted,
     /// The rule's name, and its position in the rule set.
     pub(crate) name: &'a Arc<str>,
     pub(crate) rule: u16,
@@ -124,14 +133,6 @@ pub(crate) struct PlannedQuota<'a> {
     pub(crate) period: Option<CurrentPeriod>,
     /// A hash of the key, equal on all machines.
     pub(crate) key_hash: u128,
-    pub(crate) permits: u64,
-    pub(crate) enforced: bool,
-    /// Whether the key is on the rule's list of keys that are always denied.
-    pub(crate) always_denied: bool,
-    /// Whether it is always denied because the request lacks the key.
-    pub(crate) lacks_key: bool,
-    /// Whether the server should have provided this key.
-    pub(crate) lacks_required_key: bool,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
     /// The block of the rule.
@@ -153,13 +154,13 @@ impl PlannedQuota<'_> {
             rule: Arc::clone(self.name),
             quota: self.quota,
             limit: self.limit,
-            permits: self.permits,
+            permits: self.extracted.permits,
             remaining: 0,
             retry_after: None,
             reset_after: None,
-            enforced: self.enforced,
-            lacks_key: self.lacks_key,
-            lacks_required_key: self.lacks_required_key,
+            enforced: self.extracted.enforced,
+            lacks_key: self.extracted.is_denied_without_key(),
+            lacks_required_key: self.extracted.is_denied_without_required_key(),
             is_block: false,
         }
     }
