@@ -5,8 +5,9 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::plan::PlannedQuota;
 use super::slots::StoreSlots;
-use super::store::{CheckResult, CounterRequest, StoreError};
+use super::store::{CounterRequest, CounterStatus, StoreError};
 use crate::rules::{Denial, QuotaStatus, Reservation};
 use crate::time::Nanos;
 
@@ -62,27 +63,54 @@ pub struct Admitted<R: ?Sized> {
     pub(super) details: Option<Box<Details<R>>>,
 }
 
+/// Permits that the store has charged for one quota, or that were admitted because it did not answer.
+#[derive(Debug)]
+pub(super) struct StoreCharge {
+    /// The state of this node for the quota, and its position there.
+    pub(super) state: u16,
+    pub(super) member: u16,
+    pub(super) request: CounterRequest,
+    /// `None`: the store did not answer.
+    pub(super) status: Option<CounterStatus>,
+}
+
+impl StoreCharge {
+    pub(super) const fn new(
+        planned: &PlannedQuota<'_>,
+        request: CounterRequest,
+        status: Option<CounterStatus>,
+    ) -> Self {
+        Self {
+            state: planned.state,
+            member: planned.state_quota as u16,
+            request,
+            status,
+        }
+    }
+}
+
 /// The details of an admission that not only leases have decided.
 pub(super) struct Details<R: ?Sized> {
     pub(super) statuses: Vec<QuotaStatus>,
     pub(super) error: Option<StoreError>,
-    pub(super) requests: Vec<CounterRequest>,
-    pub(super) result: Option<CheckResult>,
+    /// The charges of the store, without slots in flight.
+    pub(super) in_store: Vec<StoreCharge>,
+    /// The reading of the store's clock that decided.
+    pub(super) at: Option<u64>,
     /// The charges of states of this node, and their slots in flight.
     pub(super) states: Option<Reservation<R>>,
-    /// The slots in flight that the store holds. `requests` does not have them.
+    /// The slots in flight that the store holds.
     pub(super) slots: Option<StoreSlots>,
 }
 
-impl<R: ?Sized> Details<R> {
-    /// The details of an admission that the store was not asked for.
-    pub(super) const fn of_states(states: Reservation<R>) -> Self {
+impl<R: ?Sized> Default for Details<R> {
+    fn default() -> Self {
         Self {
             statuses: Vec::new(),
             error: None,
-            requests: Vec::new(),
-            result: None,
-            states: Some(states),
+            in_store: Vec::new(),
+            at: None,
+            states: None,
             slots: None,
         }
     }
@@ -113,12 +141,9 @@ impl<R: ?Sized> Admitted<R> {
     #[cfg(feature = "tower")]
     pub(crate) fn take_slots(&mut self) -> Self {
         let details = self.details.as_mut().map(|details| Details {
-            statuses: Vec::new(),
-            error: None,
-            requests: Vec::new(),
-            result: None,
             states: details.states.as_mut().map(Reservation::take_slots),
             slots: details.slots.take(),
+            ..Details::default()
         });
         Self {
             decided_by: self.decided_by,
@@ -141,7 +166,7 @@ impl<R: ?Sized> Admitted<R> {
     /// the store has not decided.
     #[must_use]
     pub fn at(&self) -> Option<u64> {
-        self.details.as_ref()?.result.as_ref().map(CheckResult::at)
+        self.details.as_ref()?.at
     }
 
     /// The error of the store, if it was asked and did not decide.

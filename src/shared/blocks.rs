@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 #[cfg(all(feature = "tower", feature = "tokio"))]
 use super::answer::{Admitted, Denied};
-use super::convert::{all_blocks, block_request};
+use super::convert::{all_blocks, block_requests};
 use super::plan::PlannedQuota;
 use super::rules::SharedRules;
 use super::store::{CounterRequest, StoreError};
@@ -48,10 +48,7 @@ impl<R: ?Sized> SharedRules<R> {
         async move {
             let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(&plan).collect();
             let blocks = all_blocks(&quotas);
-            let requests: Vec<CounterRequest> = blocks
-                .iter()
-                .map(|&(quota, block)| block_request(&quotas[quota], block, false))
-                .collect();
+            let requests: Vec<CounterRequest> = block_requests(&quotas, &blocks, false).collect();
             if requests.is_empty() {
                 return Ok(());
             }

@@ -65,23 +65,21 @@ pub(super) fn all_blocks<'a>(quotas: &[PlannedQuota<'a>]) -> Vec<(usize, &'a Arc
     blocks_of(quotas, &all)
 }
 
-/// The request to the store for the block of a quota's rule. With `violates`, a denial of the request is a violation.
-pub(super) fn block_request(
-    planned: &PlannedQuota<'_>,
-    block: &Arc<Block>,
+/// The requests to the store for these blocks. With `violates`, a denial of the request is a violation.
+pub(super) fn block_requests(
+    quotas: &[PlannedQuota<'_>],
+    blocks: &[(usize, &Arc<Block>)],
     violates: bool,
-) -> CounterRequest {
-    let after = block.after();
-    CounterRequest::new(
-        Arc::clone(planned.name),
-        planned.key_hash,
-        Counting::Violations,
-        after.limit(),
-        after.window(),
-    )
-    .with_block(Arc::clone(block))
-    .with_permits(u64::from(violates))
-    .with_leasable(false)
+) -> impl Iterator<Item = CounterRequest> {
+    blocks.iter().map(move |&(quota, block)| {
+        let (planned, after) = (&quotas[quota], block.after());
+        let name = Arc::clone(planned.name);
+        let counting = Counting::Violations;
+        CounterRequest::new(name, planned.key_hash, counting, after.limit(), after.window())
+            .with_block(Arc::clone(block))
+            .with_permits(u64::from(violates))
+            .with_leasable(false)
+    })
 }
 
 /// The status of a block that is in force.

@@ -3,9 +3,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::answer::{Admitted, Denied, Details};
+use super::answer::{Admitted, Denied, Details, StoreCharge};
 use super::convert::{
-    all_blocks, block_request, block_status, check_length, counter_request, forfeited, remote_status,
+    all_blocks, block_requests, block_status, check_length, counter_request, forfeited, remote_status,
 };
 use super::lease::{LeaseStats, LeaseTable};
 use super::plan::{CheckPlan, PlannedQuota, Planner};
@@ -219,11 +219,7 @@ impl<R: ?Sized> SharedRules<R> {
                 return Ok(Vec::new());
             }
             let blocks = all_blocks(&quotas);
-            requests.extend(
-                blocks
-                    .iter()
-                    .map(|&(quota, block)| block_request(&quotas[quota], block, false)),
-            );
+            requests.extend(block_requests(&quotas, &blocks, false));
             let result = self.store.peek(&requests).await?;
             check_length(&result, &requests)?;
             let of_blocks = blocks.iter().zip(&result.statuses()[quotas.len()..]);
@@ -287,44 +283,42 @@ impl<R: ?Sized> SharedRules<R> {
         let mut lost = self.return_to_leases(&spends);
         if let Some(details) = details {
             let Details {
-                requests,
-                result,
-                states,
-                ..
+                in_store, at, states, ..
             } = *details;
             if let Some(Settled::Forfeited(permits)) =
                 states.map(|states| self.planner.on_node.refund(states))
             {
                 lost += permits;
             }
-            let in_store = match &result {
-                Some(result) => self.store.refund(&requests, result).await?,
-                None => requests.iter().map(CounterRequest::permits).sum(),
-            };
-            self.count_refunds(&requests, result.as_ref(), in_store);
-            lost += in_store;
+            lost += self.refund_in_store(&in_store, at.unwrap_or(0)).await?;
         }
         Ok(forfeited(lost))
     }
 
-    /// Counts the permits that the store has given back, and those that it has not: `lost` of all requests together, which are
-    /// attributed to the requests in their order. Without a result, the store has charged nothing.
-    pub(super) fn count_refunds(
-        &self,
-        requests: &[CounterRequest],
-        result: Option<&CheckResult>,
-        mut lost: u64,
-    ) {
-        for (at, request) in requests.iter().enumerate() {
-            let status = result.and_then(|result| result.statuses().get(at));
-            if status.is_none_or(CounterStatus::is_charged) {
-                let of_request = lost.min(request.permits());
-                lost -= of_request;
-                let (rule, quota) = (request.rule(), request.quota_index());
-                self.planner
-                    .count_refund(rule, quota, request.permits(), of_request);
+    /// Refunds charges of the store, which has charged them at `at`, and returns how many permits could not be refunded. They are
+    /// attributed to the charges in their order.
+    pub(super) async fn refund_in_store(&self, charges: &[StoreCharge], at: u64) -> Result<u64, StoreError> {
+        let answered = charges
+            .iter()
+            .filter_map(|charge| Some((charge.request.clone(), charge.status?)));
+        let (requests, statuses): (Vec<CounterRequest>, Vec<CounterStatus>) = answered.unzip();
+        let lost = match requests.is_empty() {
+            // Without an answer, the store has charged nothing.
+            true => charges.iter().map(|charge| charge.request.permits()).sum(),
+            false => {
+                let charged = CheckResult::admitted(at, statuses);
+                self.store.refund(&requests, &charged).await?
             }
+        };
+        let mut left = lost;
+        for charge in charges {
+            let permits = charge.request.permits();
+            let of_charge = left.min(permits);
+            left -= of_charge;
+            self.planner
+                .count_refund(charge.state, charge.member, permits, of_charge);
         }
+        Ok(lost)
     }
 
     /// The most permits that each rule may admit beyond its limit in a window, on this number of nodes together, while the

@@ -2,19 +2,18 @@
 
 use alloc::vec::Vec;
 
-use super::answer::{Admitted, Details};
+use super::answer::{Admitted, Details, LeaseSpend, StoreCharge};
 use super::convert::{counter_request, forfeited};
 use super::plan::{CheckPlan, PlannedQuota};
 use super::rules::SharedRules;
-use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
+use super::store::{CounterRequest, Counting, StoreError};
 use crate::receipt::Settled;
 use crate::rules::Cost;
 
 /// The changes to make in the store.
 #[derive(Debug, Default)]
 struct StoreChanges {
-    refunds: Vec<CounterRequest>,
-    refunded: Vec<CounterStatus>,
+    refunds: Vec<StoreCharge>,
     debts: Vec<CounterRequest>,
     /// The reading of the store's clock that decided.
     at: u64,
@@ -82,7 +81,7 @@ impl<R: ?Sized> SharedRules<R> {
         if let Some(states) = details.states.take() {
             self.planner.on_node.refund(states);
         }
-        details.result.is_some().then(|| Admitted {
+        details.at.is_some().then(|| Admitted {
             decided_by,
             spends: smallvec::SmallVec::new(),
             details: Some(details),
@@ -107,7 +106,7 @@ impl<R: ?Sized> SharedRules<R> {
             match spend.permits.checked_sub(actual) {
                 Some(0) => {}
                 Some(excess) => {
-                    let excess = super::answer::LeaseSpend {
+                    let excess = LeaseSpend {
                         permits: excess,
                         ..*spend
                     };
@@ -119,36 +118,24 @@ impl<R: ?Sized> SharedRules<R> {
         }
         if let Some(details) = details {
             let Details {
-                requests,
-                result,
-                states,
-                ..
+                in_store, at, states, ..
             } = *details;
             if let Some(states) = states {
                 settled = settled.max(self.planner.on_node.settle(states, cost, actual));
             }
-            changes.at = result.as_ref().map_or(0, CheckResult::at);
-            let charged = result
-                .iter()
-                .flat_map(|result| requests.iter().zip(result.statuses()));
-            for (request, status) in charged.filter(|(_, status)| status.is_charged()) {
-                let of = |planned: &&PlannedQuota<'_>| {
-                    **planned.name == *request.rule() && planned.index == request.quota_index()
-                };
-                let planned = quotas.iter().find(of);
-                if !planned.is_some_and(|planned| self.planner.has_cost(planned.state, cost)) {
+            changes.at = at.unwrap_or(0);
+            for charge in in_store {
+                if charge.status.is_none() || !self.planner.has_cost(charge.state, cost) {
                     continue;
                 }
-                match request.permits().checked_sub(actual) {
+                let permits = charge.request.permits();
+                match permits.checked_sub(actual) {
                     Some(0) => {}
-                    Some(excess) => {
-                        changes.refunds.push(request.clone().with_permits(excess));
-                        changes.refunded.push(*status);
-                    }
-                    None => {
-                        let owed = changes.owe(request.clone(), actual - request.permits());
-                        settled = settled.max(owed);
-                    }
+                    Some(excess) => changes.refunds.push(StoreCharge {
+                        request: charge.request.with_permits(excess),
+                        ..charge
+                    }),
+                    None => settled = settled.max(changes.owe(charge.request, actual - permits)),
                 }
             }
         }
@@ -158,9 +145,7 @@ impl<R: ?Sized> SharedRules<R> {
     async fn settle_in_store(&self, settled: (StoreChanges, Settled)) -> Result<Settled, StoreError> {
         let (changes, mut settled) = settled;
         if !changes.refunds.is_empty() {
-            let charged = CheckResult::admitted(changes.at, changes.refunded);
-            let lost = self.store.refund(&changes.refunds, &charged).await?;
-            self.count_refunds(&changes.refunds, Some(&charged), lost);
+            let lost = self.refund_in_store(&changes.refunds, changes.at).await?;
             settled = settled.max(forfeited(lost));
         }
         if !changes.debts.is_empty() {

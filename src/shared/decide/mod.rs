@@ -232,7 +232,12 @@ impl<R: ?Sized> SharedRules<R> {
             },
             spends,
             // In a box, because the answer is moved several times and most answers have no details.
-            details: states.map(|states| Box::new(Details::of_states(states))),
+            details: states.map(|states| {
+                Box::new(Details {
+                    states: Some(states),
+                    ..Details::default()
+                })
+            }),
         }
     }
 
@@ -240,8 +245,8 @@ impl<R: ?Sized> SharedRules<R> {
     pub(super) fn return_to_leases(&self, spends: &[LeaseSpend]) -> u64 {
         let lost = spends.iter().map(|spend| {
             let lost = self.refund_leases(core::slice::from_ref(spend));
-            let (state, member) = (spend.state, usize::from(spend.member));
-            self.planner.count_refund_of(state, member, spend.permits, lost);
+            self.planner
+                .count_refund(spend.state, spend.member, spend.permits, lost);
             lost
         });
         lost.sum()

@@ -7,13 +7,12 @@ use alloc::vec::Vec;
 use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
 use super::{NodeCharges, is_local};
 use crate::rules::{Block, Mode, OnError, QuotaStatus};
-use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
+use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason, StoreCharge};
 use crate::shared::convert::{
-    block_request, block_status, blocks_of, check_length, counter_request, remote_status,
+    block_requests, block_status, blocks_of, check_length, counter_request, remote_status,
 };
 use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, Route, Target};
 use crate::shared::rules::SharedRules;
-use crate::shared::slots::StoreSlots;
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
 
 /// A request that this node cannot decide alone.
@@ -77,11 +76,7 @@ impl<R: ?Sized> SharedRules<R> {
         // A denial by a limit of zero is no violation, and a rule in the shadow begins no block.
         blocks
             .retain(|&(quota, _)| remote.quotas[quota].extracted.enforced && remote.quotas[quota].limit > 0);
-        let block_requests = blocks.iter().map(|&(quota, block)| {
-            let planned = &remote.quotas[quota];
-            block_request(planned, block, plan.violates)
-        });
-        requests.extend(block_requests);
+        requests.extend(block_requests(&remote.quotas, &blocks, plan.violates));
         if let Some(error) = error {
             return self.fall_back(&remote, &asked, requests, charged, error);
         }
@@ -96,7 +91,7 @@ impl<R: ?Sized> SharedRules<R> {
             let result = match result {
                 Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
                 Ok(result) if result.is_admitted() => {
-                    return Ok(self.admit(&remote, &asked, requests, charged, result));
+                    return Ok(self.admit(&remote, &asked, requests, charged, &result));
                 }
                 Ok(result) => result,
             };
@@ -134,12 +129,10 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
-        mut requests: Vec<CounterRequest>,
+        requests: Vec<CounterRequest>,
         charged: NodeCharges<'_, R>,
-        result: CheckResult,
+        result: &CheckResult,
     ) -> Admitted<R> {
-        // The requests for blocks come last. They were not charged.
-        requests.truncate(asked.len());
         let charged_by = |quota| {
             let found = asked.iter().position(|&at| at == quota);
             match found.map(|at| result.statuses()[at].is_charged()) {
@@ -151,48 +144,33 @@ impl<R: ?Sized> SharedRules<R> {
         self.planner
             .charge_fallbacks(remote.plan, |target| !is_local(target), charged_by);
         let quotas = asked.iter().map(|&at| &remote.quotas[at]);
-        let statuses = quotas.zip(result.statuses()).map(remote_status).collect();
+        let statuses = quotas.clone().zip(result.statuses()).map(remote_status).collect();
+        let (mut in_store, mut slots, mut counted) = (Vec::new(), Vec::new(), Vec::new());
+        // The requests for blocks come last. They were not charged.
+        for ((planned, request), status) in quotas.zip(requests).zip(result.statuses()) {
+            if !status.is_charged() {
+                continue;
+            }
+            if request.counting() == Counting::Slots {
+                counted.push(self.planner.counted_slot(planned.rule));
+                slots.push(request);
+            } else {
+                in_store.push(StoreCharge::new(planned, request, Some(*status)));
+            }
+        }
         let (spends, states) = charged.keep();
-        let (requests, result, slots) = self.take_slots(requests, result);
         Admitted {
             decided_by: DecidedBy::Store,
             spends,
             details: Some(Box::new(Details {
                 statuses,
                 error: None,
-                requests,
-                result: Some(result),
+                in_store,
+                at: Some(result.at()),
                 states,
-                slots,
+                slots: self.slots.as_ref().and_then(|keeper| keeper.hold(slots, counted)),
             })),
         }
-    }
-
-    /// Takes the slots in flight out of what the store has charged, and drops the statuses of blocks.
-    fn take_slots(
-        &self,
-        requests: Vec<CounterRequest>,
-        result: CheckResult,
-    ) -> (Vec<CounterRequest>, CheckResult, Option<StoreSlots>) {
-        if self.slots.is_none() && result.statuses().len() == requests.len() {
-            return (requests, result, None);
-        }
-        let (mut slots, mut others, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
-        for (request, status) in requests.into_iter().zip(result.statuses()) {
-            if request.counting() != Counting::Slots {
-                others.push(request);
-                statuses.push(*status);
-            } else if status.is_charged() {
-                slots.push(request);
-            }
-        }
-        let in_store = self.slots.as_ref().and_then(|keeper| {
-            let rules = slots.iter().map(CounterRequest::rule);
-            let counted = rules.filter_map(|rule| self.planner.counted_slot(rule));
-            let counted = counted.collect();
-            keeper.hold(slots, counted)
-        });
-        (others, CheckResult::admitted(result.at(), statuses), in_store)
     }
 
     /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
@@ -262,12 +240,10 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
-        mut requests: Vec<CounterRequest>,
+        requests: Vec<CounterRequest>,
         mut charged: NodeCharges<'_, R>,
         error: StoreError,
     ) -> Result<Admitted<R>, Denied> {
-        // The requests for blocks come last, and the states of this node have none.
-        requests.truncate(asked.len());
         let needs = |target: &Target| asked.iter().any(|&quota| target.quotas().contains(&quota));
         let quota_needs = |quota: usize| needs(remote.plan.target_of(quota));
         self.planner.count_fallback(remote.plan, needs);
@@ -303,20 +279,22 @@ impl<R: ?Sized> SharedRules<R> {
         let charged_by = |quota| charged.charged_by(quota);
         self.planner.charge_fallbacks(remote.plan, others, charged_by);
         let (spends, states) = charged.keep();
+        let asked = asked.iter().map(|&at| &remote.quotas[at]);
+        // The requests for blocks come last, and the states of this node have none.
+        let in_store = asked.zip(requests);
+        let in_store = in_store.map(|(planned, request)| StoreCharge::new(planned, request, None));
         Ok(Admitted {
             decided_by: DecidedBy::Fallback,
             spends,
             details: Some(Box::new(Details {
-                statuses: Vec::new(),
                 error: Some(error),
-                requests,
-                result: None,
+                in_store: in_store.collect(),
                 // What a fallback has charged is not refunded, but its slots are held.
                 states: Some(match states {
                     Some(states) => states.with_slots_of(fallback),
                     None => fallback.take_slots(),
                 }),
-                slots: None,
+                ..Details::default()
             })),
         })
     }

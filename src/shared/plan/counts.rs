@@ -29,45 +29,21 @@ impl<R: ?Sized> Planner<R> {
     }
 
     /// Counts a slot that the store holds for this node.
-    pub(crate) fn counted_slot(&self, rule: &str) -> Option<CountedSlot> {
-        let counts = &self.on_node.states.rules[usize::from(self.rule_named(rule)?)].counts;
+    pub(crate) fn counted_slot(&self, rule: u16) -> CountedSlot {
+        let counts = &self.on_node.states.rules[usize::from(rule)].counts;
         counts.add(ShardId::current(), RuleEvent::SlotHeld);
-        Some(CountedSlot(Arc::clone(counts)))
+        CountedSlot(Arc::clone(counts))
     }
 
-    /// Counts `permits` of an admitted request that were given back to one quota of a rule, `lost` of them in vain.
-    pub(crate) fn count_refund(&self, rule: &str, quota: usize, permits: u64, lost: u64) {
-        if let Some(rule) = self.rule_named(rule) {
-            self.count_refund_to(rule, quota, permits, lost);
-        }
-    }
-
-    /// Counts as [`count_refund`](Self::count_refund) does, for one quota of a state.
-    pub(crate) fn count_refund_of(&self, state: u16, member: usize, permits: u64, lost: u64) {
-        let quota = &self.on_node.states.states[usize::from(state)].quotas[member];
-        self.count_refund_to(quota.rule, quota.index, permits, lost);
-    }
-
-    fn count_refund_to(&self, rule: u16, quota: usize, permits: u64, lost: u64) {
-        let (counts, shard) = (
-            &self.on_node.states.rules[usize::from(rule)].counts,
-            ShardId::current(),
-        );
+    /// Counts `permits` of an admitted request that were given back to one quota of a state, `lost` of them in vain.
+    pub(crate) fn count_refund(&self, state: u16, member: u16, permits: u64, lost: u64) {
+        let quota = &self.on_node.states.states[usize::from(state)].quotas[usize::from(member)];
+        let counts = &self.on_node.states.rules[usize::from(quota.rule)].counts;
+        let shard = ShardId::current();
         counts.add(shard, RuleEvent::Forfeited(lost));
         // Each rule counts a request once, by its first quota.
-        if quota == 0 {
+        if quota.index == 0 {
             counts.add(shard, RuleEvent::Refunded(permits.saturating_sub(lost)));
         }
-    }
-
-    /// The position of the rule with this name.
-    fn rule_named(&self, name: &str) -> Option<u16> {
-        let position = self
-            .on_node
-            .states
-            .rules
-            .iter()
-            .position(|rule| &*rule.name == name)?;
-        u16::try_from(position).ok()
     }
 }
