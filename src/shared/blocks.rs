@@ -43,8 +43,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
+        let plan = self.hashed_plan(request);
         async move {
             let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(&plan).collect();
             let blocks = all_blocks(&quotas);

@@ -168,6 +168,13 @@ impl<R: ?Sized> SharedRules<R> {
         })
     }
 
+    /// The plan of a request, with the hashes of its keys in the store.
+    pub(crate) fn hashed_plan(&self, request: &R) -> CheckPlan {
+        let mut plan = self.planner.plan(request, 1);
+        self.planner.hash_keys(&mut plan, request);
+        plan
+    }
+
     /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
     #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::MissingCause> {
@@ -209,8 +216,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<Vec<QuotaStatus>, StoreError>> + Send + use<'a, R> {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
+        let plan = self.hashed_plan(request);
         async move {
             let quotas = self.planner.quotas(&plan);
             let quotas: Vec<PlannedQuota<'_>> = quotas.filter(|it| it.mode != Mode::Local).collect();
@@ -251,8 +257,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
+        let plan = self.hashed_plan(request);
         async move {
             // Uncharged permits are forgotten, too.
             self.release(&plan).await?;

@@ -43,16 +43,9 @@ impl<R: ?Sized> SharedRules<R> {
         cost: &Cost<R>,
         actual: u64,
     ) -> impl Future<Output = Result<Settled, StoreError>> + Send + use<'a, R> {
-        let plan = self.plan_to_settle(request);
+        let plan = self.hashed_plan(request);
         let changes = self.settle_on_node(admitted, &plan, cost, actual);
         async move { self.settle_in_store(changes).await }
-    }
-
-    /// The plan of a request, as settling needs it.
-    pub(crate) fn plan_to_settle(&self, request: &R) -> CheckPlan {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
-        plan
     }
 
     /// Settles a request by its plan.

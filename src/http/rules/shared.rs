@@ -227,7 +227,7 @@ fn grant(
         charge: (terms.reserves || admitted.holds_slots()).then(|| {
             Box::new(SharedCharge {
                 admitted,
-                plan: rules.plan_to_settle(head),
+                plan: rules.hashed_plan(head),
                 runtime: Handle::try_current().ok(),
             })
         }),

@@ -289,7 +289,7 @@ impl<R: ?Sized> SharedRules<R> {
             details: Some(Box::new(Details {
                 error: Some(error),
                 in_store: in_store.collect(),
-                // What a fallback has charged is not refunded, but its slots are held.
+                // The charges of a fallback are not refunded, but its slots are held.
                 states: Some(match states {
                     Some(states) => states.with_slots_of(fallback),
                     None => fallback.take_slots(),

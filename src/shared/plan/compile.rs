@@ -50,7 +50,7 @@ pub(super) struct SharedRule<R: ?Sized> {
 
 impl<R: ?Sized> Planner<R> {
     /// Creates the rules for this number of nodes, which share the secret. The store counts slots in flight for the term `term`.
-    /// The error names everything that the store does not serve.
+    /// The states of this node continue those of `old`. The error names everything that the store does not serve.
     pub(in crate::shared) fn new(
         builder: &RuleSetBuilder<R>,
         nodes: u64,
@@ -58,6 +58,7 @@ impl<R: ?Sized> Planner<R> {
         term: Duration,
         store: StoreFeatures,
         wall_clock: WallClock,
+        old: Option<&Self>,
     ) -> Result<Self, RuleError> {
         let mut on_node = RuleSetBuilder::new();
         let (mut rules, mut unserved) = (Vec::new(), Vec::new());
@@ -82,7 +83,10 @@ impl<R: ?Sized> Planner<R> {
         if let Some(unserved) = RuleError::all(unserved) {
             return Err(unserved);
         }
-        let on_node = on_node.build_with(QuantaClock::new(), random_seeds())?;
+        let on_node = match old {
+            Some(old) => on_node.build_after(&old.on_node)?,
+            None => on_node.build_with(QuantaClock::new(), random_seeds())?,
+        };
         let mode = |state: &Arc<RuleState<R>>| builder.rules()[usize::from(state.quotas[0].rule)].mode;
         Ok(Self {
             rules: rules.into_boxed_slice(),

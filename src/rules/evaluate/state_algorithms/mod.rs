@@ -230,7 +230,7 @@ impl StateAlgorithms {
         })
     }
 
-    /// What the words count.
+    /// The kind of the counts.
     pub(super) const fn kind(&self) -> StateKind {
         self.layout.kind()
     }

@@ -62,7 +62,7 @@ pub(super) enum WordLayout {
     Violations,
 }
 
-/// What the words of a state count. Counts of one kind are never charged to another.
+/// The kind of the counts of a state. Counts of one kind are never charged to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StateKind {
     Permits,
