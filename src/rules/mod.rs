@@ -77,6 +77,8 @@ pub use watch::{RulesWatcher, WatchError};
 #[cfg(all(feature = "watch", feature = "shared"))]
 pub(crate) use watch::Replaceable;
 
+#[cfg(feature = "shared")]
+pub(crate) use denial::{write_retry, write_violations};
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::evidence::DeniedQuotas;
 #[cfg(feature = "tower")]

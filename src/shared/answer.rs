@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::plan::PlannedQuota;
 use super::slots::StoreSlots;
 use super::store::{CounterRequest, CounterStatus, StoreError};
-use crate::rules::{Denial, QuotaStatus, Reservation};
+use crate::rules::{Denial, QuotaStatus, Reservation, write_retry, write_violations};
 use crate::time::Nanos;
 
 /// Where a decision was made.
@@ -267,42 +267,20 @@ impl Denial for Denied {
     }
 }
 
-/// Whether the quota has capacity once another request has ended.
-fn awaits_slot(violation: &QuotaStatus) -> bool {
-    violation.quota.is_in_flight() && violation.limit > 0
-}
-
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.reason {
+        let reason = match self.reason {
             Reason::Spent => "rate limit reached: ",
             Reason::Listed => "key is on a deny list: ",
             Reason::Unavailable => "store of the limits does not answer: ",
-        })?;
-        for (index, violation) in self.violations().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(&violation.rule)?;
-            if violation.is_block() {
-                f.write_str(" (blocked)")?;
-            } else if self.reason == Reason::Spent {
-                let (remaining, limit) = (violation.remaining, violation.limit);
-                write!(
-                    f,
-                    " ({remaining} of {limit} {} left)",
-                    violation.quota.per_window()
-                )?;
-            }
+        };
+        let (violations, spent) = (&self.statuses[..self.violations], self.reason == Reason::Spent);
+        write_violations(f, reason, violations, spent)?;
+        if self.reason == Reason::Unavailable {
+            return Ok(());
         }
-        match (self.reason, self.retry_after()) {
-            (Reason::Unavailable, _) => Ok(()),
-            (Reason::Spent | Reason::Listed, Some(after)) => write!(f, "; retry after {after:?}"),
-            (Reason::Spent, None) if self.violations().any(awaits_slot) => {
-                f.write_str("; try again when a request has ended")
-            }
-            (Reason::Spent | Reason::Listed, None) => f.write_str("; never admitted"),
-        }
+        let awaits_slot = |violation: &QuotaStatus| violation.quota.is_in_flight() && violation.limit > 0;
+        write_retry(f, self.retry_after(), spent && violations.iter().any(awaits_slot))
     }
 }
 
