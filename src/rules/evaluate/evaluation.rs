@@ -487,19 +487,7 @@ fn peek_all<R: ?Sized>(
 fn refund<R: ?Sized>(shard: ShardId, evaluations: &[Evaluation<'_, R>], charged: &[ChargedStep]) {
     for ChargedStep { evaluation, receipt } in charged.iter().rev() {
         let Evaluation { state, extracted, .. } = &evaluations[usize::from(*evaluation)];
-        undo(shard, state, extracted, receipt);
-    }
-}
-
-/// Refunds one charge of a request that is not admitted.
-pub(super) fn undo<R: ?Sized>(
-    shard: ShardId,
-    state: &RuleState<R>,
-    extracted: &Extracted,
-    receipt: &Receipt,
-) {
-    if !state.refund(extracted, receipt, extracted.permits) {
-        state.count_state(shard, RuleEvent::Forfeited(extracted.permits));
+        state.undo(shard, extracted, receipt);
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod block;
 pub(crate) mod decision;
-pub(crate) mod evaluation;
+mod evaluation;
 pub(crate) mod evidence;
 pub(crate) mod extractor;
 pub(crate) mod key_hashes;

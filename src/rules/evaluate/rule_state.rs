@@ -258,6 +258,13 @@ impl<R: ?Sized> RuleState<R> {
             .refund(&self.storage, receipt, permits)
     }
 
+    /// Refunds the charge of a request that is not admitted.
+    pub(super) fn undo(&self, shard: ShardId, extracted: &Extracted, receipt: &Receipt) {
+        if !self.refund(extracted, receipt, extracted.permits) {
+            self.count_state(shard, RuleEvent::Forfeited(extracted.permits));
+        }
+    }
+
     /// Removes the counts of the request's key. Returns false if it has no entry.
     pub(crate) fn reset(&self, extracted: &Extracted, now: Nanos) -> bool {
         let mut lower = None;

@@ -6,8 +6,7 @@ use core::time::Duration;
 
 use tokio::time::timeout;
 
-use super::remote::Remote;
-use super::{NodeCharges, closed_status};
+use super::{NodeCharges, Remote, closed_status};
 use crate::rules::{Mode, QuotaStatus};
 use crate::shared::convert::{check_length, counter_request};
 use crate::shared::lease::{Lease, SpendResult, WithheldLease, nanos};

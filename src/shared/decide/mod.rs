@@ -85,6 +85,12 @@ fn lease_spend(target: &Target, quota: usize, at: usize, epoch: u32) -> LeaseSpe
     }
 }
 
+/// A request that this node cannot decide alone.
+struct Remote<'a> {
+    plan: &'a CheckPlan,
+    quotas: Vec<PlannedQuota<'a>>,
+}
+
 fn is_local(target: &Target) -> bool {
     target.route == Route::Local
 }

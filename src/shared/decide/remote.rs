@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
-use super::{NodeCharges, is_local};
+use super::{NodeCharges, Remote, is_local};
 use crate::rules::{Block, Mode, OnError, QuotaStatus};
 use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason, StoreCharge};
 use crate::shared::convert::{
@@ -14,12 +14,6 @@ use crate::shared::convert::{
 use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, Route, Target};
 use crate::shared::rules::SharedRules;
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
-
-/// A request that this node cannot decide alone.
-pub(super) struct Remote<'a> {
-    pub(super) plan: &'a CheckPlan,
-    pub(super) quotas: Vec<PlannedQuota<'a>>,
-}
 
 /// The receipt of a block that a denial has begun.
 const BLOCK_BEGAN: (u64, u64) = (1, 0);

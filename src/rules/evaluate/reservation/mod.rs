@@ -13,10 +13,7 @@ use crate::rules::condition::Cost;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::rule_states::RuleStates;
 #[cfg(feature = "shared")]
-use crate::rules::{
-    evaluate::evaluation::undo,
-    set::sharded_counts::{RuleEvent, ShardId},
-};
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
 /// The charges of an admitted request, and its slots in flight, for a later [`refund`](crate::RuleSet::refund) or
@@ -108,7 +105,7 @@ impl<R: ?Sized> Reservation<R> {
     pub(crate) fn undo(self) {
         let shard = ShardId::current();
         for charge in self.charges.iter().rev() {
-            undo(shard, &charge.state, &charge.extracted, &charge.receipt);
+            charge.state.undo(shard, &charge.extracted, &charge.receipt);
         }
     }
 
