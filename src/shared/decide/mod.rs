@@ -168,18 +168,17 @@ impl<R: ?Sized> SharedRules<R> {
         Some(Ok(self.admit_on_node(plan, charged)))
     }
 
-    /// Looks at the lists and leases of a request. If one of them denies it, so do the states of this node without room. Otherwise
-    /// returns whether the leases cover the request. With `notes`, permits that a lease does not cover are counted as its shortage.
+    /// Looks at the lists and leases of a request. If a lease denies it, the denial also names the states of this node without room.
+    /// Otherwise returns whether the leases cover the request. With `notes`, permits that a lease does not cover are counted as its shortage.
     fn look(&self, plan: &CheckPlan, notes: bool) -> Result<bool, Denied> {
         if plan.by(Route::Listed).next().is_some() {
             return Err(self.deny_listed(plan));
         }
         let (mut full, mut is_covered) = (Vec::new(), true);
-        let leases = self.leases.as_ref().map(|node| &*node.table);
-        for (table, target) in leases
-            .into_iter()
-            .flat_map(|table| plan.by(Route::Lease).map(move |target| (table, target)))
-        {
+        for target in plan.by(Route::Lease) {
+            let Some(table) = self.leases.as_ref().map(|node| &*node.table) else {
+                break;
+            };
             let now = table.clock.now();
             for quota in target.quotas() {
                 let key = target.lease_key(quota);
