@@ -101,7 +101,8 @@ impl Receipt {
 
 /// The outcome of settling a charge at its actual cost.
 ///
-/// It may be ignored: the state is correct in each case.
+/// It may be ignored: the state is correct in each case. Of several outcomes, the [maximum](Ord::max) is the largest loss, and
+/// forfeited permits are more than forgiven ones.
 ///
 /// # Examples
 ///
@@ -121,13 +122,13 @@ impl Receipt {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Settled {
     /// The estimate was exact, or the whole difference was refunded or charged.
     Exact,
-    /// The actual cost was lower, but this many permits could not be refunded. They stay spent, or they no longer count.
-    Forfeited(u64),
     /// The actual cost was higher, and this many permits could not be charged, because the state cannot hold more.
     Forgiven(u64),
+    /// The actual cost was lower, but this many permits could not be refunded. They stay spent, or they no longer count.
+    Forfeited(u64),
 }

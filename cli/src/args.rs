@@ -305,8 +305,8 @@ pub(crate) enum AlgorithmName {
 }
 
 impl AlgorithmName {
-    /// All algorithms, in the order of the comparison.
-    pub(crate) const ALL: [Self; 7] = [
+    /// All algorithms, in the order of the comparison: as many as the library has.
+    pub(crate) const ALL: [Self; RuleAlgorithm::NAMES.len()] = [
         Self::Log,
         Self::SlidingWindow,
         Self::Counter,
@@ -335,12 +335,9 @@ impl AlgorithmName {
         }
     }
 
-    /// The name of a rule's algorithm; the default for an algorithm that is newer than this tool.
-    pub(crate) fn of(algorithm: RuleAlgorithm) -> Self {
-        let all = Self::ALL.into_iter();
-        all.clone()
-            .find(|name| name.of_rule() == algorithm)
-            .unwrap_or(Self::SlidingWindow)
+    /// The name of a rule's algorithm. `None` for an algorithm that this tool does not simulate.
+    pub(crate) fn of(algorithm: RuleAlgorithm) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.of_rule() == algorithm)
     }
 }
 

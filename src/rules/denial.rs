@@ -1,13 +1,13 @@
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
-use super::evaluate::decision::Denied;
 use super::quota_status::QuotaStatus;
 use crate::time::Nanos;
 
 /// A denial by local or shared rules, with the values that an observer needs.
 ///
-/// [`Denied`] is one. So are a denial of shared rules and a rejection of the HTTP layer.
+/// [`Denied`](super::Denied) is one. So are a denial of shared rules and a rejection of the HTTP layer.
 pub trait Denial {
     /// The clock reading at which this process denied the request.
     fn denied_at(&self) -> Nanos;
@@ -25,16 +25,39 @@ pub trait Denial {
     }
 }
 
-impl<R: ?Sized> Denial for Denied<'_, R> {
-    fn denied_at(&self) -> Nanos {
-        self.at()
+/// Writes a reason and the quotas that denied a request. With `spent`, each has its permits left.
+pub(crate) fn write_violations(
+    f: &mut fmt::Formatter<'_>,
+    reason: &str,
+    violations: &[QuotaStatus],
+    spent: bool,
+) -> fmt::Result {
+    for (index, violation) in violations.iter().enumerate() {
+        let before = if index == 0 { reason } else { ", " };
+        write!(f, "{before}{}", violation.rule)?;
+        if violation.is_block {
+            f.write_str(" (blocked)")?;
+        } else if spent {
+            let (remaining, limit) = (violation.remaining, violation.limit);
+            write!(
+                f,
+                " ({remaining} of {limit} {} left)",
+                violation.quota.per_window()
+            )?;
+        }
     }
+    Ok(())
+}
 
-    fn retry_after(&self) -> Option<Duration> {
-        self.retry_after()
-    }
-
-    fn violated_quotas(&self) -> Vec<QuotaStatus> {
-        self.violations().map(|quota| quota.status()).collect()
+/// Writes when a request may be admitted. `awaits_slot` is whether another request has to end first.
+pub(crate) fn write_retry(
+    f: &mut fmt::Formatter<'_>,
+    retry_after: Option<Duration>,
+    awaits_slot: bool,
+) -> fmt::Result {
+    match retry_after {
+        Some(after) => write!(f, "; try again in {after:?}"),
+        None if awaits_slot => f.write_str("; try again when a request has ended"),
+        None => f.write_str("; never admitted"),
     }
 }

@@ -35,8 +35,6 @@ mod migration;
 mod quota_status;
 pub(crate) mod rule;
 pub(crate) mod set;
-#[cfg(feature = "shared")]
-mod shared;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -79,6 +77,8 @@ pub use watch::{RulesWatcher, WatchError};
 #[cfg(all(feature = "watch", feature = "shared"))]
 pub(crate) use watch::Replaceable;
 
+#[cfg(feature = "shared")]
+pub(crate) use denial::{write_retry, write_violations};
 #[cfg(feature = "tower")]
 pub(crate) use evaluate::evidence::DeniedQuotas;
 #[cfg(feature = "tower")]
@@ -95,8 +95,3 @@ pub(crate) use set::live_counts::RuleUsage;
 pub(crate) use set::sharded_counts::ShardId;
 #[cfg(feature = "observe")]
 pub(crate) use set::sharded_counts::ShardedCounts;
-#[cfg(feature = "shared")]
-pub(crate) use shared::{
-    ChargedBy, CheckPlan, CountedSlot, FallbackLimiters, FullQuota, NodeCharge, NodeSlot, PlannedQuota,
-    QuickPlan, Route, SharedPlanner, Step, StoreFeatures, StoredAs, Target, WallClock,
-};

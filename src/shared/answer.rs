@@ -5,9 +5,10 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::slots::HeldSlots;
-use super::store::{CheckResult, CounterRequest, StoreError};
-use crate::rules::{Denial, NodeCharge, QuotaStatus};
+use super::plan::PlannedQuota;
+use super::slots::StoreSlots;
+use super::store::{CounterRequest, CounterStatus, StoreError};
+use crate::rules::{Denial, QuotaStatus, Reservation, write_retry, write_violations};
 use crate::time::Nanos;
 
 /// Where a decision was made.
@@ -55,27 +56,67 @@ pub(super) struct LeaseSpend {
 ///
 /// [`refund`](super::SharedRules::refund) needs it. Dropping it leaves the permits charged, and releases the slots of rules that limit
 /// [requests in flight](crate::Rule::in_flight). So keep it until the work is done.
-#[derive(Debug)]
-pub struct Admitted {
+pub struct Admitted<R: ?Sized> {
     pub(super) decided_by: DecidedBy,
     pub(super) spends: SmallVec<[LeaseSpend; 2]>,
     /// `None` if only leases have decided.
-    pub(super) details: Option<Box<Details>>,
+    pub(super) details: Option<Box<Details<R>>>,
+}
+
+/// Permits that the store has charged for one quota, or that were admitted because it did not answer.
+#[derive(Debug)]
+pub(super) struct StoreCharge {
+    /// The state of this node for the quota, and its position there.
+    pub(super) state: u16,
+    pub(super) member: u16,
+    pub(super) request: CounterRequest,
+    /// `None`: the store did not answer.
+    pub(super) status: Option<CounterStatus>,
+}
+
+impl StoreCharge {
+    pub(super) const fn new(
+        planned: &PlannedQuota<'_>,
+        request: CounterRequest,
+        status: Option<CounterStatus>,
+    ) -> Self {
+        Self {
+            state: planned.state,
+            member: planned.state_quota as u16,
+            request,
+            status,
+        }
+    }
 }
 
 /// The details of an admission that not only leases have decided.
-#[derive(Debug, Default)]
-pub(super) struct Details {
+pub(super) struct Details<R: ?Sized> {
     pub(super) statuses: Vec<QuotaStatus>,
     pub(super) error: Option<StoreError>,
-    pub(super) requests: Vec<CounterRequest>,
-    pub(super) result: Option<CheckResult>,
-    pub(super) charges: Vec<NodeCharge>,
-    /// The slots in flight. The other fields do not have them.
-    pub(super) slots: HeldSlots,
+    /// The charges of the store, without slots in flight.
+    pub(super) in_store: Vec<StoreCharge>,
+    /// The reading of the store's clock that decided.
+    pub(super) at: Option<u64>,
+    /// The charges of states of this node, and their slots in flight.
+    pub(super) states: Option<Reservation<R>>,
+    /// The slots in flight that the store holds.
+    pub(super) slots: Option<StoreSlots>,
 }
 
-impl Admitted {
+impl<R: ?Sized> Default for Details<R> {
+    fn default() -> Self {
+        Self {
+            statuses: Vec::new(),
+            error: None,
+            in_store: Vec::new(),
+            at: None,
+            states: None,
+            slots: None,
+        }
+    }
+}
+
+impl<R: ?Sized> Admitted<R> {
     /// Where the decision was made.
     #[must_use]
     pub const fn decided_by(&self) -> DecidedBy {
@@ -91,27 +132,23 @@ impl Admitted {
     /// Whether it holds a slot of a rule that limits [requests in flight](crate::Rule::in_flight).
     #[must_use]
     pub fn holds_slots(&self) -> bool {
-        self.details
-            .as_ref()
-            .is_some_and(|details| !details.slots.is_empty())
+        self.details.as_ref().is_some_and(|details| {
+            details.slots.is_some() || details.states.as_ref().is_some_and(Reservation::holds_slots)
+        })
     }
 
     /// Takes the slots, in an admission without charges.
     #[cfg(feature = "tower")]
     pub(crate) fn take_slots(&mut self) -> Self {
-        let slots = self
-            .details
-            .as_mut()
-            .map(|details| core::mem::take(&mut details.slots));
+        let details = self.details.as_mut().map(|details| Details {
+            states: details.states.as_mut().map(Reservation::take_slots),
+            slots: details.slots.take(),
+            ..Details::default()
+        });
         Self {
             decided_by: self.decided_by,
             spends: SmallVec::new(),
-            details: slots.map(|slots| {
-                Box::new(Details {
-                    slots,
-                    ..Details::default()
-                })
-            }),
+            details: details.map(Box::new),
         }
     }
 
@@ -129,13 +166,24 @@ impl Admitted {
     /// the store has not decided.
     #[must_use]
     pub fn at(&self) -> Option<u64> {
-        self.details.as_ref()?.result.as_ref().map(CheckResult::at)
+        self.details.as_ref()?.at
     }
 
     /// The error of the store, if it was asked and did not decide.
     #[must_use]
     pub fn error(&self) -> Option<&StoreError> {
         self.details.as_ref()?.error.as_ref()
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for Admitted<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admitted")
+            .field("decided_by", &self.decided_by)
+            .field("leases", &self.spends.len())
+            .field("statuses", &self.known_statuses())
+            .field("error", &self.error())
+            .finish_non_exhaustive()
     }
 }
 
@@ -219,42 +267,20 @@ impl Denial for Denied {
     }
 }
 
-/// Whether the quota has capacity once another request has ended.
-fn awaits_slot(violation: &QuotaStatus) -> bool {
-    violation.quota.is_in_flight() && violation.limit > 0
-}
-
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.reason {
+        let reason = match self.reason {
             Reason::Spent => "rate limit reached: ",
             Reason::Listed => "key is on a deny list: ",
             Reason::Unavailable => "store of the limits does not answer: ",
-        })?;
-        for (index, violation) in self.violations().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(&violation.rule)?;
-            if violation.is_block() {
-                f.write_str(" (blocked)")?;
-            } else if self.reason == Reason::Spent {
-                let (remaining, limit) = (violation.remaining, violation.limit);
-                write!(
-                    f,
-                    " ({remaining} of {limit} {} left)",
-                    violation.quota.per_window()
-                )?;
-            }
+        };
+        let (violations, spent) = (&self.statuses[..self.violations], self.reason == Reason::Spent);
+        write_violations(f, reason, violations, spent)?;
+        if self.reason == Reason::Unavailable {
+            return Ok(());
         }
-        match (self.reason, self.retry_after()) {
-            (Reason::Unavailable, _) => Ok(()),
-            (Reason::Spent | Reason::Listed, Some(after)) => write!(f, "; retry after {after:?}"),
-            (Reason::Spent, None) if self.violations().any(awaits_slot) => {
-                f.write_str("; try again when a request has ended")
-            }
-            (Reason::Spent | Reason::Listed, None) => f.write_str("; never admitted"),
-        }
+        let awaits_slot = |violation: &QuotaStatus| violation.quota.is_in_flight() && violation.limit > 0;
+        write_retry(f, self.retry_after(), spent && violations.iter().any(awaits_slot))
     }
 }
 

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 #[cfg(feature = "tower")]
 use super::answer::{Admitted, Denied};
-use super::convert::{all_blocks, block_request};
+use super::convert::{all_blocks, block_requests};
+use super::plan::PlannedQuota;
 use super::rules::SharedRules;
 use super::store::{CounterRequest, StoreError};
-use crate::rules::PlannedQuota;
 
 impl<R: ?Sized> SharedRules<R> {
     /// Checks a request that waits. A denial is no violation.
@@ -16,7 +16,7 @@ impl<R: ?Sized> SharedRules<R> {
     pub(crate) fn check_waiting<'a>(
         &'a self,
         request: &R,
-    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
         let decided = self.decide_or_plan(request, 1);
         async move {
             match decided {
@@ -43,15 +43,11 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
+        let plan = self.hashed_plan(request);
         async move {
             let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(&plan).collect();
             let blocks = all_blocks(&quotas);
-            let requests: Vec<CounterRequest> = blocks
-                .iter()
-                .map(|&(quota, block)| block_request(&quotas[quota], block, false))
-                .collect();
+            let requests: Vec<CounterRequest> = block_requests(&quotas, &blocks, false).collect();
             if requests.is_empty() {
                 return Ok(());
             }

@@ -4,8 +4,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::plan::{PlannedQuota, StoredAs};
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError, StoreErrorKind};
-use crate::rules::{Block, FullQuota, Mode, PlannedQuota, QuotaStatus, StoredAs};
+use crate::receipt::Settled;
+use crate::rules::{Block, Mode, QuotaStatus};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -39,8 +41,8 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
     };
     CounterRequest::new(name, planned.key_hash, counting, planned.limit, window)
         .with_quota_index(planned.index)
-        .with_permits(planned.permits)
-        .with_enforced(planned.enforced)
+        .with_permits(planned.extracted.permits)
+        .with_enforced(planned.extracted.enforced)
         .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }))
 }
 
@@ -63,23 +65,21 @@ pub(super) fn all_blocks<'a>(quotas: &[PlannedQuota<'a>]) -> Vec<(usize, &'a Arc
     blocks_of(quotas, &all)
 }
 
-/// The request to the store for the block of a quota's rule. With `violates`, a denial of the request is a violation.
-pub(super) fn block_request(
-    planned: &PlannedQuota<'_>,
-    block: &Arc<Block>,
+/// The requests to the store for these blocks. With `violates`, a denial of the request is a violation.
+pub(super) fn block_requests(
+    quotas: &[PlannedQuota<'_>],
+    blocks: &[(usize, &Arc<Block>)],
     violates: bool,
-) -> CounterRequest {
-    let after = block.after();
-    CounterRequest::new(
-        Arc::clone(planned.name),
-        planned.key_hash,
-        Counting::Violations,
-        after.limit(),
-        after.window(),
-    )
-    .with_block(Arc::clone(block))
-    .with_permits(u64::from(violates))
-    .with_leasable(false)
+) -> impl Iterator<Item = CounterRequest> {
+    blocks.iter().map(move |&(quota, block)| {
+        let (planned, after) = (&quotas[quota], block.after());
+        let name = Arc::clone(planned.name);
+        let counting = Counting::Violations;
+        CounterRequest::new(name, planned.key_hash, counting, after.limit(), after.window())
+            .with_block(Arc::clone(block))
+            .with_permits(u64::from(violates))
+            .with_leasable(false)
+    })
 }
 
 /// The status of a block that is in force.
@@ -90,7 +90,7 @@ pub(super) fn block_status(planned: &PlannedQuota<'_>, block: &Block, status: &C
         retry_after: status.retry_after(),
         reset_after: status.retry_after(),
         is_block: true,
-        ..unknown_status(planned)
+        ..planned.unknown_status()
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatu
         remaining,
         retry_after,
         reset_after: longest_reset(planned).filter(|_| remaining < planned.capacity()),
-        ..unknown_status(planned)
+        ..planned.unknown_status()
     }
 }
 
@@ -133,29 +133,10 @@ pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Option<Duration> {
     }
 }
 
-/// The status of a quota that a limiter of this node has decided about.
-pub(super) fn local_status(planned: &PlannedQuota<'_>, full: &FullQuota) -> QuotaStatus {
-    QuotaStatus {
-        remaining: full.remaining,
-        retry_after: full.retry_after,
-        reset_after: full.retry_after,
-        ..unknown_status(planned)
-    }
-}
-
-/// The status of a quota before any decision.
-pub(super) fn unknown_status(planned: &PlannedQuota<'_>) -> QuotaStatus {
-    QuotaStatus {
-        rule: Arc::clone(planned.name),
-        quota: planned.quota,
-        limit: planned.limit,
-        permits: planned.permits,
-        remaining: 0,
-        retry_after: None,
-        reset_after: None,
-        enforced: planned.enforced,
-        lacks_key: planned.lacks_key,
-        lacks_required_key: planned.lacks_required_key,
-        is_block: false,
+/// The outcome of a refund that has lost this many permits.
+pub(super) const fn forfeited(lost: u64) -> Settled {
+    match lost {
+        0 => Settled::Exact,
+        lost => Settled::Forfeited(lost),
     }
 }

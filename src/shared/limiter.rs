@@ -178,7 +178,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check(&self, key: impl AsRef<[u8]> + Send) -> Result<Admitted, Denied> {
+    pub async fn check(&self, key: impl AsRef<[u8]> + Send) -> Result<Admitted<[u8]>, Denied> {
         self.check_n(key, 1).await
     }
 
@@ -187,7 +187,11 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check_n(&self, key: impl AsRef<[u8]> + Send, permits: u64) -> Result<Admitted, Denied> {
+    pub async fn check_n(
+        &self,
+        key: impl AsRef<[u8]> + Send,
+        permits: u64,
+    ) -> Result<Admitted<[u8]>, Denied> {
         self.rules.check_times(key.as_ref(), permits).await
     }
 
@@ -198,7 +202,7 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_now(&self, key: impl AsRef<[u8]>) -> Option<Result<Admitted, Denied>> {
+    pub fn check_now(&self, key: impl AsRef<[u8]>) -> Option<Result<Admitted<[u8]>, Denied>> {
         self.check_n_now(key, 1)
     }
 
@@ -209,7 +213,7 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_n_now(&self, key: impl AsRef<[u8]>, permits: u64) -> Option<Result<Admitted, Denied>> {
+    pub fn check_n_now(&self, key: impl AsRef<[u8]>, permits: u64) -> Option<Result<Admitted<[u8]>, Denied>> {
         self.rules.check_times_now(key.as_ref(), permits)
     }
 
@@ -258,7 +262,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When the store does not answer.
-    pub async fn refund(&self, admitted: Admitted) -> Result<Settled, StoreError> {
+    pub async fn refund(&self, admitted: Admitted<[u8]>) -> Result<Settled, StoreError> {
         self.rules.refund(admitted).await
     }
 

@@ -26,6 +26,7 @@ use crate::rules::{RuleError, RuleSetBuilder};
 ///
 /// - A decision does not wait for a reload. It is made by the rules that were in force when it began.
 /// - Rules that are invalid, or that the store does not serve, change nothing.
+/// - The [counts](SharedRules::counts) of a rule that keeps its name continue.
 /// - In the modes `Strict` and [`Lease`](crate::rules::Mode::Lease), no reload adds a permit to a limit.
 ///
 /// # Caveats
@@ -34,8 +35,9 @@ use crate::rules::{RuleError, RuleSetBuilder};
 ///   [`Admitted`](super::Admitted) belongs to the rules that admitted it.
 /// - The replaced rules report the use of their leases and give them back. Until then they and the new rules are two nodes in
 ///   [`max_overshoot`](SharedRules::max_overshoot).
-/// - The limiters of this node begin anew: those of rules in the mode [`Local`](crate::rules::Mode::Local), and those that decide
-///   when the store does not answer. So do the [counts](SharedRules::counts).
+/// - The limiters of this node are those of rules in the mode [`Local`](crate::rules::Mode::Local), and those that decide when the
+///   store does not answer. They continue where [`LiveRules`](crate::LiveRules) reuses the counts of a rule, and begin anew where it
+///   charges them to the new rule.
 ///
 /// # Examples
 ///
@@ -109,7 +111,8 @@ impl<R: ?Sized + 'static> LiveSharedRules<R> {
     pub fn store(&self, rules: RuleSetBuilder<R>) -> Result<(), RuleError> {
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let context = self.runtime.as_ref().map(Handle::enter);
-        let new = settings.with_rules(rules).build(Arc::clone(&self.store))?;
+        let (builder, old) = (settings.with_rules(rules), self.load());
+        let new = builder.build_after(Arc::clone(&self.store), Some(&old))?;
         drop(context);
         let old = {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);

@@ -13,6 +13,7 @@ mod memory;
 mod metric_set;
 #[cfg(feature = "observe")]
 mod observer;
+mod plan;
 mod ready;
 mod rules;
 mod rules_builder;
@@ -38,3 +39,6 @@ pub use store::{
 };
 
 pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
+
+#[cfg(feature = "tower")]
+pub(crate) use plan::CheckPlan;

@@ -5,11 +5,12 @@ use core::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::convert::{all_blocks, block_request, check_length, counter_request};
+use super::convert::{all_blocks, block_requests, check_length, counter_request};
+use super::plan::PlannedQuota;
 use super::rules::SharedRules;
 use super::store::{CheckResult, CounterRequest, Counting, LeaseRequest, StoreError, StoreErrorKind};
 use crate::keyed::random_seeds;
-use crate::rules::{Mode, PlannedQuota};
+use crate::rules::Mode;
 
 /// The time between two attempts.
 const RETRY: Duration = Duration::from_millis(50);
@@ -77,10 +78,7 @@ impl<R: ?Sized> SharedRules<R> {
             return Ok(());
         }
         let blocks = all_blocks(&quotas);
-        let blocks = blocks
-            .iter()
-            .map(|&(quota, block)| block_request(&quotas[quota], block, false));
-        requests.extend(blocks);
+        requests.extend(block_requests(&quotas, &blocks, false));
         let result = self.store.decide(&requests).await?;
         check_length(&result, &requests)?;
         if result.is_admitted() {

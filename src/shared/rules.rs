@@ -3,13 +3,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::answer::{Admitted, Denied, Details};
-use super::convert::{all_blocks, block_request, block_status, check_length, counter_request, remote_status};
+use super::answer::{Admitted, Denied, Details, StoreCharge};
+use super::convert::{
+    all_blocks, block_requests, block_status, check_length, counter_request, forfeited, remote_status,
+};
 use super::lease::{LeaseStats, LeaseTable};
+use super::plan::{CheckPlan, PlannedQuota, Planner};
 use super::slots::SlotKeeper;
 use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreError};
+use crate::clock::Clock;
 use crate::receipt::Settled;
-use crate::rules::{CheckPlan, Mode, PlannedQuota, QuotaStatus, RuleCounts, SharedPlanner};
+use crate::rules::{Mode, QuotaStatus, RuleCounts};
 use crate::time::Nanos;
 
 /// Several rules, evaluated as one, over counts that many machines share: a request is admitted if every rule that
@@ -87,7 +91,7 @@ use crate::time::Nanos;
 /// # }
 /// ```
 pub struct SharedRules<R: ?Sized> {
-    pub(super) planner: SharedPlanner<R>,
+    pub(super) planner: Planner<R>,
     pub(super) store: Arc<dyn CounterStore>,
     /// `None`: no rule has a mode that needs leases.
     pub(super) leases: Option<NodeLeases>,
@@ -130,7 +134,7 @@ impl<R: ?Sized> SharedRules<R> {
     pub fn check<'a>(
         &'a self,
         request: &R,
-    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
         self.check_times(request, 1)
     }
 
@@ -139,7 +143,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
         times: u64,
-    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
         let decided = self.decide_or_plan(request, times);
         async move {
             match decided {
@@ -155,7 +159,7 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         request: &R,
         times: u64,
-    ) -> Result<Result<Admitted, Denied>, Box<CheckPlan>> {
+    ) -> Result<Result<Admitted<R>, Denied>, Box<CheckPlan>> {
         let plan = self.planner.plan_quickly(request, times);
         self.decide_now(&plan).ok_or_else(|| {
             let mut plan = CheckPlan::from(plan);
@@ -164,15 +168,22 @@ impl<R: ?Sized> SharedRules<R> {
         })
     }
 
+    /// The plan of a request, with the hashes of its keys in the store.
+    pub(crate) fn hashed_plan(&self, request: &R) -> CheckPlan {
+        let mut plan = self.planner.plan(request, 1);
+        self.planner.hash_keys(&mut plan, request);
+        plan
+    }
+
     /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
     #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::MissingCause> {
-        self.planner.missing_cause(request)
+        self.planner.on_node.missing_cause(request)
     }
 
     /// The time of this node's limiters.
     pub(crate) fn now(&self) -> Nanos {
-        self.planner.now()
+        self.planner.on_node.clock.now()
     }
 
     /// Charges the request if this node can decide at once: by leases, by [local](Mode::Local) rules, or because no rule
@@ -185,13 +196,13 @@ impl<R: ?Sized> SharedRules<R> {
     /// When a rule has no room.
     #[inline]
     #[must_use]
-    pub fn check_now(&self, request: &R) -> Option<Result<Admitted, Denied>> {
+    pub fn check_now(&self, request: &R) -> Option<Result<Admitted<R>, Denied>> {
         self.check_times_now(request, 1)
     }
 
     /// Charges the request as if it were made this many times, if this node can decide at once.
     #[inline]
-    pub(super) fn check_times_now(&self, request: &R, times: u64) -> Option<Result<Admitted, Denied>> {
+    pub(super) fn check_times_now(&self, request: &R, times: u64) -> Option<Result<Admitted<R>, Denied>> {
         self.decide_now(&self.planner.plan_quickly(request, times))
     }
 
@@ -205,8 +216,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<Vec<QuotaStatus>, StoreError>> + Send + use<'a, R> {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
+        let plan = self.hashed_plan(request);
         async move {
             let quotas = self.planner.quotas(&plan);
             let quotas: Vec<PlannedQuota<'_>> = quotas.filter(|it| it.mode != Mode::Local).collect();
@@ -215,11 +225,7 @@ impl<R: ?Sized> SharedRules<R> {
                 return Ok(Vec::new());
             }
             let blocks = all_blocks(&quotas);
-            requests.extend(
-                blocks
-                    .iter()
-                    .map(|&(quota, block)| block_request(&quotas[quota], block, false)),
-            );
+            requests.extend(block_requests(&quotas, &blocks, false));
             let result = self.store.peek(&requests).await?;
             check_length(&result, &requests)?;
             let of_blocks = blocks.iter().zip(&result.statuses()[quotas.len()..]);
@@ -251,8 +257,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
+        let plan = self.hashed_plan(request);
         async move {
             // Uncharged permits are forgotten, too.
             self.release(&plan).await?;
@@ -262,7 +267,7 @@ impl<R: ?Sized> SharedRules<R> {
             self.store.reset(&requests).await?;
             // The leases' notices of a full store are outdated.
             if let Some(node) = &self.leases {
-                node.table.reopen(self.lease_keys(&plan));
+                node.table.reopen(Self::lease_keys(&plan));
             }
             Ok(())
         }
@@ -278,48 +283,47 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Errors
     ///
     /// When the store does not answer. The permits may have been refunded then.
-    pub async fn refund(&self, admitted: Admitted) -> Result<Settled, StoreError> {
+    pub async fn refund(&self, admitted: Admitted<R>) -> Result<Settled, StoreError> {
         let Admitted { spends, details, .. } = admitted;
         let mut lost = self.return_to_leases(&spends);
         if let Some(details) = details {
             let Details {
-                requests,
-                result,
-                charges,
-                ..
+                in_store, at, states, ..
             } = *details;
-            lost += self.planner.refund_local(charges);
-            let in_store = match &result {
-                Some(result) => self.store.refund(&requests, result).await?,
-                None => requests.iter().map(CounterRequest::permits).sum(),
-            };
-            self.count_refunds(&requests, result.as_ref(), in_store);
-            lost += in_store;
+            if let Some(Settled::Forfeited(permits)) =
+                states.map(|states| self.planner.on_node.refund(states))
+            {
+                lost += permits;
+            }
+            lost += self.refund_in_store(&in_store, at.unwrap_or(0)).await?;
         }
-        Ok(match lost {
-            0 => Settled::Exact,
-            lost => Settled::Forfeited(lost),
-        })
+        Ok(forfeited(lost))
     }
 
-    /// Counts the permits that the store has given back, and those that it has not: `lost` of all requests together, which are
-    /// attributed to the requests in their order. Without a result, the store has charged nothing.
-    pub(super) fn count_refunds(
-        &self,
-        requests: &[CounterRequest],
-        result: Option<&CheckResult>,
-        mut lost: u64,
-    ) {
-        for (at, request) in requests.iter().enumerate() {
-            let status = result.and_then(|result| result.statuses().get(at));
-            if status.is_none_or(CounterStatus::is_charged) {
-                let of_request = lost.min(request.permits());
-                lost -= of_request;
-                let (rule, quota) = (request.rule(), request.quota_index());
-                self.planner
-                    .count_refund(rule, quota, request.permits(), of_request);
+    /// Refunds charges of the store, which has charged them at `at`, and returns how many permits could not be refunded. They are
+    /// attributed to the charges in their order.
+    pub(super) async fn refund_in_store(&self, charges: &[StoreCharge], at: u64) -> Result<u64, StoreError> {
+        let answered = charges
+            .iter()
+            .filter_map(|charge| Some((charge.request.clone(), charge.status?)));
+        let (requests, statuses): (Vec<CounterRequest>, Vec<CounterStatus>) = answered.unzip();
+        let lost = match requests.is_empty() {
+            // Without an answer, the store has charged nothing.
+            true => charges.iter().map(|charge| charge.request.permits()).sum(),
+            false => {
+                let charged = CheckResult::admitted(at, statuses);
+                self.store.refund(&requests, &charged).await?
             }
+        };
+        let mut left = lost;
+        for charge in charges {
+            let permits = charge.request.permits();
+            let of_charge = left.min(permits);
+            left -= of_charge;
+            self.planner
+                .count_refund(charge.state, charge.member, permits, of_charge);
         }
+        Ok(lost)
     }
 
     /// The most permits that each rule may admit beyond its limit in a window, on this number of nodes together, while the
@@ -366,7 +370,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// The counts of each rule on this node, in the order in which the rules were given.
     pub fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
-        self.planner.counts()
+        self.planner.on_node.counts()
     }
 
     #[cfg(feature = "observe")]
@@ -377,7 +381,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// The counts of each rule as they change, for [`Observer::publish_counts`](crate::observe::Observer::publish_counts).
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
-        self.planner.live_counts()
+        crate::rules::LiveCounts::shared(&self.planner.on_node.states)
     }
 
     /// The store.
@@ -388,15 +392,15 @@ impl<R: ?Sized> SharedRules<R> {
     /// Charges what the leases of these keys have admitted, and gives their permits back.
     async fn release(&self, plan: &CheckPlan) -> Result<(), StoreError> {
         let Some(node) = &self.leases else { return Ok(()) };
-        let leases = self.lease_keys(plan).filter_map(|key| node.table.find(key));
+        let leases = Self::lease_keys(plan).filter_map(|key| node.table.find(key));
         let leases: Vec<usize> = leases.collect();
         node.table.release(leases).await
     }
 
     /// The keys of the request's leases.
-    fn lease_keys<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = u64> + 'a {
-        let steps = self.planner.steps(plan);
-        steps.flat_map(|step| (0..step.quotas).map(move |quota| step.lease_key(quota)))
+    fn lease_keys(plan: &CheckPlan) -> impl Iterator<Item = u64> {
+        let targets = plan.targets.iter();
+        targets.flat_map(|target| target.quotas().map(move |quota| target.lease_key(quota)))
     }
 }
 

@@ -9,13 +9,14 @@ use core::time::Duration;
 use std::time::SystemTime;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
+use super::plan::{FallbackLimiters, Planner, StoreFeatures, WallClock};
 use super::rules::{NodeLeases, SharedRules};
 use super::slots::{self, SlotKeeper};
 use super::store::CounterStore;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::keyed::random_seeds;
-use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder, SharedPlanner, StoreFeatures, WallClock};
+use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder};
 
 /// Builds [`SharedRules`].
 #[must_use = "a builder does nothing until it is built"]
@@ -149,6 +150,15 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     /// Errors that come alone are: `runtime`, if the rules need leases or slots and there is no runtime; `term`, `period`,
     /// `leases`.
     pub fn build(self, store: Arc<dyn CounterStore>) -> Result<SharedRules<R>, RuleError> {
+        self.build_after(store, None)
+    }
+
+    /// Builds the rules over a store, with states of this node that continue those of `old`.
+    pub(super) fn build_after(
+        self,
+        store: Arc<dyn CounterStore>,
+        old: Option<&SharedRules<R>>,
+    ) -> Result<SharedRules<R>, RuleError> {
         let secret = u128::from_le_bytes(self.secret);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let secret = [secret as u64, (secret >> 64) as u64];
@@ -180,7 +190,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         };
         let nodes = u64::from(self.nodes.get());
         let wall_clock = self.wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
-        let planner = SharedPlanner::new(&self.rules, nodes, secret, self.term, features, wall_clock)?;
+        let (old, term) = (old.map(|old| &old.planner), self.term);
+        let planner = Planner::new(&self.rules, nodes, secret, term, features, wall_clock, old)?;
         let mut leases = None;
         if leased.is_some() {
             let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
@@ -192,7 +203,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 None => TermClock::new(nanos(self.term) >= TermClock::LEAST_COARSE),
             };
             let [node, ..] = random_seeds();
-            let fallbacks = planner.fallbacks();
+            let fallbacks = FallbackLimiters::new(&planner);
             let table = Arc::new(LeaseTable::new(
                 self.leases,
                 clock,

@@ -2,26 +2,21 @@
 
 use alloc::vec::Vec;
 
-use super::answer::{Admitted, Details};
-use super::convert::counter_request;
+use super::answer::{Admitted, Details, LeaseSpend, StoreCharge};
+use super::convert::{counter_request, forfeited};
+use super::plan::{CheckPlan, PlannedQuota};
 use super::rules::SharedRules;
-use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
+use super::store::{CounterRequest, Counting, StoreError};
 use crate::receipt::Settled;
-use crate::rules::{CheckPlan, Cost, PlannedQuota};
-
-/// The permits that could not be settled: refunded too late, or too many for a counter.
-#[derive(Clone, Copy, Debug, Default)]
-struct Unsettled {
-    forfeited: u64,
-    forgiven: u64,
-}
+use crate::rules::Cost;
 
 /// The changes to make in the store.
 #[derive(Debug, Default)]
 struct StoreChanges {
-    refunds: Vec<CounterRequest>,
-    refunded: Vec<CounterStatus>,
+    refunds: Vec<StoreCharge>,
     debts: Vec<CounterRequest>,
+    /// The reading of the store's clock that decided.
+    at: u64,
 }
 
 impl<R: ?Sized> SharedRules<R> {
@@ -43,28 +38,21 @@ impl<R: ?Sized> SharedRules<R> {
     /// Refunds and debts are separate steps. If the future is dropped, the remaining steps are not made.
     pub fn settle<'a>(
         &'a self,
-        admitted: Admitted,
+        admitted: Admitted<R>,
         request: &R,
         cost: &Cost<R>,
         actual: u64,
     ) -> impl Future<Output = Result<Settled, StoreError>> + Send + use<'a, R> {
-        let plan = self.plan_to_settle(request);
+        let plan = self.hashed_plan(request);
         let changes = self.settle_on_node(admitted, &plan, cost, actual);
         async move { self.settle_in_store(changes).await }
-    }
-
-    /// The plan of a request, as settling needs it.
-    pub(crate) fn plan_to_settle(&self, request: &R) -> CheckPlan {
-        let mut plan = self.planner.plan(request, 1);
-        self.planner.hash_keys(&mut plan, request);
-        plan
     }
 
     /// Settles a request by its plan.
     #[cfg(feature = "tower")]
     pub(crate) async fn settle_planned(
         &self,
-        admitted: Admitted,
+        admitted: Admitted<R>,
         plan: &CheckPlan,
         cost: &Cost<R>,
         actual: u64,
@@ -75,7 +63,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Refunds what this node can refund by itself. Returns the rest of the charge, which the store refunds.
     #[cfg(feature = "tower")]
-    pub(crate) fn refund_on_node(&self, admitted: Admitted) -> Option<Admitted> {
+    pub(crate) fn refund_on_node(&self, admitted: Admitted<R>) -> Option<Admitted<R>> {
         let Admitted {
             decided_by,
             spends,
@@ -83,8 +71,10 @@ impl<R: ?Sized> SharedRules<R> {
         } = admitted;
         self.return_to_leases(&spends);
         let mut details = details?;
-        self.planner.refund_local(core::mem::take(&mut details.charges));
-        details.result.is_some().then(|| Admitted {
+        if let Some(states) = details.states.take() {
+            self.planner.on_node.refund(states);
+        }
+        details.at.is_some().then(|| Admitted {
             decided_by,
             spends: smallvec::SmallVec::new(),
             details: Some(details),
@@ -93,12 +83,12 @@ impl<R: ?Sized> SharedRules<R> {
 
     fn settle_on_node(
         &self,
-        admitted: Admitted,
+        admitted: Admitted<R>,
         plan: &CheckPlan,
         cost: &Cost<R>,
         actual: u64,
-    ) -> (StoreChanges, Unsettled, Option<u64>) {
-        let (mut changes, mut unsettled) = (StoreChanges::default(), Unsettled::default());
+    ) -> (StoreChanges, Settled) {
+        let (mut changes, mut settled) = (StoreChanges::default(), Settled::Exact);
         let Admitted { spends, details, .. } = admitted;
         let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
         for spend in &spends {
@@ -109,69 +99,52 @@ impl<R: ?Sized> SharedRules<R> {
             match spend.permits.checked_sub(actual) {
                 Some(0) => {}
                 Some(excess) => {
-                    let excess = super::answer::LeaseSpend {
+                    let excess = LeaseSpend {
                         permits: excess,
                         ..*spend
                     };
                     let lost = self.return_to_leases(core::slice::from_ref(&excess));
-                    unsettled.forfeited = unsettled.forfeited.max(lost);
+                    settled = settled.max(forfeited(lost));
                 }
-                None => changes.owe(counter_request(planned), actual - spend.permits, &mut unsettled),
+                None => settled = settled.max(changes.owe(counter_request(planned), actual - spend.permits)),
             }
         }
-        let mut at = None;
         if let Some(details) = details {
             let Details {
-                requests,
-                result,
-                charges,
-                ..
+                in_store, at, states, ..
             } = *details;
-            let lost = self.planner.settle_local(charges, cost, actual);
-            unsettled.forfeited = unsettled.forfeited.max(lost);
-            at = result.as_ref().map(CheckResult::at);
-            let charged = result
-                .iter()
-                .flat_map(|result| requests.iter().zip(result.statuses()));
-            for (request, status) in charged.filter(|(_, status)| status.is_charged()) {
-                let of = |planned: &&PlannedQuota<'_>| {
-                    **planned.name == *request.rule() && planned.index == request.quota_index()
-                };
-                let planned = quotas.iter().find(of);
-                if !planned.is_some_and(|planned| self.planner.has_cost(planned.state, cost)) {
+            if let Some(states) = states {
+                settled = settled.max(self.planner.on_node.settle(states, cost, actual));
+            }
+            changes.at = at.unwrap_or(0);
+            for charge in in_store {
+                if charge.status.is_none() || !self.planner.has_cost(charge.state, cost) {
                     continue;
                 }
-                match request.permits().checked_sub(actual) {
+                let permits = charge.request.permits();
+                match permits.checked_sub(actual) {
                     Some(0) => {}
-                    Some(excess) => {
-                        changes.refunds.push(request.clone().with_permits(excess));
-                        changes.refunded.push(*status);
-                    }
-                    None => changes.owe(request.clone(), actual - request.permits(), &mut unsettled),
+                    Some(excess) => changes.refunds.push(StoreCharge {
+                        request: charge.request.with_permits(excess),
+                        ..charge
+                    }),
+                    None => settled = settled.max(changes.owe(charge.request, actual - permits)),
                 }
             }
         }
-        (changes, unsettled, at)
+        (changes, settled)
     }
 
-    async fn settle_in_store(
-        &self,
-        (changes, mut unsettled, at): (StoreChanges, Unsettled, Option<u64>),
-    ) -> Result<Settled, StoreError> {
+    async fn settle_in_store(&self, settled: (StoreChanges, Settled)) -> Result<Settled, StoreError> {
+        let (changes, mut settled) = settled;
         if !changes.refunds.is_empty() {
-            let charged = CheckResult::admitted(at.unwrap_or(0), changes.refunded);
-            let lost = self.store.refund(&changes.refunds, &charged).await?;
-            self.count_refunds(&changes.refunds, Some(&charged), lost);
-            unsettled.forfeited = unsettled.forfeited.max(lost);
+            let lost = self.refund_in_store(&changes.refunds, changes.at).await?;
+            settled = settled.max(forfeited(lost));
         }
         if !changes.debts.is_empty() {
             self.store.charge(&changes.debts).await?;
         }
-        Ok(match (unsettled.forfeited, unsettled.forgiven) {
-            (0, 0) => Settled::Exact,
-            (0, forgiven) => Settled::Forgiven(forgiven),
-            (forfeited, _) => Settled::Forfeited(forfeited),
-        })
+        Ok(settled)
     }
 }
 
@@ -179,7 +152,8 @@ impl<R: ?Sized> SharedRules<R> {
 const MOST_OWED: u64 = 1 << 40;
 
 impl StoreChanges {
-    fn owe(&mut self, request: CounterRequest, debt: u64, unsettled: &mut Unsettled) {
+    /// Adds a debt, as large as one counter can have.
+    fn owe(&mut self, request: CounterRequest, debt: u64) -> Settled {
         let most = match request.counting() {
             Counting::Log => request.limit(),
             Counting::Cells(_) => MOST_OWED,
@@ -188,7 +162,10 @@ impl StoreChanges {
             // These have no cost, so they are not settled.
             Counting::Slots | Counting::Violations => 0,
         };
-        unsettled.forgiven = unsettled.forgiven.max(debt.saturating_sub(most));
         self.debts.push(request.with_permits(debt.min(most)));
+        match debt.saturating_sub(most) {
+            0 => Settled::Exact,
+            forgiven => Settled::Forgiven(forgiven),
+        }
     }
 }

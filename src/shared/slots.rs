@@ -34,25 +34,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use super::plan::CountedSlot;
 use super::store::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, SlotId, StoreError, StoreErrorKind,
 };
-use crate::rules::{CountedSlot, NodeSlot};
 use crate::sync::AtomicU64;
-
-/// The slots in flight of an admitted request. Dropping it releases them.
-#[derive(Debug, Default)]
-pub(super) struct HeldSlots {
-    /// The slots that limiters of this node count.
-    pub(super) on_node: Vec<NodeSlot>,
-    pub(super) in_store: Option<StoreSlots>,
-}
-
-impl HeldSlots {
-    pub(super) const fn is_empty(&self) -> bool {
-        self.on_node.is_empty() && self.in_store.is_none()
-    }
-}
 
 /// The slots of an admitted request in the store. Dropping it releases them.
 #[derive(Debug)]

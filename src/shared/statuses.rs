@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::answer::DecidedBy;
-use super::convert::{longest_reset, unknown_status};
+use super::convert::longest_reset;
+use super::plan::{PlannedQuota, Route, Target};
 use super::rules::SharedRules;
-use crate::rules::{PlannedQuota, QuotaStatus, Route, Step};
+use crate::rules::QuotaStatus;
 
 impl<R: ?Sized> SharedRules<R> {
     /// The statuses of all enforced quotas of a request, without a call of the store.
@@ -20,31 +21,28 @@ impl<R: ?Sized> SharedRules<R> {
         decided_by: DecidedBy,
     ) -> Vec<QuotaStatus> {
         let plan = self.planner.plan(request, 1);
-        let steps: Vec<Step> = self.planner.steps(&plan).collect();
         let mut statuses = Vec::new();
-        for step in &steps {
-            let quotas = self.planner.quotas(&plan).skip(step.first).take(step.quotas);
-            for (at, planned) in quotas.enumerate() {
-                if !planned.enforced {
+        for target in &plan.targets {
+            let own = target.quotas();
+            let quotas = self.planner.quotas(&plan).skip(own.start).take(own.len());
+            for (quota, planned) in own.zip(quotas) {
+                if !planned.extracted.enforced {
                     continue;
                 }
                 let same = |status: &&QuotaStatus| {
                     !status.is_block && status.rule == *planned.name && status.quota == planned.quota
                 };
                 let local = || {
-                    let counted = self.planner.is_counted_here(&plan, step.target);
-                    counted.then(|| {
-                        let (room, reset) = self.planner.local_room(&plan, step.target, at);
-                        with_room(&planned, room, reset)
-                    })
+                    let (room, reset) = self.planner.room_on_node(target, quota)?;
+                    Some(with_room(&planned, room, reset))
                 };
-                let status = match step.route {
+                let status = match target.route {
                     _ if known.iter().any(|status| same(&status)) => known.iter().find(same).cloned(),
-                    Route::Listed => Some(unknown_status(&planned)),
+                    Route::Listed => Some(planned.unknown_status()),
                     Route::Free => None,
                     Route::Local => local(),
                     Route::Lease if decided_by != DecidedBy::Fallback => {
-                        self.lease_status(step, at, &planned)
+                        self.lease_status(target, quota, &planned)
                     }
                     Route::Lease | Route::Store if decided_by == DecidedBy::Fallback => local(),
                     Route::Lease | Route::Store => None,
@@ -57,9 +55,9 @@ impl<R: ?Sized> SharedRules<R> {
         statuses
     }
 
-    fn lease_status(&self, step: &Step, quota: usize, planned: &PlannedQuota<'_>) -> Option<QuotaStatus> {
+    fn lease_status(&self, target: &Target, quota: usize, planned: &PlannedQuota<'_>) -> Option<QuotaStatus> {
         let table = &self.leases.as_ref()?.table;
-        let known = table.remaining(step.lease_key(quota))?;
+        let known = table.remaining(target.lease_key(quota))?;
         let remaining = known.min(planned.capacity());
         let reset = longest_reset(planned).filter(|_| remaining < planned.capacity());
         Some(with_room(planned, remaining, reset))
@@ -69,8 +67,8 @@ impl<R: ?Sized> SharedRules<R> {
 fn with_room(planned: &PlannedQuota<'_>, remaining: u64, reset_after: Option<Duration>) -> QuotaStatus {
     QuotaStatus {
         remaining,
-        retry_after: (planned.permits <= remaining).then_some(Duration::ZERO),
+        retry_after: (planned.extracted.permits <= remaining).then_some(Duration::ZERO),
         reset_after,
-        ..unknown_status(planned)
+        ..planned.unknown_status()
     }
 }

@@ -132,7 +132,7 @@ async fn o4_several_rules_in_one_script() {
         assert!(
             refused
                 .to_string()
-                .starts_with("rate limit reached: user (0 of 2 per 1s left); retry after ")
+                .starts_with("rate limit reached: user (0 of 2 per 1s left); try again in ")
         );
         let passed = rules
             .counts()

@@ -149,7 +149,7 @@ async fn a_blocked_key_is_blocked_at_all_nodes() {
         assert_eq!(denied.retry_after(), Some(Duration::from_secs(1)));
     }
     let denied = two.check(&alice).await.expect_err("the third violation");
-    let expected = "rate limit reached: logins (0 of 2 per 1s left), logins (blocked); retry after 600s";
+    let expected = "rate limit reached: logins (0 of 2 per 1s left), logins (blocked); try again in 600s";
     assert_eq!(denied.to_string(), expected);
     advance(Duration::from_secs(60)).await;
     let denied = one.check(&alice).await.expect_err("the key is blocked");
@@ -162,7 +162,7 @@ async fn a_blocked_key_is_blocked_at_all_nodes() {
     assert_eq!(denied.retry_after(), Some(Duration::from_secs(540)));
     assert_eq!(
         denied.to_string(),
-        "rate limit reached: logins (blocked); retry after 540s"
+        "rate limit reached: logins (blocked); try again in 540s"
     );
     // Other keys, and requests that cost nothing, are not blocked.
     assert!(one.check(&("bob", 1)).await.is_ok() && one.check(&("alice", 0)).await.is_ok());

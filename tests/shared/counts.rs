@@ -51,7 +51,9 @@ const fn lost(settled: Settled) -> u64 {
 async fn permits_that_are_given_back_are_counted() {
     let cost = Cost::new("cost", |_: &str| 4);
     for mode in MODES {
-        for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Log, RuleAlgorithm::Gcra] {
+        let of_all_modes = [RuleAlgorithm::Counter, RuleAlgorithm::Log, RuleAlgorithm::Gcra];
+        let of_strict = (mode == Mode::Strict).then_some(RuleAlgorithm::Fixed);
+        for algorithm in of_all_modes.into_iter().chain(of_strict) {
             let (store, _) = store();
             let rule = rule("all", "1000/h", &cost).mode(mode).algorithm(algorithm);
             let rules = build(&store, [rule.burst_if(algorithm)]);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use ringgate::rules::{Extractors, RuleSetBuilder};
-use ringgate::{Algorithm, ConfigError, ManualClock, Quota, Rule, RuleSet};
+use ringgate::{Algorithm, ManualClock, Quota, Rule, RuleSet};
 
 use crate::args::{AlgorithmName, CountArgs};
 use crate::failure::Failure;
@@ -96,15 +96,23 @@ impl Plan {
                 path.display()
             )));
         }
-        Ok(Self::new(rules, false, fields)?)
+        Self::new(rules, false, fields)
     }
 
-    fn new(rules: RuleSetBuilder<Event>, roomy: bool, fields: Fields) -> Result<Self, ConfigError> {
+    fn new(rules: RuleSetBuilder<Event>, roomy: bool, fields: Fields) -> Result<Self, Failure> {
         let mut tiers: Vec<Box<str>> = Vec::new();
         let mut entries = Vec::new();
         let mut layout = fields.layout();
         for rule in rules.rules() {
             let view = rule.view();
+            let algorithm = AlgorithmName::of(view.algorithm).ok_or_else(|| {
+                let (name, algorithm) = (view.name, view.algorithm);
+                let names = AlgorithmName::ALL.map(|name| name.to_string());
+                let names = names.join(", ");
+                Failure::new(format!(
+                    "rule {name:?}: invalid algorithm: {algorithm:?} (expected {names})"
+                ))
+            })?;
             tiers.extend(view.tiers.iter().map(|(name, _)| (*name).into()));
             // A limit of requests in flight is not evaluated.
             let quotas = view.quotas.iter().filter(|_| view.in_flight.is_none());
@@ -122,7 +130,7 @@ impl Plan {
                     },
                     calendar: view.calendar.cloned(),
                     counting: AlgorithmSpec {
-                        algorithm: AlgorithmName::of(view.algorithm),
+                        algorithm,
                         cells: view.cells,
                         burst: view.burst,
                         has_cost: view.cost.is_some(),

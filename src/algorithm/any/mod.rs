@@ -347,15 +347,19 @@ impl AnyAlgorithm {
     ) -> Result<Self, ConfigError> {
         let single = build(quota, 1);
         match &single {
-            Ok(algorithm) if algorithm.rounds_coarsely() => {}
-            Err(error) if error.field == "limit" => {}
-            _ => return single,
+            Ok(algorithm) if !algorithm.rounds_coarsely() => return single,
+            Err(error) if error.field != "limit" => return single,
+            Ok(_) | Err(_) => {}
         }
         InUnits::new(quota, build).map_or(single, |units| Ok(units.into()))
     }
 
     /// Whether it is a bucket whose rate is more than one percent below its limit, because the time per permit is rounded up.
     pub(crate) fn rounds_coarsely(&self) -> bool {
-        matches!(self, Self::Gcra(bucket) if bucket.rounds_coarsely())
+        match self {
+            Self::Gcra(bucket) => bucket.rounds_coarsely(),
+            // Rings and logs count whole permits, and the others are built in the unit that they need.
+            Self::Counter(_) | Self::Log(_) | Self::Other(_) => false,
+        }
     }
 }

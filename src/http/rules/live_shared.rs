@@ -16,7 +16,7 @@ use crate::shared::{Admitted, Denied, LiveSharedRules, SharedRules};
 impl Decide for LiveSharedRules<Parts> {
     type Charge = (Arc<SharedRules<Parts>>, Box<SharedCharge>);
     type Undecided = (Arc<SharedRules<Parts>>, Undecided);
-    type Decided = (Arc<SharedRules<Parts>>, Result<Admitted, Denied>);
+    type Decided = (Arc<SharedRules<Parts>>, Result<Admitted<Parts>, Denied>);
     type Queue = Arc<Semaphore>;
 
     fn decide<T>(

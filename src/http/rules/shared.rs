@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
-use crate::rules::{CheckPlan, Cost, Denial, MissingCause};
+use crate::rules::{Cost, Denial, MissingCause};
+use crate::shared::CheckPlan;
 use crate::shared::{Admitted, Denied, Reason, SharedRules};
 use crate::wait::DEFAULT_MAX_WAITING;
 use ::http::request::Parts;
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep};
 
 /// The charge of an admitted request, and the values that are needed to settle it.
 pub(in crate::http) struct SharedCharge {
-    admitted: Admitted,
+    admitted: Admitted<Parts>,
     plan: CheckPlan,
     /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
     /// the store stay.
@@ -38,7 +39,7 @@ impl Decide for SharedRules<Parts> {
     /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<SharedCharge>;
     type Undecided = Undecided;
-    type Decided = Result<Admitted, Denied>;
+    type Decided = Result<Admitted<Parts>, Denied>;
     /// A permit for each request that waits.
     type Queue = Arc<Semaphore>;
 
@@ -77,7 +78,7 @@ impl Decide for SharedRules<Parts> {
 
     fn finish<T>(
         self: &Arc<Self>,
-        decided: Result<Admitted, Denied>,
+        decided: Result<Admitted<Parts>, Denied>,
         terms: &Terms<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
@@ -146,7 +147,7 @@ impl Decide for SharedRules<Parts> {
 pub(super) async fn decide_in_store(
     rules: &SharedRules<Parts>,
     undecided: Undecided,
-) -> Result<Admitted, Denied> {
+) -> Result<Admitted<Parts>, Denied> {
     match undecided {
         Undecided::AskStore(plan) => SharedRules::decide(rules, *plan).await,
         Undecided::Denied(denied) => Err(denied),
@@ -162,7 +163,7 @@ pub(super) async fn wait_until_decided(
     max_wait: Duration,
     head: Arc<Parts>,
     in_force: impl Fn() -> Arc<SharedRules<Parts>>,
-) -> (Arc<SharedRules<Parts>>, Result<Admitted, Denied>) {
+) -> (Arc<SharedRules<Parts>>, Result<Admitted<Parts>, Denied>) {
     let deadline = Instant::now() + max_wait;
     let mut decided = match undecided {
         Undecided::AskStore(mut plan) => {
@@ -198,7 +199,7 @@ fn grant(
     rules: &SharedRules<Parts>,
     terms: &Terms<SharedRules<Parts>>,
     head: &Parts,
-    admitted: Admitted,
+    admitted: Admitted<Parts>,
 ) -> Grant<SharedRules<Parts>> {
     Grant {
         at: rules.now(),
@@ -213,7 +214,7 @@ fn grant(
         charge: (terms.reserves || admitted.holds_slots()).then(|| {
             Box::new(SharedCharge {
                 admitted,
-                plan: rules.plan_to_settle(head),
+                plan: rules.hashed_plan(head),
                 runtime: Handle::try_current().ok(),
             })
         }),

@@ -2,7 +2,6 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::keyed::OnFull;
-use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 
@@ -51,16 +50,6 @@ pub(super) const BLOCK: &[&str] = &["after", "for", "factor", "ceiling", "forgiv
 
 /// The fields of a rule's tiers.
 pub(super) const TIERS: &[&str] = &["by", "limits"];
-
-pub(super) const ALGORITHMS: &[(&str, RuleAlgorithm)] = &[
-    ("sliding-window", RuleAlgorithm::SlidingWindow),
-    ("counter", RuleAlgorithm::Counter),
-    ("classic", RuleAlgorithm::Classic),
-    ("even", RuleAlgorithm::Even),
-    ("fixed", RuleAlgorithm::Fixed),
-    ("log", RuleAlgorithm::Log),
-    ("gcra", RuleAlgorithm::Gcra),
-];
 
 pub(super) const ON_FULL: &[(&str, OnFull)] = &[
     ("share", OnFull::Share),

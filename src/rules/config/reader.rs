@@ -6,9 +6,7 @@ use super::calendar;
 use super::extractors::Extractors;
 use super::fields::{keyword, missing, only_fields, only_limit, text, whole};
 use super::file_error::FileError;
-use super::keywords::{
-    A_CALENDAR, A_PERCENTAGE, A_QUOTA, ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent,
-};
+use super::keywords::{A_CALENDAR, A_PERCENTAGE, A_QUOTA, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent};
 use super::mode_field;
 use super::parse::node::{Node, Value};
 use super::prefix_field::PrefixedKeys;
@@ -19,6 +17,7 @@ use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::key_list::ListKind;
 use crate::rules::migration;
 use crate::rules::rule::Rule;
+use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::error::RuleError;
 use crate::rules::set::builder::RuleSetBuilder;
 use crate::rules::set::clock_origin::ClockOrigin;
@@ -87,7 +86,7 @@ fn rule<R: ?Sized>(
         rule = rule.renamed_from(text(old, "renamed_from", "text: the previous name of the rule")?);
     }
     if let Some(algorithm) = field("algorithm") {
-        rule = rule.algorithm(keyword("algorithm", algorithm, ALGORITHMS)?);
+        rule = rule.algorithm(keyword("algorithm", algorithm, RuleAlgorithm::NAMES)?);
     }
     if let Some(cells) = field("cells") {
         rule = rule.cells(whole("cells", cells)?);

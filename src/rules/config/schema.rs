@@ -10,7 +10,8 @@ use std::fs;
 
 use serde_json::Value as Json;
 
-use super::keywords::{ALGORITHMS, BLOCK, FILE, LEASE, MODES, ON_ERROR, ON_FULL, PREFIX, RULE, SYNC, TIERS};
+use super::keywords::{BLOCK, FILE, LEASE, MODES, ON_ERROR, ON_FULL, PREFIX, RULE, SYNC, TIERS};
+use crate::rules::rule::algorithm::RuleAlgorithm;
 
 #[test]
 fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
@@ -44,7 +45,7 @@ fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
             .filter_map(|choice| choice["const"].as_str())
             .collect()
     };
-    let known: Vec<&str> = ALGORITHMS.iter().map(|&(word, _)| word).collect();
+    let known: Vec<&str> = RuleAlgorithm::NAMES.iter().map(|&(word, _)| word).collect();
     assert_eq!(words("/$defs/Algorithm/oneOf"), known);
     let known: Vec<&str> = ON_FULL.iter().map(|&(word, _)| word).collect();
     assert_eq!(words("/$defs/OnFull/oneOf"), known);

@@ -1,3 +1,4 @@
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -5,6 +6,8 @@ use smallvec::SmallVec;
 
 use super::peek::RulePeek;
 use super::rule_states::RuleStates;
+use crate::rules::denial::{Denial, write_retry, write_violations};
+use crate::rules::quota_status::QuotaStatus;
 use crate::time::Nanos;
 
 /// The admission of a request by all rules.
@@ -140,34 +143,32 @@ impl<R: ?Sized> fmt::Debug for Denied<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Denied")
             .field("at", &self.at)
-            .field("violations", &self.violations().collect::<alloc::vec::Vec<_>>())
+            .field("violations", &self.violations().collect::<Vec<_>>())
             .finish()
     }
 }
 
 impl<R: ?Sized> fmt::Display for Denied<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rate limit reached: ")?;
-        for (index, violation) in self.violations().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            let (name, remaining, limit) = (violation.rule(), violation.remaining(), violation.limit());
-            if violation.is_block() {
-                write!(f, "{name} (blocked)")?;
-            } else {
-                let window = violation.quota().per_window();
-                write!(f, "{name} ({remaining} of {limit} {window} left)")?;
-            }
-        }
+        write_violations(f, "rate limit reached: ", &self.violated_quotas(), true)?;
         let awaits_slot = |violation: RulePeek<'_>| {
             violation.quota().is_in_flight() && violation.limit() > 0 && !violation.is_always_denied()
         };
-        match self.retry_after() {
-            Some(after) => write!(f, "; try again in {after:?}"),
-            None if self.violations().any(awaits_slot) => f.write_str("; try again when a request has ended"),
-            None => f.write_str("; never admitted"),
-        }
+        write_retry(f, self.retry_after(), self.violations().any(awaits_slot))
+    }
+}
+
+impl<R: ?Sized> Denial for Denied<'_, R> {
+    fn denied_at(&self) -> Nanos {
+        self.at()
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after()
+    }
+
+    fn violated_quotas(&self) -> Vec<QuotaStatus> {
+        self.violations().map(|quota| quota.status()).collect()
     }
 }
 

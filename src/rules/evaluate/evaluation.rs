@@ -157,20 +157,47 @@ impl<R: ?Sized> RuleStates<R> {
         let mut charged = ChargedSteps::new();
         self.charge_all(request, &evaluations, now, true, &mut charged, evidence)
             .map_err(|denied| self.denied(denied, violates, evidence))?;
-        let (mut charges, mut slots) = (SmallVec::new(), HeldSlots::new());
-        for ChargedStep { evaluation, receipt } in charged {
-            let Evaluation { state, extracted, .. } = &evaluations[usize::from(evaluation)];
-            let charge = StateCharge {
-                state: Arc::clone(state),
-                extracted: *extracted,
-                receipt,
-            };
-            match extracted.handling {
-                Handling::Hold => slots.push(charge),
-                Handling::Charge | Handling::Block | Handling::Deny => charges.push(charge),
-            }
+        Ok(reservation(now, &evaluations, charged))
+    }
+
+    /// The quotas of these states that have too little capacity left for the request. Each state is given by its index, and the
+    /// part of the request that it needs.
+    #[cfg(feature = "shared")]
+    pub(crate) fn look(
+        &self,
+        applied: impl Iterator<Item = (u16, Extracted)>,
+        now: Nanos,
+    ) -> SmallVec<[Violation; 8]> {
+        self.violations(&self.evaluations(applied), now, None)
+    }
+
+    /// Charges the request to all of these states or to none, and does not count the admission: the caller has other charges to
+    /// make. The error is the violated quotas.
+    #[cfg(feature = "shared")]
+    pub(crate) fn charge(
+        &self,
+        applied: impl Iterator<Item = (u16, Extracted)>,
+        now: Nanos,
+    ) -> Result<Reservation<R>, SmallVec<[Violation; 8]>> {
+        let (evaluations, mut charged) = (self.evaluations(applied), ChargedSteps::new());
+        match Self::try_charge_all(&evaluations, now, true, &mut charged) {
+            Ok(()) => Ok(reservation(now, &evaluations, charged)),
+            Err(denied_by) => Err(self.violations(&evaluations, now, Some(denied_by))),
         }
-        Ok(Reservation::new(now, charges, slots))
+    }
+
+    #[cfg(feature = "shared")]
+    fn evaluations(&self, applied: impl Iterator<Item = (u16, Extracted)>) -> Evaluations<'_, R> {
+        let evaluations = applied.map(|(index, extracted)| {
+            let state = &self.states[usize::from(index)];
+            Evaluation {
+                index,
+                state,
+                extracted,
+                found: state.find(&extracted),
+            }
+        });
+        evaluations.collect()
     }
 
     /// Adds the states that apply to the request, and prefetches their words.
@@ -210,16 +237,22 @@ impl<R: ?Sized> RuleStates<R> {
             .map(|evaluation| (evaluation.index, evaluation.extracted));
         loop {
             match Self::try_charge_all(evaluations, now, holds, charged) {
-                Ok(()) => return Ok(()),
+                Ok(()) => break,
                 Err(denied_by) if !E::KEPT || evidence.see(self, applied.clone(), now) => {
                     return Err(self.deny(request, evaluations, now, denied_by, evidence));
                 }
                 Err(_) => charged.clear(),
             }
         }
+        let shard = ShardId::current();
+        for step in charged {
+            let Evaluation { state, extracted, .. } = &evaluations[usize::from(step.evaluation)];
+            state.count(shard, RuleEvent::Admitted(extracted.permits));
+        }
+        Ok(())
     }
 
-    /// Charges the request to every state or to none, once. The error is the evaluation whose state has denied it.
+    /// Charges the request to every state or to none, once, and does not count the admission. The error is the evaluation whose state has denied it.
     #[inline(always)]
     fn try_charge_all(
         evaluations: &[Evaluation<'_, R>],
@@ -276,10 +309,6 @@ impl<R: ?Sized> RuleStates<R> {
                 }
             }
         }
-        for step in charged {
-            let Evaluation { state, extracted, .. } = &evaluations[usize::from(step.evaluation)];
-            state.count(shard, RuleEvent::Admitted(extracted.permits));
-        }
         Ok(())
     }
 
@@ -308,7 +337,7 @@ impl<R: ?Sized> RuleStates<R> {
         self.denied(Denied::new(self, request, now, violations), violates, evidence)
     }
 
-    /// Collects the violated quotas of all states. `denied_by` is the evaluation whose state has denied the request.
+    /// Denies a request. `denied_by` is the evaluation whose state has denied it.
     #[cold]
     #[inline(never)]
     fn deny<'a, E: Evidence<'a>>(
@@ -319,8 +348,21 @@ impl<R: ?Sized> RuleStates<R> {
         denied_by: u16,
         evidence: &E,
     ) -> Denied<'a, R> {
-        let shard = ShardId::current();
-        let mut violations = SmallVec::new();
+        let violations = self.violations(evaluations, now, Some(denied_by));
+        let violations = evidence.violations().unwrap_or(violations);
+        self.count_denials(ShardId::current(), &violations);
+        Denied::new(self, request, now, violations)
+    }
+
+    /// Collects the violated quotas of the enforced states. `denied_by` is the evaluation whose state has denied the request. If there
+    /// is a violation, a state in the shadow with too little capacity left counts a denial of its own.
+    fn violations(
+        &self,
+        evaluations: &[Evaluation<'_, R>],
+        now: Nanos,
+        denied_by: Option<u16>,
+    ) -> SmallVec<[Violation; 8]> {
+        let (mut violations, mut in_shadow) = (SmallVec::new(), SmallVec::<[&Arc<RuleState<R>>; 4]>::new());
         for (at, evaluation) in (0..).zip(evaluations) {
             let Evaluation {
                 index,
@@ -329,24 +371,33 @@ impl<R: ?Sized> RuleStates<R> {
                 ..
             } = evaluation;
             let before = violations.len();
-            self.add_violations(*index, extracted, now, denied_by == at, |violation| {
+            self.add_violations(*index, extracted, now, denied_by == Some(at), |violation| {
                 violations.push(violation);
             });
             if !extracted.enforced && violations.len() > before {
                 violations.truncate(before);
-                state.count(shard, RuleEvent::ShadowDenied);
+                in_shadow.push(state);
             }
         }
-        let violations = evidence.violations().unwrap_or(violations);
-        self.count_denials(shard, &violations);
-        Denied::new(self, request, now, violations)
+        if !violations.is_empty() {
+            for state in in_shadow {
+                state.count(ShardId::current(), RuleEvent::ShadowDenied);
+            }
+        }
+        violations
     }
 
     /// Counts one denial for each rule that has a violated quota.
     pub(super) fn count_denials(&self, shard: ShardId, violations: &[Violation]) {
-        for (at, violation) in violations.iter().enumerate() {
-            let rule = self.rule_of(violation);
-            if !violations[..at].iter().any(|before| self.rule_of(before) == rule) {
+        self.count_denied(shard, violations, |violation| self.rule_of(violation));
+    }
+
+    /// Counts one denial for each rule of these quotas.
+    #[inline]
+    pub(crate) fn count_denied<Q>(&self, shard: ShardId, quotas: &[Q], rule_of: impl Fn(&Q) -> u16) {
+        for (at, quota) in quotas.iter().enumerate() {
+            let rule = rule_of(quota);
+            if !quotas[..at].iter().any(|before| rule_of(before) == rule) {
                 self.rules[usize::from(rule)].counts.add(shard, RuleEvent::Denied);
             }
         }
@@ -437,9 +488,28 @@ fn peek_all<R: ?Sized>(
 fn refund<R: ?Sized>(shard: ShardId, evaluations: &[Evaluation<'_, R>], charged: &[ChargedStep]) {
     for ChargedStep { evaluation, receipt } in charged.iter().rev() {
         let Evaluation { state, extracted, .. } = &evaluations[usize::from(*evaluation)];
-        // Claim: rules 2, a denied request refunds its charges.
-        if !state.refund(extracted, receipt, extracted.permits) {
-            state.count_state(shard, RuleEvent::Forfeited(extracted.permits));
+        state.undo(shard, extracted, receipt);
+    }
+}
+
+/// The charges of a request, and its slots in flight.
+fn reservation<R: ?Sized>(
+    now: Nanos,
+    evaluations: &[Evaluation<'_, R>],
+    charged: ChargedSteps,
+) -> Reservation<R> {
+    let (mut charges, mut slots) = (SmallVec::new(), HeldSlots::new());
+    for ChargedStep { evaluation, receipt } in charged {
+        let Evaluation { state, extracted, .. } = &evaluations[usize::from(evaluation)];
+        let charge = StateCharge {
+            state: Arc::clone(state),
+            extracted: *extracted,
+            receipt,
+        };
+        match extracted.handling {
+            Handling::Hold => slots.push(charge),
+            Handling::Charge | Handling::Block | Handling::Deny => charges.push(charge),
         }
     }
+    Reservation::new(now, charges, slots)
 }

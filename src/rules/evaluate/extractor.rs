@@ -51,7 +51,7 @@ pub(crate) const NO_KEY: u64 = 0;
 
 impl Extracted {
     /// The extraction of one permit of this key, for a rule that has only a quota and a key.
-    const fn plain(key: u64) -> Self {
+    pub(crate) const fn plain(key: u64) -> Self {
         Self {
             key,
             permits: 1,
@@ -67,6 +67,16 @@ impl Extracted {
     #[inline(always)]
     pub(crate) const fn is_denied(&self) -> bool {
         matches!(self.handling, Handling::Deny)
+    }
+
+    /// Whether the request is denied because it lacks the key.
+    pub(crate) const fn is_denied_without_key(&self) -> bool {
+        self.is_denied() && self.lacks_key
+    }
+
+    /// Whether the request is denied because it lacks a key that the server should have provided.
+    pub(crate) const fn is_denied_without_required_key(&self) -> bool {
+        self.is_denied_without_key() && self.requires_key
     }
 }
 

@@ -129,7 +129,6 @@ impl<R: ?Sized> RuleStates<R> {
         }
         let state = &self.states[usize::from(state)];
         let always_denied = extracted.is_denied();
-        let lacks_key = extracted.lacks_key && always_denied;
         let is_block = extracted.handling == Handling::Block;
         state.with_peek(extracted, now, copy, |peek| {
             if is_block && peek.remaining_in(0) > 0 {
@@ -154,8 +153,8 @@ impl<R: ?Sized> RuleStates<R> {
                     retry_after,
                     reset_after,
                     always_denied,
-                    lacks_key,
-                    lacks_required_key: lacks_key && extracted.requires_key,
+                    lacks_key: extracted.is_denied_without_key(),
+                    lacks_required_key: extracted.is_denied_without_required_key(),
                     is_block,
                     violated: always_denied || remaining < extracted.permits,
                 };
@@ -169,8 +168,7 @@ impl<R: ?Sized> RuleStates<R> {
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
         let mut denying = self.states.iter().filter(|state| {
             let extracted = state.extract(request, &self.seeds);
-            extracted
-                .is_some_and(|extracted| extracted.enforced && extracted.lacks_key && extracted.is_denied())
+            extracted.is_some_and(|extracted| extracted.enforced && extracted.is_denied_without_key())
         });
         denying.find_map(|state| state.extractor.missing_cause(request, &self.seeds))
     }
@@ -182,7 +180,7 @@ impl<R: ?Sized> RuleStates<R> {
         Some(self.view(state, usize::from(quota), extracted, now))
     }
 
-    fn view<'a>(
+    pub(crate) fn view<'a>(
         &'a self,
         state: &'a RuleState<R>,
         index: usize,
@@ -211,7 +209,7 @@ fn in_period(quota: Quota, period: Option<Duration>) -> Quota {
 
 impl<'a> RulePeek<'a> {
     /// This view, of a quota that denied the request. It never shows as many permits as the request costs.
-    pub(super) const fn of_violation(mut self) -> Self {
+    pub(crate) const fn of_violation(mut self) -> Self {
         self.most = self.extracted.permits.saturating_sub(1);
         self
     }
@@ -266,7 +264,7 @@ impl<'a> RulePeek<'a> {
     /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
     #[must_use]
     pub const fn lacks_key(&self) -> bool {
-        self.extracted.lacks_key && self.extracted.is_denied()
+        self.extracted.is_denied_without_key()
     }
 
     /// Returns whether the request lacks a key that the server should have provided ([`OnMissingKey::Fail`]).
@@ -274,7 +272,7 @@ impl<'a> RulePeek<'a> {
     /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
     #[must_use]
     pub const fn lacks_required_key(&self) -> bool {
-        self.lacks_key() && self.extracted.requires_key
+        self.extracted.is_denied_without_required_key()
     }
 
     /// Reads the current values of the quota.

@@ -8,7 +8,7 @@ use super::extractor::{Extracted, Extractor};
 use super::key_hashes::KeyHashes;
 use super::key_hashes::Seeds;
 use super::request_limit::{RequestLimit, StatePeek};
-use super::state_algorithms::StateAlgorithms;
+use super::state_algorithms::{StateAlgorithms, StateKind};
 use super::state_decision::StateDecision;
 use super::storage::{CapacityLeft, Charged, KeyDecider, StateStorage, StorageLookup};
 use crate::algorithm::{AnyAlgorithm, Lowered};
@@ -258,6 +258,14 @@ impl<R: ?Sized> RuleState<R> {
             .refund(&self.storage, receipt, permits)
     }
 
+    /// Refunds the charge of a request that is not admitted.
+    pub(super) fn undo(&self, shard: ShardId, extracted: &Extracted, receipt: &Receipt) {
+        // Claim: rules 2, a denied request refunds its charges.
+        if !self.refund(extracted, receipt, extracted.permits) {
+            self.count_state(shard, RuleEvent::Forfeited(extracted.permits));
+        }
+    }
+
     /// Removes the counts of the request's key. Returns false if it has no entry.
     pub(crate) fn reset(&self, extracted: &Extracted, now: Nanos) -> bool {
         let mut lower = None;
@@ -355,7 +363,7 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Whether it limits requests in flight.
     pub(crate) fn is_in_flight(&self) -> bool {
-        self.algorithms.is_in_flight()
+        self.algorithms.kind() == StateKind::InFlight
     }
 
     /// Whether both states have the same words.
@@ -371,11 +379,11 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Whether both count permits, both count slots in flight, or both are blocks. Counts of one kind are never charged to another.
     pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
-        self.is_in_flight() == other.is_in_flight() && self.is_block() == other.is_block()
+        self.algorithms.kind() == other.algorithms.kind()
     }
 }
 
-pub(super) fn charge_debt(
+pub(crate) fn charge_debt(
     algorithms: &StateAlgorithms,
     storage: &StateStorage,
     key: u64,

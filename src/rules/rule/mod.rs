@@ -323,14 +323,7 @@ impl<R: ?Sized> Rule<R> {
 
     /// Whether all quotas of the rule share one state.
     pub(crate) fn is_one_state(&self) -> bool {
-        let is_ring = matches!(
-            self.algorithm,
-            RuleAlgorithm::SlidingWindow
-                | RuleAlgorithm::Counter
-                | RuleAlgorithm::Classic
-                | RuleAlgorithm::Fixed
-        );
-        is_ring && !self.is_in_flight() && !self.is_calendar()
+        self.algorithm.has_windows() && !self.is_in_flight() && !self.is_calendar()
     }
 
     /// Whether it has a limit for each calendar period.

@@ -162,6 +162,19 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         let Migration { states, .. } = migration::migrate(&self.rules, None, &[], Seeds::new(seeds), origin)?;
         Ok(RuleSet { states, clock })
     }
+
+    /// Builds the rule set that continues `old`: its counts, and the states whose words suit the new rules. The others begin empty.
+    #[cfg(feature = "shared")]
+    pub(crate) fn build_after<C: Clock + Clone>(
+        &self,
+        old: &RuleSet<R, C>,
+    ) -> Result<RuleSet<R, C>, RuleError> {
+        let (clock, seeds) = (old.clock.clone(), old.states.seeds.clone());
+        let origin = old.states.origin.or(self.origin).known_for(&self.rules, &clock)?;
+        let Migration { states, .. } =
+            migration::migrate(&self.rules, Some(&old.states), &[], seeds, origin)?;
+        Ok(RuleSet { states, clock })
+    }
 }
 
 #[cfg(feature = "quanta")]

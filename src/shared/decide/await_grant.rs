@@ -6,9 +6,10 @@ use core::time::Duration;
 use tokio::time::timeout;
 
 use super::{NodeCharges, Remote, closed_status};
-use crate::rules::{Mode, PlannedQuota, QuotaStatus, Route, Step};
+use crate::rules::{Mode, QuotaStatus};
 use crate::shared::convert::{check_length, counter_request};
 use crate::shared::lease::{Lease, SpendResult, WithheldLease, nanos};
+use crate::shared::plan::{PlannedQuota, Route, Target};
 use crate::shared::rules::{NodeLeases, SharedRules};
 use crate::shared::store::{CheckResult, CounterRequest, StoreError, StoreErrorKind};
 
@@ -51,15 +52,15 @@ impl<R: ?Sized> SharedRules<R> {
     pub(super) async fn by_lease(
         &self,
         planned: &PlannedQuota<'_>,
-        step: &Step,
+        target: &Target,
         quota: usize,
         charged: &mut NodeCharges<'_, R>,
     ) -> LeaseOutcome {
         let Some(node) = &self.leases else {
             return LeaseOutcome::AskStore { reserve: 0 };
         };
-        let (table, key) = (&node.table, step.lease_key(quota));
-        let (quota, permits) = (step.first + quota, step.permits);
+        let (table, key) = (&node.table, target.lease_key(quota));
+        let permits = target.permits();
         // The store does not know a budget, so it is told to leave the budget free.
         let (reserve, rounds, patience) = match planned.mode {
             Mode::Sync { pending, .. } => (pending.min(planned.capacity()), ROUNDS, PATIENCE),
@@ -80,7 +81,7 @@ impl<R: ?Sized> SharedRules<R> {
             };
             // Before the attempt below, so that an answer after the attempt ends the wait.
             let answer = table.answer_of(found).notified();
-            match charged.spend(table, step, quota).1 {
+            match charged.spend(table, target, quota).1 {
                 SpendResult::Covered { .. } => return LeaseOutcome::Spent,
                 SpendResult::Closed { left, retry_at } => {
                     return LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
@@ -147,8 +148,8 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let mut withheld = Vec::new();
         for (&quota, _) in asked.iter().zip(&reserved).filter(|(_, reserved)| **reserved) {
-            let (step, planned) = (remote.step_of(quota), &remote.quotas[quota]);
-            let key = step.lease_key(quota - step.first);
+            let (target, planned) = (remote.plan.target_of(quota), &remote.quotas[quota]);
+            let key = target.lease_key(quota);
             withheld.extend(node.table.withhold(key, || lease(planned, node)));
         }
         if let Some(error) = withheld.iter().find_map(|lease| node.table.unanswered(lease.at)) {
@@ -166,19 +167,19 @@ impl<R: ?Sized> SharedRules<R> {
         quota: usize,
         charged: &mut NodeCharges<'_, R>,
     ) -> OwnLease {
-        let step = remote.step_of(quota);
+        let target = remote.plan.target_of(quota);
         let (Some(node), Mode::Lease { .. }, Route::Lease) =
-            (&self.leases, remote.quotas[quota].mode, step.route)
+            (&self.leases, remote.quotas[quota].mode, target.route)
         else {
             return OwnLease::IsNotInTheWay;
         };
-        let (table, key) = (&node.table, step.lease_key(quota - step.first));
+        let (table, key) = (&node.table, target.lease_key(quota));
         let Some(at) = table.find(key) else {
             return OwnLease::IsNotInTheWay;
         };
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
-        match charged.spend(table, step, quota).1 {
+        match charged.spend(table, target, quota).1 {
             SpendResult::Covered { .. } => return OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => {}
@@ -187,7 +188,7 @@ impl<R: ?Sized> SharedRules<R> {
             return OwnLease::IsNotInTheWay;
         }
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
-        match charged.spend(table, step, quota).1 {
+        match charged.spend(table, target, quota).1 {
             SpendResult::Covered { .. } => OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => OwnLease::WasInTheWay,
@@ -217,6 +218,10 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
         term,
         margin: node.table.clock.margin(term),
         // Of several quotas of one state, the first one charges it.
-        fallback: (planned.state_quota == 0).then_some((planned.state, planned.key, planned.local_limit)),
+        fallback: (planned.state_quota == 0).then_some((
+            planned.state,
+            planned.extracted.key,
+            planned.extracted.limit,
+        )),
     }
 }

@@ -7,43 +7,36 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, Reason};
-use super::convert::{local_status, unknown_status};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
-use super::slots::HeldSlots;
-use crate::rules::{
-    CheckPlan, NodeCharge, NodeSlot, PlannedQuota, QuickPlan, QuotaStatus, Route, Step, Target,
-};
+use crate::rules::{QuotaStatus, Reservation};
+use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Target};
 
 mod await_grant;
 mod remote;
 
-/// The charges of a request on this node. They are refunded unless they are kept, also when the future is dropped.
+/// The charges of a request on this node. They are undone unless they are kept, also when the future is dropped.
 struct NodeCharges<'a, R: ?Sized> {
     rules: &'a SharedRules<R>,
     spends: SmallVec<[LeaseSpend; 2]>,
-    charges: Vec<NodeCharge>,
+    /// `None` if no state of this node decides.
+    states: Option<Reservation<R>>,
 }
 
-impl<'a, R: ?Sized> NodeCharges<'a, R> {
-    fn new(rules: &'a SharedRules<R>) -> Self {
-        Self {
-            rules,
-            spends: SmallVec::new(),
-            charges: Vec::new(),
+impl<R: ?Sized> NodeCharges<'_, R> {
+    /// The charge for a quota that the store was not asked about.
+    fn charged_by(&self, quota: usize) -> ChargedBy {
+        match self.spends.iter().any(|spend| spend.quota as usize == quota) {
+            true => ChargedBy::Lease,
+            false => ChargedBy::Nothing,
         }
     }
 
-    fn has(&self, quota: usize) -> bool {
-        self.spends.iter().any(|spend| spend.quota as usize == quota)
-    }
-
     /// Spends permits of a lease for a quota, and returns the lease's position and answer.
-    fn spend(&mut self, table: &LeaseTable, step: &Step, quota: usize) -> (usize, SpendResult) {
-        let member = quota - step.first;
-        let (at, result) = table.spend(step.lease_key(member), step.permits);
+    fn spend(&mut self, table: &LeaseTable, target: &Target, quota: usize) -> (usize, SpendResult) {
+        let (at, result) = table.spend(target.lease_key(quota), target.permits());
         if let SpendResult::Covered { epoch, .. } = result {
-            self.spends.push(lease_spend(step, member, at, epoch));
+            self.spends.push(lease_spend(target, quota, at, epoch));
         }
         (at, result)
     }
@@ -60,96 +53,77 @@ impl<'a, R: ?Sized> NodeCharges<'a, R> {
         });
     }
 
-    /// Keeps the charges of an admitted request.
-    fn keep(mut self) -> KeptCharges {
-        let mut charges = core::mem::take(&mut self.charges);
-        KeptCharges {
-            spends: core::mem::take(&mut self.spends),
-            slots: self.rules.planner.take_slots(&mut charges),
-            charges,
+    /// Keeps the charges of an admitted request, and counts it for the states.
+    fn keep(mut self) -> (SmallVec<[LeaseSpend; 2]>, Option<Reservation<R>>) {
+        let states = self.states.take();
+        if let Some(states) = &states {
+            states.count_admitted();
         }
+        (core::mem::take(&mut self.spends), states)
     }
-}
-
-/// The charges of an admitted request on this node.
-struct KeptCharges {
-    spends: SmallVec<[LeaseSpend; 2]>,
-    charges: Vec<NodeCharge>,
-    slots: Vec<NodeSlot>,
 }
 
 impl<R: ?Sized> Drop for NodeCharges<'_, R> {
     fn drop(&mut self) {
         self.rules.refund_leases(&self.spends);
-        self.rules.planner.undo_local(core::mem::take(&mut self.charges));
+        if let Some(states) = self.states.take() {
+            states.undo();
+        }
     }
 }
 
 #[inline(always)]
-fn lease_spend(step: &Step, member: usize, at: usize, epoch: u32) -> LeaseSpend {
+fn lease_spend(target: &Target, quota: usize, at: usize, epoch: u32) -> LeaseSpend {
     // Rules have fewer quotas, and a node fewer leases, than 2^32. A state has at most sixteen quotas.
     LeaseSpend {
-        quota: (step.first + member) as u32,
-        state: step.state(),
-        member: member as u16,
+        quota: quota as u32,
+        state: target.state,
+        member: target.member(quota) as u16,
         at: at as u32,
         epoch,
-        permits: step.permits,
+        permits: target.permits(),
     }
 }
-
-/// A quota that has no room, by its position in the request, and its status.
-type DeniedQuota = (usize, QuotaStatus);
 
 /// A request that this node cannot decide alone.
 struct Remote<'a> {
     plan: &'a CheckPlan,
     quotas: Vec<PlannedQuota<'a>>,
-    steps: Vec<Step>,
 }
 
-impl Remote<'_> {
-    fn route_of(&self, target: usize) -> Route {
-        self.steps[target].route
-    }
-
-    /// The step that a quota belongs to.
-    fn step_of(&self, quota: usize) -> &Step {
-        let of = |step: &&Step| (step.first..step.first + step.quotas).contains(&quota);
-        // Every quota belongs to a step.
-        self.steps.iter().find(of).unwrap_or(&self.steps[0])
-    }
+fn is_local(target: &Target) -> bool {
+    target.route == Route::Local
 }
 
 impl<R: ?Sized> SharedRules<R> {
     /// Decides, if this node can decide alone.
     #[inline(always)]
-    pub(super) fn decide_now(&self, plan: &QuickPlan) -> Option<Result<Admitted, Denied>> {
+    pub(super) fn decide_now(&self, plan: &QuickPlan) -> Option<Result<Admitted<R>, Denied>> {
         match plan {
-            QuickPlan::One(target, step) => self.decide_one(target, step),
+            QuickPlan::One(target) => self.decide_one(target),
             QuickPlan::Many(plan) => self.decide_many(plan),
         }
     }
 
     /// Decides by one lease. Inlined down to the lease, so that its answer stays in registers.
     #[inline(always)]
-    fn decide_one(&self, target: &Target, step: &Step) -> Option<Result<Admitted, Denied>> {
+    fn decide_one(&self, target: &Target) -> Option<Result<Admitted<R>, Denied>> {
         let table = &*self.leases.as_ref()?.table;
-        let (at, result) = table.spend(step.lease_key(0), step.permits);
+        let (at, result) = table.spend(target.lease_key(0), target.permits());
         match result {
             SpendResult::Covered { epoch, .. } => {
                 self.planner.count_admitted(target);
                 let mut spends = SmallVec::new();
-                spends.push(lease_spend(step, 0, at, epoch));
-                Some(Ok(admitted(KeptCharges {
+                spends.push(lease_spend(target, 0, at, epoch));
+                Some(Ok(Admitted {
+                    decided_by: DecidedBy::Local,
                     spends,
-                    charges: Vec::new(),
-                    slots: Vec::new(),
-                })))
+                    details: None,
+                }))
             }
             SpendResult::Closed { left, retry_at } => Some(Err(self.deny_one(table, target, left, retry_at))),
             SpendResult::NotCovered => {
-                table.note_shortage(at, step.permits);
+                table.note_shortage(at, target.permits());
                 None
             }
             SpendResult::NotOwner => None,
@@ -167,119 +141,108 @@ impl<R: ?Sized> SharedRules<R> {
         self.deny(&plan, full)
     }
 
-    /// Decides by any number of leases and local limiters: checks all of them, and then charges them.
+    /// Decides by any number of leases and states of this node: looks at all of them, and then charges them.
     #[inline(never)]
-    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted, Denied>> {
-        let steps: SmallVec<[Step; 4]> = self.planner.steps(plan).collect();
-        if steps.iter().any(|step| step.route == Route::Listed) {
-            return Some(Err(self.deny_listed(plan)));
-        }
-        if steps.iter().any(|step| step.route == Route::Store) {
+    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted<R>, Denied>> {
+        if plan.by(Route::Listed).next().is_none() && plan.by(Route::Store).next().is_some() {
             return None;
         }
-        let full = match self.peek_on_node(plan, &steps, true) {
-            Ok(full) => full,
-            Err(NeedsStore) => return None,
+        let charged = self.look(plan, true).and_then(|is_covered| match is_covered {
+            true => self.charge_states(plan).map(Some),
+            false => Ok(None),
+        });
+        let mut charged = match charged {
+            Ok(charged) => charged?,
+            Err(denied) => return Some(Err(denied)),
         };
-        if !full.is_empty() {
-            return Some(Err(self.deny(plan, full)));
-        }
-        let mut charged = NodeCharges::new(self);
-        if let Err(full) = self.charge_local(plan, &steps, &mut charged) {
-            return Some(Err(self.deny(plan, full)));
-        }
-        for step in steps.iter().filter(|step| step.route == Route::Lease) {
+        for target in plan.by(Route::Lease) {
             let table = &*self.leases.as_ref()?.table;
-            for quota in 0..step.quotas {
-                let (_, result) = charged.spend(table, step, step.first + quota);
+            for quota in target.quotas() {
+                let (_, result) = charged.spend(table, target, quota);
                 if !matches!(result, SpendResult::Covered { .. }) {
-                    // Another request has spent the permits since the check.
+                    // Another request has spent the permits since the look.
                     return None;
                 }
             }
         }
-        self.count(plan, &steps, &charged);
-        Some(Ok(admitted(charged.keep())))
+        Some(Ok(self.admit_on_node(plan, charged)))
     }
 
-    /// The quotas without room, of those that this node decides about. Fails if all of these have room and the store
-    /// must decide about others. With `notes`, permits that a lease does not cover are counted as its shortage.
-    fn peek_on_node(
-        &self,
-        plan: &CheckPlan,
-        steps: &[Step],
-        notes: bool,
-    ) -> Result<Vec<DeniedQuota>, NeedsStore> {
-        let (mut full, mut short) = (Vec::new(), false);
-        let leases = self
-            .leases
-            .as_ref()
-            .map(|node| (&*node.table, node.table.clock.now()));
-        for step in steps.iter().filter(|step| step.route == Route::Lease) {
-            let Some((table, now)) = leases else {
-                continue;
+    /// Looks at the lists and leases of a request. If a lease denies it, the denial also names the states of this node without room.
+    /// Otherwise returns whether the leases cover the request. With `notes`, permits that a lease does not cover are counted as its shortage.
+    fn look(&self, plan: &CheckPlan, notes: bool) -> Result<bool, Denied> {
+        if plan.by(Route::Listed).next().is_some() {
+            return Err(self.deny_listed(plan));
+        }
+        let (mut full, mut is_covered) = (Vec::new(), true);
+        for target in plan.by(Route::Lease) {
+            let Some(table) = self.leases.as_ref().map(|node| &*node.table) else {
+                break;
             };
-            for quota in 0..step.quotas {
-                let key = step.lease_key(quota);
-                match table.peek(key, step.permits, now) {
+            let now = table.clock.now();
+            for quota in target.quotas() {
+                let key = target.lease_key(quota);
+                match table.peek(key, target.permits(), now) {
                     SpendResult::Covered { .. } => {}
                     SpendResult::Closed { left, retry_at } => {
-                        let quota = step.first + quota;
                         if let Some(planned) = self.planner.quotas(plan).nth(quota) {
                             full.push((quota, closed_status(&planned, left, retry_at, now)));
                         }
                         table.counts().denied.add_one();
                     }
                     SpendResult::NotCovered => {
-                        short = true;
+                        is_covered = false;
                         if let Some(at) = table.find(key).filter(|_| notes) {
-                            table.note_shortage(at, step.permits);
+                            table.note_shortage(at, target.permits());
                         }
                     }
-                    SpendResult::NotOwner => short = true,
+                    SpendResult::NotOwner => is_covered = false,
                 }
             }
         }
-        if steps.iter().any(|step| step.route == Route::Local) {
-            let local = self
-                .planner
-                .peek_local(plan, |target| steps[target].route == Route::Local);
-            let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
-            full.extend(
-                local
-                    .iter()
-                    .map(|full| (full.quota, local_status(&planned[full.quota], full))),
-            );
+        // Otherwise the states are looked at when they are charged.
+        if !full.is_empty() || !is_covered {
+            full.extend(self.planner.look_on_node(plan, is_local));
         }
-        match short && full.is_empty() {
-            true => Err(NeedsStore),
-            false => Ok(full),
+        match full.is_empty() {
+            true => Ok(is_covered),
+            false => Err(self.deny(plan, full)),
         }
     }
 
-    /// Charges the limiters of local rules.
-    fn charge_local(
-        &self,
-        plan: &CheckPlan,
-        steps: &[Step],
-        charged: &mut NodeCharges<'_, R>,
-    ) -> Result<(), Vec<DeniedQuota>> {
-        if !steps.iter().any(|step| step.route == Route::Local) {
-            return Ok(());
-        }
-        let is_local = |target: usize| steps[target].route == Route::Local;
-        match self.planner.charge_local(plan, is_local) {
-            Ok(charges) => {
-                charged.charges = charges;
-                Ok(())
-            }
-            Err(full) => {
-                let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
-                Err(full
-                    .iter()
-                    .map(|full| (full.quota, local_status(&planned[full.quota], full)))
-                    .collect())
-            }
+    /// Charges the states of local rules.
+    fn charge_states(&self, plan: &CheckPlan) -> Result<NodeCharges<'_, R>, Denied> {
+        let states = match plan.targets.iter().any(is_local) {
+            true => self.planner.charge_on_node(plan, is_local).map(Some),
+            false => Ok(None),
+        };
+        Ok(NodeCharges {
+            rules: self,
+            spends: SmallVec::new(),
+            states: states.map_err(|full| self.deny(plan, full))?,
+        })
+    }
+
+    /// Admits a request that leases and states of this node have decided.
+    fn admit_on_node(&self, plan: &CheckPlan, charged: NodeCharges<'_, R>) -> Admitted<R> {
+        let charged_by = |quota| charged.charged_by(quota);
+        self.planner
+            .charge_fallbacks(plan, |target| !is_local(target), charged_by);
+        let (spends, states) = charged.keep();
+        let states = states.filter(Reservation::is_limited);
+        Admitted {
+            decided_by: match spends.is_empty() && states.is_none() {
+                true => DecidedBy::Rules,
+                false => DecidedBy::Local,
+            },
+            spends,
+            // In a box, because the answer is moved several times and most answers have no details.
+            details: states.map(|states| {
+                Box::new(Details {
+                    states: Some(states),
+                    ..Details::default()
+                })
+            }),
         }
     }
 
@@ -287,8 +250,8 @@ impl<R: ?Sized> SharedRules<R> {
     pub(super) fn return_to_leases(&self, spends: &[LeaseSpend]) -> u64 {
         let lost = spends.iter().map(|spend| {
             let lost = self.refund_leases(core::slice::from_ref(spend));
-            let (state, member) = (spend.state, usize::from(spend.member));
-            self.planner.count_refund_of(state, member, spend.permits, lost);
+            self.planner
+                .count_refund(spend.state, spend.member, spend.permits, lost);
             lost
         });
         lost.sum()
@@ -308,23 +271,32 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Denies a request that this node has no room for.
     fn deny(&self, plan: &CheckPlan, full: Vec<DeniedQuota>) -> Denied {
-        let rules: Vec<u16> = {
-            let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
-            full.iter().map(|&(quota, _)| planned[quota].rule).collect()
-        };
-        self.planner.count_denied(&rules);
-        let violations = full.into_iter().map(|(_, status)| status).collect();
-        self.denial(DecidedBy::Local, Reason::Spent, violations)
+        let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
+        self.deny_by(DecidedBy::Local, Reason::Spent, &planned, full)
     }
 
     /// Denies a request whose key is on a list.
     fn deny_listed(&self, plan: &CheckPlan) -> Denied {
-        let planned = self.planner.quotas(plan);
-        let listed: Vec<PlannedQuota<'_>> = planned.filter(|it| it.enforced && it.always_denied).collect();
-        let rules: Vec<u16> = listed.iter().map(|planned| planned.rule).collect();
+        let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
+        let quotas = planned.iter().enumerate();
+        let listed =
+            quotas.filter(|(_, planned)| planned.extracted.enforced && planned.extracted.is_denied());
+        let listed = listed.map(|(quota, planned)| (quota, planned.unknown_status()));
+        self.deny_by(DecidedBy::Rules, Reason::Listed, &planned, listed.collect())
+    }
+
+    /// Denies a request by these quotas, and counts the denial for their rules.
+    fn deny_by(
+        &self,
+        decided_by: DecidedBy,
+        reason: Reason,
+        planned: &[PlannedQuota<'_>],
+        full: Vec<DeniedQuota>,
+    ) -> Denied {
+        let rules: Vec<u16> = full.iter().map(|&(quota, _)| planned[quota].rule).collect();
         self.planner.count_denied(&rules);
-        let violations = listed.iter().map(unknown_status).collect();
-        self.denial(DecidedBy::Rules, Reason::Listed, violations)
+        let violations = full.into_iter().map(|(_, status)| status).collect();
+        self.denial(decided_by, reason, violations)
     }
 
     /// A denial by these quotas.
@@ -341,46 +313,12 @@ impl<R: ?Sized> SharedRules<R> {
     }
 }
 
-/// This node cannot decide alone.
-struct NeedsStore;
-
-#[inline]
-fn admitted(kept: KeptCharges) -> Admitted {
-    let KeptCharges {
-        spends,
-        charges,
-        slots: on_node,
-    } = kept;
-    let has_details = !charges.is_empty() || !on_node.is_empty();
-    let decided_by = if spends.is_empty() && !has_details {
-        DecidedBy::Rules
-    } else {
-        DecidedBy::Local
-    };
-    // In a box, because the answer is moved several times and most answers have no details.
-    let details = has_details.then(|| {
-        Box::new(Details {
-            charges,
-            slots: HeldSlots {
-                on_node,
-                in_store: None,
-            },
-            ..Details::default()
-        })
-    });
-    Admitted {
-        decided_by,
-        spends,
-        details,
-    }
-}
-
 /// The status of a quota whose lease is closed.
 fn closed_status(planned: &PlannedQuota<'_>, left: u64, retry_at: u64, now: u64) -> QuotaStatus {
     QuotaStatus {
         remaining: left,
         retry_after: Some(Duration::from_nanos(retry_at.saturating_sub(now))),
         reset_after: Some(Duration::from_nanos(retry_at.saturating_sub(now))),
-        ..unknown_status(planned)
+        ..planned.unknown_status()
     }
 }

@@ -5,47 +5,35 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
-use super::{DeniedQuota, KeptCharges, NodeCharges, Remote, admitted};
-use crate::rules::{Block, ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, QuotaStatus, Route, Step};
-use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
+use super::{NodeCharges, Remote, is_local};
+use crate::rules::{Block, Mode, OnError, QuotaStatus};
+use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason, StoreCharge};
 use crate::shared::convert::{
-    block_request, block_status, blocks_of, check_length, counter_request, local_status, remote_status,
-    unknown_status,
+    block_requests, block_status, blocks_of, check_length, counter_request, remote_status,
 };
+use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, Route, Target};
 use crate::shared::rules::SharedRules;
-use crate::shared::slots::{HeldSlots, StoreSlots};
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
 
 /// The receipt of a block that a denial has begun.
 const BLOCK_BEGAN: (u64, u64) = (1, 0);
 
 impl<R: ?Sized> SharedRules<R> {
-    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted, Denied> {
+    /// Decides: charges the states and leases of this node, and asks the store last and once about all other quotas.
+    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted<R>, Denied> {
         let remote = Remote {
             plan: &plan,
             quotas: self.planner.quotas(&plan).collect(),
-            steps: self.planner.steps(&plan).collect(),
         };
-        if remote.steps.iter().any(|step| step.route == Route::Listed) {
-            return Err(self.deny_listed(&plan));
-        }
-        if let Ok(full) = self.peek_on_node(&plan, &remote.steps, false)
-            && !full.is_empty()
-        {
-            return Err(self.deny(&plan, full));
-        }
-        let mut charged = NodeCharges::new(self);
-        if let Err(full) = self.charge_local(&plan, &remote.steps, &mut charged) {
-            return Err(self.deny(&plan, full));
-        }
+        self.look(&plan, false)?;
+        let mut charged = self.charge_states(&plan)?;
         let (mut asked, mut error): (Vec<usize>, Option<StoreError>) = (Vec::new(), None);
         let mut requests: Vec<CounterRequest> = Vec::new();
-        for step in &remote.steps {
-            for quota in 0..step.quotas {
-                let at = step.first + quota;
-                let outcome = match step.route {
+        for target in &plan.targets {
+            for at in target.quotas() {
+                let outcome = match target.route {
                     Route::Store => LeaseOutcome::AskStore { reserve: 0 },
-                    Route::Lease => self.by_lease(&remote.quotas[at], step, quota, &mut charged).await,
+                    Route::Lease => self.by_lease(&remote.quotas[at], target, at, &mut charged).await,
                     Route::Free | Route::Listed | Route::Local => continue,
                 };
                 let reserve = match outcome {
@@ -71,22 +59,18 @@ impl<R: ?Sized> SharedRules<R> {
             }
         }
         if requests.is_empty() {
-            self.count(&plan, &remote.steps, &charged);
-            return Ok(admitted(charged.keep()));
+            return Ok(self.admit_on_node(&plan, charged));
         }
         if let Some(leases) = &self.leases
-            && remote.steps.iter().any(|step| step.route == Route::Lease)
+            && plan.by(Route::Lease).next().is_some()
         {
             leases.table.counts().remote.add_one();
         }
         let mut blocks = blocks_of(&remote.quotas, &asked);
         // A denial by a limit of zero is no violation, and a rule in the shadow begins no block.
-        blocks.retain(|&(quota, _)| remote.quotas[quota].enforced && remote.quotas[quota].limit > 0);
-        let block_requests = blocks.iter().map(|&(quota, block)| {
-            let planned = &remote.quotas[quota];
-            block_request(planned, block, plan.violates)
-        });
-        requests.extend(block_requests);
+        blocks
+            .retain(|&(quota, _)| remote.quotas[quota].extracted.enforced && remote.quotas[quota].limit > 0);
+        requests.extend(block_requests(&remote.quotas, &blocks, plan.violates));
         if let Some(error) = error {
             return self.fall_back(&remote, &asked, requests, charged, error);
         }
@@ -101,7 +85,7 @@ impl<R: ?Sized> SharedRules<R> {
             let result = match result {
                 Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
                 Ok(result) if result.is_admitted() => {
-                    return Ok(self.admit(&remote, &asked, requests, charged, result));
+                    return Ok(self.admit(&remote, &asked, requests, charged, &result));
                 }
                 Ok(result) => result,
             };
@@ -125,10 +109,7 @@ impl<R: ?Sized> SharedRules<R> {
                 _ => OwnLease::IsNotInTheWay,
             };
             match own {
-                OwnLease::HasCapacity => {
-                    self.count(&plan, &remote.steps, &charged);
-                    return Ok(admitted(charged.keep()));
-                }
+                OwnLease::HasCapacity => return Ok(self.admit_on_node(&plan, charged)),
                 OwnLease::WasInTheWay => may_ask_again = false,
                 OwnLease::IsNotInTheWay => {
                     return Err(self.deny_by_store(&remote, &asked, &blocks, &result));
@@ -137,88 +118,53 @@ impl<R: ?Sized> SharedRules<R> {
         }
     }
 
-    /// Counts an admitted request that leases and local limiters have decided.
-    pub(super) fn count(&self, plan: &CheckPlan, steps: &[Step], charged: &NodeCharges<'_, R>) {
-        let is_local = |target: usize| steps[target].route == Route::Local;
-        let charged_by = |quota| match charged.has(quota) {
-            true => ChargedBy::Lease,
-            false => ChargedBy::Nothing,
-        };
-        self.planner
-            .charge_fallbacks(plan, |target| !is_local(target), charged_by);
-        self.planner.count_local(plan, &charged.charges, is_local);
-    }
-
     /// Admits a request that the store has charged.
     fn admit(
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
-        mut requests: Vec<CounterRequest>,
+        requests: Vec<CounterRequest>,
         charged: NodeCharges<'_, R>,
-        result: CheckResult,
-    ) -> Admitted {
-        // The requests for blocks come last. They were not charged.
-        requests.truncate(asked.len());
-        let is_local = |target: usize| remote.route_of(target) == Route::Local;
+        result: &CheckResult,
+    ) -> Admitted<R> {
         let charged_by = |quota| {
             let found = asked.iter().position(|&at| at == quota);
             match found.map(|at| result.statuses()[at].is_charged()) {
                 Some(true) => ChargedBy::Store,
-                None if charged.has(quota) => ChargedBy::Lease,
-                Some(false) | None => ChargedBy::Nothing,
+                Some(false) => ChargedBy::Nothing,
+                None => charged.charged_by(quota),
             }
         };
         self.planner
-            .charge_fallbacks(remote.plan, |at| !is_local(at), charged_by);
-        self.planner.count_local(remote.plan, &charged.charges, is_local);
+            .charge_fallbacks(remote.plan, |target| !is_local(target), charged_by);
         let quotas = asked.iter().map(|&at| &remote.quotas[at]);
-        let statuses = quotas.zip(result.statuses()).map(remote_status).collect();
-        let KeptCharges {
-            spends,
-            charges,
-            slots: on_node,
-        } = charged.keep();
-        let (requests, result, in_store) = self.take_slots(requests, result);
+        let statuses = quotas.clone().zip(result.statuses()).map(remote_status).collect();
+        let (mut in_store, mut slots, mut counted) = (Vec::new(), Vec::new(), Vec::new());
+        // The requests for blocks come last. They were not charged.
+        for ((planned, request), status) in quotas.zip(requests).zip(result.statuses()) {
+            if !status.is_charged() {
+                continue;
+            }
+            if request.counting() == Counting::Slots {
+                counted.push(self.planner.counted_slot(planned.rule));
+                slots.push(request);
+            } else {
+                in_store.push(StoreCharge::new(planned, request, Some(*status)));
+            }
+        }
+        let (spends, states) = charged.keep();
         Admitted {
             decided_by: DecidedBy::Store,
             spends,
             details: Some(Box::new(Details {
                 statuses,
                 error: None,
-                requests,
-                result: Some(result),
-                charges,
-                slots: HeldSlots { on_node, in_store },
+                in_store,
+                at: Some(result.at()),
+                states,
+                slots: self.slots.as_ref().and_then(|keeper| keeper.hold(slots, counted)),
             })),
         }
-    }
-
-    /// Takes the slots in flight out of what the store has charged, and drops the statuses of blocks.
-    fn take_slots(
-        &self,
-        requests: Vec<CounterRequest>,
-        result: CheckResult,
-    ) -> (Vec<CounterRequest>, CheckResult, Option<StoreSlots>) {
-        if self.slots.is_none() && result.statuses().len() == requests.len() {
-            return (requests, result, None);
-        }
-        let (mut slots, mut others, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
-        for (request, status) in requests.into_iter().zip(result.statuses()) {
-            if request.counting() != Counting::Slots {
-                others.push(request);
-                statuses.push(*status);
-            } else if status.is_charged() {
-                slots.push(request);
-            }
-        }
-        let in_store = self.slots.as_ref().and_then(|keeper| {
-            let rules = slots.iter().map(CounterRequest::rule);
-            let counted = rules.filter_map(|rule| self.planner.counted_slot(rule));
-            let counted = counted.collect();
-            keeper.hold(slots, counted)
-        });
-        (others, CheckResult::admitted(result.at(), statuses), in_store)
     }
 
     /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
@@ -235,12 +181,12 @@ impl<R: ?Sized> SharedRules<R> {
         };
         let is_full = |quota: usize| match status_of(quota) {
             Some(status) => !status.has_room(),
-            None => remote.quotas[quota].always_denied,
+            None => remote.quotas[quota].extracted.is_denied(),
         };
         self.planner.count_shadow_denied(remote.plan, is_full);
         let statuses = asked.iter().copied().zip(result.statuses());
         let full: Vec<(usize, &CounterStatus)> = statuses
-            .filter(|&(at, status)| remote.quotas[at].enforced && !status.has_room())
+            .filter(|&(at, status)| remote.quotas[at].extracted.enforced && !status.has_room())
             .collect();
         for &(quota, status) in &full {
             self.close_lease(remote, quota, status);
@@ -262,7 +208,7 @@ impl<R: ?Sized> SharedRules<R> {
         let violations: Vec<QuotaStatus> = full.into_iter().map(of).chain(blocked).collect();
         let mut denied = self.denial(DecidedBy::Store, Reason::Spent, violations);
         let others = asked.iter().copied().zip(result.statuses());
-        let others = others.filter(|&(at, status)| remote.quotas[at].enforced && status.has_room());
+        let others = others.filter(|&(at, status)| remote.quotas[at].extracted.enforced && status.has_room());
         denied.statuses.extend(others.map(of));
         denied.at = Some(result.at());
         denied
@@ -273,12 +219,12 @@ impl<R: ?Sized> SharedRules<R> {
     /// A budget is not closed here, because its own reserve may have been in the way of this request. The answer to its
     /// renewal says whether the store has room.
     fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
-        let step = remote.step_of(quota);
+        let target = remote.plan.target_of(quota);
         if let (Some(node), Mode::Lease { .. }) = (&self.leases, remote.quotas[quota].mode)
-            && step.route == Route::Lease
+            && target.route == Route::Lease
             && let Some(after) = status.retry_after()
         {
-            let key = step.lease_key(quota - step.first);
+            let key = target.lease_key(quota);
             node.table.close(key, status.remaining(), after);
         }
     }
@@ -288,89 +234,62 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
-        mut requests: Vec<CounterRequest>,
+        requests: Vec<CounterRequest>,
         mut charged: NodeCharges<'_, R>,
         error: StoreError,
-    ) -> Result<Admitted, Denied> {
-        // The requests for blocks come last, and the limiters of this node have none.
-        requests.truncate(asked.len());
-        let needs = |at: usize| {
-            let step = &remote.steps[at];
-            asked
-                .iter()
-                .any(|quota| (step.first..step.first + step.quotas).contains(quota))
-        };
-        let quota_needs = |quota: usize| needs(remote.step_of(quota).target);
+    ) -> Result<Admitted<R>, Denied> {
+        let needs = |target: &Target| asked.iter().any(|&quota| target.quotas().contains(&quota));
+        let quota_needs = |quota: usize| needs(remote.plan.target_of(quota));
         self.planner.count_fallback(remote.plan, needs);
-        let deny = |reason, full: Vec<DeniedQuota>| {
-            let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
-            self.planner.count_denied(&rules);
-            let violations = full.into_iter().map(|(_, status)| status).collect();
-            Denied {
-                error: Some(error.clone()),
-                ..self.denial(DecidedBy::Fallback, reason, violations)
-            }
+        let deny = |reason, full: Vec<DeniedQuota>| Denied {
+            error: Some(error.clone()),
+            ..self.deny_by(DecidedBy::Fallback, reason, &remote.quotas, full)
         };
         let is_denied = |(quota, planned): &(usize, &PlannedQuota<'_>)| {
-            let denies = planned.permits > 0 && planned.on_error == OnError::Deny;
-            planned.enforced && denies && quota_needs(*quota)
+            let denies = planned.extracted.permits > 0 && planned.on_error == OnError::Deny;
+            planned.extracted.enforced && denies && quota_needs(*quota)
         };
         let denied = remote.quotas.iter().enumerate().filter(is_denied);
         let denied: Vec<DeniedQuota> = denied
-            .map(|(quota, planned)| (quota, unknown_status(planned)))
+            .map(|(quota, planned)| (quota, planned.unknown_status()))
             .collect();
         if !denied.is_empty() {
             return Err(deny(Reason::Unavailable, denied));
         }
-        // The limiter of one state decides about all of its quotas.
+        // The state of a target decides about all of its quotas.
         charged.refund(quota_needs);
         if let Some(node) = &self.leases {
-            for step in remote
-                .steps
-                .iter()
-                .filter(|step| step.route == Route::Lease && needs(step.target))
-            {
-                for quota in 0..step.quotas {
-                    node.table.charge_fallback_of_key(step.lease_key(quota));
+            for target in remote.plan.by(Route::Lease).filter(|target| needs(target)) {
+                for quota in target.quotas() {
+                    node.table.charge_fallback_of_key(target.lease_key(quota));
                 }
             }
         }
-        match self.planner.charge_local(remote.plan, needs) {
-            Ok(fallback_charges) => {
-                self.planner.count_local(remote.plan, &fallback_charges, needs);
-                let is_local = |at: usize| remote.route_of(at) == Route::Local;
-                let charged_by = |quota| match charged.has(quota) {
-                    true => ChargedBy::Lease,
-                    false => ChargedBy::Nothing,
-                };
-                self.planner
-                    .charge_fallbacks(remote.plan, |at| !needs(at) && !is_local(at), charged_by);
-                self.planner.count_local(remote.plan, &charged.charges, is_local);
-                let mut fallback_charges = fallback_charges;
-                let mut on_node = self.planner.take_slots(&mut fallback_charges);
-                let kept = charged.keep();
-                on_node.extend(kept.slots);
-                Ok(Admitted {
-                    decided_by: DecidedBy::Fallback,
-                    spends: kept.spends,
-                    details: Some(Box::new(Details {
-                        statuses: Vec::new(),
-                        error: Some(error),
-                        requests,
-                        result: None,
-                        charges: kept.charges,
-                        slots: HeldSlots {
-                            on_node,
-                            in_store: None,
-                        },
-                    })),
-                })
-            }
-            Err(full) => {
-                let full = full.iter();
-                let full = full.map(|full| (full.quota, local_status(&remote.quotas[full.quota], full)));
-                Err(deny(Reason::Spent, full.collect()))
-            }
-        }
+        let fallback = self.planner.charge_on_node(remote.plan, needs);
+        let mut fallback = fallback.map_err(|full| deny(Reason::Spent, full))?;
+        fallback.count_admitted();
+        self.planner.count_without_state(remote.plan, needs);
+        let others = |target: &Target| !needs(target) && !is_local(target);
+        let charged_by = |quota| charged.charged_by(quota);
+        self.planner.charge_fallbacks(remote.plan, others, charged_by);
+        let (spends, states) = charged.keep();
+        let asked = asked.iter().map(|&at| &remote.quotas[at]);
+        // The requests for blocks come last, and the states of this node have none.
+        let in_store = asked.zip(requests);
+        let in_store = in_store.map(|(planned, request)| StoreCharge::new(planned, request, None));
+        Ok(Admitted {
+            decided_by: DecidedBy::Fallback,
+            spends,
+            details: Some(Box::new(Details {
+                error: Some(error),
+                in_store: in_store.collect(),
+                // The charges of a fallback are not refunded, but its slots are held.
+                states: Some(match states {
+                    Some(states) => states.with_slots_of(fallback),
+                    None => fallback.take_slots(),
+                }),
+                ..Details::default()
+            })),
+        })
     }
 }

@@ -16,7 +16,8 @@ use super::manager::LeaseManager;
 use super::state::{LeaseState, SpendResult, VACANT};
 use super::stats::LeaseStats;
 use super::terms::Lease;
-use crate::rules::{FallbackLimiters, ShardId};
+use crate::rules::ShardId;
+use crate::shared::plan::FallbackLimiters;
 use crate::shared::store::{CounterStore, StoreError, StoreErrorKind};
 use crate::sync::Tally;
 

@@ -17,7 +17,7 @@ use crate::rules::evaluate::extractor::{Extracted, Extractor, Handling};
 use crate::rules::evaluate::key_hashes::{KeyHashes, Seeds};
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 use crate::rules::evaluate::rule_states::RuleStates;
-use crate::rules::evaluate::state_algorithms::StateAlgorithms;
+use crate::rules::evaluate::state_algorithms::{StateAlgorithms, StateKind};
 use crate::rules::evaluate::storage::StateStorage;
 use crate::rules::rule::Rule;
 use crate::rules::rule::block::Block;
@@ -62,7 +62,7 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Whether it is the block of a rule.
     pub(crate) fn is_block(&self) -> bool {
-        self.algorithms.is_block()
+        self.algorithms.kind() == StateKind::Violations
     }
 
     /// The end of the key's block, if the key is blocked at `now`.

@@ -20,7 +20,12 @@ impl<R: ?Sized> HeldSlots<R> {
         self.0.push(slot);
     }
 
-    #[cfg(feature = "wait")]
+    #[cfg(feature = "shared")]
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    #[cfg(any(feature = "shared", feature = "wait"))]
     pub(super) fn charges(&self) -> impl Iterator<Item = &StateCharge<R>> {
         self.0.iter()
     }

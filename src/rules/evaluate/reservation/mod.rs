@@ -1,5 +1,5 @@
 pub(super) mod held_slots;
-pub(crate) mod state_charge;
+pub(super) mod state_charge;
 
 use core::fmt;
 
@@ -12,6 +12,8 @@ use crate::rules::condition::Cost;
 #[cfg(feature = "wait")]
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::rule_states::RuleStates;
+#[cfg(feature = "shared")]
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
 /// The charges of an admitted request, and its slots in flight, for a later [`refund`](crate::RuleSet::refund) or
@@ -73,7 +75,7 @@ impl<R: ?Sized> Reservation<R> {
     }
 
     /// Takes the slots, in a reservation without charges.
-    #[cfg(feature = "tower")]
+    #[cfg(any(feature = "shared", feature = "tower"))]
     pub(crate) fn take_slots(&mut self) -> Self {
         let slots = core::mem::replace(&mut self.slots, HeldSlots::new());
         Self::new(self.at, SmallVec::new(), slots)
@@ -88,6 +90,32 @@ impl<R: ?Sized> Reservation<R> {
             .collect()
     }
 
+    /// Counts the admission of a request whose other charges were made, too.
+    #[cfg(feature = "shared")]
+    pub(crate) fn count_admitted(&self) {
+        let shard = ShardId::current();
+        for charge in self.charges.iter().chain(self.slots.charges()) {
+            let permits = charge.extracted.permits;
+            charge.state.count(shard, RuleEvent::Admitted(permits));
+        }
+    }
+
+    /// Refunds the charges of a request that is not admitted, and releases its slots.
+    #[cfg(feature = "shared")]
+    pub(crate) fn undo(self) {
+        let shard = ShardId::current();
+        for charge in self.charges.iter().rev() {
+            charge.state.undo(shard, &charge.extracted, &charge.receipt);
+        }
+    }
+
+    /// This reservation, and the slots of another one, whose charges stay.
+    #[cfg(feature = "shared")]
+    pub(crate) fn with_slots_of(mut self, other: Self) -> Self {
+        self.slots.append(other.slots);
+        self
+    }
+
     /// Replaces the charges of this cost, or all of them, by the `actual` amount.
     pub(crate) fn settle(
         self,
@@ -96,21 +124,10 @@ impl<R: ?Sized> Reservation<R> {
         now: Nanos,
         in_force: &RuleStates<R>,
     ) -> Settled {
-        let (mut forfeited, mut forgiven) = (0, 0);
-        for charge in self.charges {
-            if cost.is_none_or(|cost| charge.state.extractor.has_cost(cost)) {
-                match charge.settle(actual, now, in_force) {
-                    Settled::Exact => {}
-                    Settled::Forfeited(permits) => forfeited = permits.max(forfeited),
-                    Settled::Forgiven(permits) => forgiven = permits.max(forgiven),
-                }
-            }
-        }
-        match (forfeited, forgiven) {
-            (0, 0) => Settled::Exact,
-            (0, forgiven) => Settled::Forgiven(forgiven),
-            (forfeited, _) => Settled::Forfeited(forfeited),
-        }
+        let charges = self.charges.into_iter();
+        let of_cost = charges.filter(|charge| cost.is_none_or(|cost| charge.state.extractor.has_cost(cost)));
+        let settled = of_cost.map(|charge| charge.settle(actual, now, in_force));
+        settled.max().unwrap_or(Settled::Exact)
     }
 }
 

@@ -1,19 +1,9 @@
 use alloc::sync::Arc;
 
-#[cfg(feature = "shared")]
-use crate::keyed::OnFull;
 use crate::receipt::{Receipt, Settled};
 use crate::rules::evaluate::extractor::Extracted;
-#[cfg(feature = "shared")]
-use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::RuleState;
-#[cfg(feature = "shared")]
-use crate::rules::evaluate::rule_state::charge_debt;
 use crate::rules::evaluate::rule_states::RuleStates;
-#[cfg(feature = "shared")]
-use crate::rules::evaluate::state_algorithms::StateAlgorithms;
-#[cfg(feature = "shared")]
-use crate::rules::evaluate::storage::{KeyDecider, StateStorage};
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
@@ -70,45 +60,5 @@ impl<R: ?Sized> StateCharge<R> {
             0 => Settled::Exact,
             forgiven => Settled::Forgiven(forgiven),
         }
-    }
-}
-
-#[cfg(feature = "shared")]
-impl<R: ?Sized> RuleState<R> {
-    /// Charges this state, and refunds it, without a reference to its rules.
-    pub(crate) fn charger(&self) -> StateCharger {
-        StateCharger {
-            algorithms: Arc::clone(&self.algorithms),
-            storage: Arc::clone(&self.storage),
-            on_full: self.on_full,
-        }
-    }
-}
-
-/// Charges debt to a state, and refunds it, without its rule set.
-#[cfg(feature = "shared")]
-pub(crate) struct StateCharger {
-    algorithms: Arc<StateAlgorithms>,
-    storage: Arc<StateStorage>,
-    on_full: OnFull,
-}
-
-#[cfg(feature = "shared")]
-impl StateCharger {
-    /// Charges debt as [`RuleState::charge_debt`] does.
-    pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
-        let limit = (Some(limit.tier()), limit.lowered());
-        charge_debt(&self.algorithms, &self.storage, key, limit, now, permits)
-    }
-
-    /// Refunds a charge as [`RuleState::refund`] does.
-    pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt) -> bool {
-        let mut lower = None;
-        let decider = KeyDecider {
-            algorithm: self.algorithms.of(extracted.limit, &mut lower),
-            on_full: self.on_full,
-            key: extracted.key,
-        };
-        decider.refund(&self.storage, receipt, extracted.permits)
     }
 }

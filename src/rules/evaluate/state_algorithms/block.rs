@@ -19,11 +19,6 @@ impl StateAlgorithms {
         }
     }
 
-    /// Whether they block keys.
-    pub(crate) const fn is_block(&self) -> bool {
-        matches!(self.layout, WordLayout::Violations)
-    }
-
     /// Whether a retry extends a block.
     pub(crate) fn extends_blocks(&self) -> bool {
         let AnyAlgorithm::Other(other) = &self.usage else {

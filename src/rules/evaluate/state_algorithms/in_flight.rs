@@ -22,9 +22,4 @@ impl StateAlgorithms {
             units: None,
         })
     }
-
-    /// Whether they count requests in flight.
-    pub(crate) const fn is_in_flight(&self) -> bool {
-        matches!(self.layout, WordLayout::InFlight)
-    }
 }

@@ -20,6 +20,7 @@ use crate::quota::Quota;
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::set::clock_origin::ClockOrigin;
+pub(super) use word_layout::StateKind;
 use word_layout::{RingForm, RingKind, StateUnits, WordLayout};
 
 /// The algorithms that decide over the words of one state.
@@ -229,6 +230,11 @@ impl StateAlgorithms {
         })
     }
 
+    /// The kind of the counts.
+    pub(super) const fn kind(&self) -> StateKind {
+        self.layout.kind()
+    }
+
     /// These algorithms, over words that the algorithms of `before` have written. `None` if they would read less from
     /// the words than was charged.
     pub(crate) fn over_words_of(&self, before: &Self) -> Option<Self> {
@@ -257,8 +263,9 @@ impl StateAlgorithms {
             }
             #[cfg(feature = "calendar")]
             WordLayout::Calendar { periods, .. } => self.calendar_over(before, periods),
-            WordLayout::InFlight => before.is_in_flight().then(|| self.clone()),
-            WordLayout::Violations => before.is_block().then(|| self.clone()),
+            WordLayout::InFlight | WordLayout::Violations => {
+                (self.kind() == before.kind()).then(|| self.clone())
+            }
         }
     }
 

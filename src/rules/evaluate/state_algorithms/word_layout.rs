@@ -62,6 +62,28 @@ pub(super) enum WordLayout {
     Violations,
 }
 
+/// The kind of the counts of a state. Counts of one kind are never charged to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateKind {
+    Permits,
+    /// Slots in flight.
+    InFlight,
+    /// Violations of a rule, which block keys.
+    Violations,
+}
+
+impl WordLayout {
+    pub(super) const fn kind(&self) -> StateKind {
+        match self {
+            Self::Counter { .. } | Self::Log(_) | Self::Gcra { .. } => StateKind::Permits,
+            #[cfg(feature = "calendar")]
+            Self::Calendar { .. } => StateKind::Permits,
+            Self::InFlight => StateKind::InFlight,
+            Self::Violations => StateKind::Violations,
+        }
+    }
+}
+
 /// How a ring counts. Rings of one form and of the same windows read each other's words, up to the limit of the wider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RingForm {

@@ -130,8 +130,8 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
         names.iter().map(|name| (*name).to_owned()).zip(figures).collect()
     };
     assert_eq!(series(&values, "wide"), expect([4, 0, 2, 53, 1, 0, 0, 0, 0]));
-    // The store denies the requests of one permit, and the node denies one of 50 by the limit of 7.
-    assert_eq!(series(&values, "spent"), expect([0, 0, 2, 0, 0, 0, 0, 0, 4]));
+    // The store denies the requests of one permit, and the node denies both of 50 by the limit of 7: also the one that "wide" denies.
+    assert_eq!(series(&values, "spent"), expect([0, 0, 2, 0, 0, 0, 0, 0, 5]));
     let counts: BTreeMap<_, _> = rules.counts().collect();
     assert_eq!(counts["wide"].by_node, 2);
     for (key, unit, help, _) in scraped.recorder.snapshotter().snapshot().into_vec() {

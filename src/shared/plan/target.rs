@@ -2,14 +2,15 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::period::CurrentPeriod;
 use super::validate::StoredAs;
 use crate::quota::Quota;
+use crate::rules::QuotaStatus;
 use crate::rules::evaluate::extractor::Extracted;
-use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::rule::block::Block;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
@@ -18,7 +19,7 @@ use crate::rules::rule::on_error::OnError;
 #[derive(Debug)]
 pub(crate) enum QuickPlan {
     /// One lease, since there is one state with one quota. It needs no list.
-    One(Target, Step),
+    One(Target),
     /// Any number of states.
     Many(CheckPlan),
 }
@@ -26,19 +27,23 @@ pub(crate) enum QuickPlan {
 /// The quotas that a request is checked against.
 #[derive(Debug)]
 pub(crate) struct CheckPlan {
-    pub(super) targets: SmallVec<[Target; 4]>,
+    pub(crate) targets: SmallVec<[Target; 4]>,
     /// The hashes of their keys in the store, once they are computed.
     pub(super) key_hashes: Vec<u128>,
     /// Whether a denial is a violation of rules with a block.
     pub(crate) violates: bool,
 }
 
-/// A state of this node, for one request. It has one or several quotas.
+/// A state of this node that applies to a request. It has one or several quotas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     /// The position of the state.
-    pub(super) state: u16,
+    pub(crate) state: u16,
     pub(super) extracted: Extracted,
+    pub(crate) route: Route,
+    /// Its first quota among all [quotas](super::compile::Planner::quotas) of the request, and the next one, which is not its own.
+    pub(super) first: u16,
+    pub(super) end: u16,
 }
 
 /// The way in which a target is decided.
@@ -48,7 +53,7 @@ pub(crate) enum Route {
     Free,
     /// By a list, which denies it.
     Listed,
-    /// By the limiter of this node.
+    /// By the state of this node.
     Local,
     /// By leases, one for each quota.
     Lease,
@@ -56,37 +61,33 @@ pub(crate) enum Route {
     Store,
 }
 
-/// A target, and the route by which it is decided.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub(crate) target: usize,
-    pub(crate) route: Route,
-    pub(crate) permits: u64,
-    /// Its first quota among all [quotas](super::planner::SharedPlanner::quotas) of the request, and how many it has.
-    pub(crate) first: usize,
-    pub(crate) quotas: usize,
-    /// A hash of the key and its tier. It does not depend on the quota.
-    pub(super) key: u64,
-    pub(super) state: u16,
-}
-
-impl Step {
-    /// The position of the state.
-    #[inline]
-    pub(crate) const fn state(&self) -> u16 {
-        self.state
+impl Target {
+    pub(crate) const fn permits(&self) -> u64 {
+        self.extracted.permits
     }
 
-    /// The number of the lease of one quota and the key on this node.
+    /// Its quotas, by their positions among those of the request.
+    #[inline]
+    pub(crate) fn quotas(&self) -> Range<usize> {
+        usize::from(self.first)..usize::from(self.end)
+    }
+
+    /// The position of a quota of the request in the state.
+    #[inline]
+    pub(crate) const fn member(&self, quota: usize) -> usize {
+        quota - self.first as usize
+    }
+
+    /// The number of the lease of one quota of the request and the key on this node.
     ///
     /// Two keys share a lease only if their 64-bit hashes with secret seeds are equal.
     #[inline]
     pub(crate) const fn lease_key(&self, quota: usize) -> u64 {
-        let quota = (self.state as u64) << 8 | quota as u64;
-        match self
-            .key
-            .wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        {
+        let Extracted { key, limit, .. } = self.extracted;
+        // The tier has separate bits, since another tier has another limit.
+        let key = key.wrapping_add((limit.tier() as u64) << 32);
+        let quota = (self.state as u64) << 8 | self.member(quota) as u64;
+        match key.wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
             // 0 stands for no key. A key whose number would be 0 shares the number of another key. This has a probability of 2^-64.
             0 => 1,
             key => key,
@@ -94,15 +95,31 @@ impl Step {
     }
 }
 
+impl CheckPlan {
+    /// The targets that are decided by this route.
+    pub(crate) fn by(&self, route: Route) -> impl Iterator<Item = &Target> {
+        self.targets.iter().filter(move |target| target.route == route)
+    }
+
+    /// The target that a quota belongs to.
+    pub(crate) fn target_of(&self, quota: usize) -> &Target {
+        let target = self
+            .targets
+            .iter()
+            .find(|target| target.quotas().contains(&quota));
+        // Every quota belongs to a target.
+        target.unwrap_or(&self.targets[0])
+    }
+}
+
 /// One quota that a request is checked against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedQuota<'a> {
-    /// The state of this node for the quota, and the key and limit there.
+    /// The state of this node for the quota, and the position there.
     pub(crate) state: u16,
-    pub(crate) key: u64,
-    pub(crate) local_limit: RequestLimit,
-    /// The position in that state.
     pub(crate) state_quota: usize,
+    /// The part of the request that the state needs.
+    pub(crate) extracted: Extracted,
     /// The rule's name, and its position in the rule set.
     pub(crate) name: &'a Arc<str>,
     pub(crate) rule: u16,
@@ -116,14 +133,6 @@ pub(crate) struct PlannedQuota<'a> {
     pub(crate) period: Option<CurrentPeriod>,
     /// A hash of the key, equal on all machines.
     pub(crate) key_hash: u128,
-    pub(crate) permits: u64,
-    pub(crate) enforced: bool,
-    /// Whether the key is on the rule's list of keys that are always denied.
-    pub(crate) always_denied: bool,
-    /// Whether it is always denied because the request lacks the key.
-    pub(crate) lacks_key: bool,
-    /// Whether the server should have provided this key.
-    pub(crate) lacks_required_key: bool,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
     /// The block of the rule.
@@ -136,6 +145,23 @@ impl PlannedQuota<'_> {
         match self.stored_as {
             StoredAs::Gcra(burst) => burst,
             StoredAs::Log | StoredAs::Cells(_) | StoredAs::Slots(_) | StoredAs::Periods => self.limit,
+        }
+    }
+
+    /// The status of the quota before any decision.
+    pub(crate) fn unknown_status(&self) -> QuotaStatus {
+        QuotaStatus {
+            rule: Arc::clone(self.name),
+            quota: self.quota,
+            limit: self.limit,
+            permits: self.extracted.permits,
+            remaining: 0,
+            retry_after: None,
+            reset_after: None,
+            enforced: self.extracted.enforced,
+            lacks_key: self.extracted.is_denied_without_key(),
+            lacks_required_key: self.extracted.is_denied_without_required_key(),
+            is_block: false,
         }
     }
 }
@@ -153,7 +179,7 @@ impl FromIterator<Target> for CheckPlan {
 impl From<QuickPlan> for CheckPlan {
     fn from(plan: QuickPlan) -> Self {
         match plan {
-            QuickPlan::One(target, _) => [target].into_iter().collect(),
+            QuickPlan::One(target) => [target].into_iter().collect(),
             QuickPlan::Many(plan) => plan,
         }
     }

@@ -1,4 +1,4 @@
-//! The rules whose counts are kept by a store, and the plan of a request.
+//! The rules in the forms in which the store counts them, and the plan of a request.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,38 +10,36 @@ use std::time::SystemTime;
 use smallvec::SmallVec;
 
 use super::period::CurrentPeriod;
-use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
+use super::target::{CheckPlan, PlannedQuota, QuickPlan, Route, Target};
 use super::validate::{StoreFeatures, StoredAs, burst, fallback, overshoot, stored_as};
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
 use crate::quota::Quota;
-use crate::rules::evaluate::request_limit::RequestLimit;
+use crate::rules::KeyParts;
+use crate::rules::evaluate::extractor::{Extracted, NO_KEY};
 use crate::rules::evaluate::rule_state::RuleState;
-use crate::rules::evaluate::rule_states::RuleStates;
-use crate::rules::key_parts::KeyParts;
 use crate::rules::rule::Rule;
 use crate::rules::rule::block::Block;
 use crate::rules::rule::error::RuleError;
 use crate::rules::rule::mode::Mode;
+use crate::rules::set::RuleSet;
 use crate::rules::set::builder::RuleSetBuilder;
 use crate::rules::set::compile;
-use crate::rules::set::counts::RuleCounts;
 
-/// Rules over counts that a store keeps.
-pub(crate) struct SharedPlanner<R: ?Sized> {
+/// The rules in the forms in which the store counts them, and as rules of this node.
+pub(in crate::shared) struct Planner<R: ?Sized> {
     pub(super) rules: Box<[SharedRule<R>]>,
-    /// The limiters of this node.
-    pub(super) local: RuleStates<R>,
+    /// The states that decide local rules, and the others if the store does not answer.
+    pub(in crate::shared) on_node: RuleSet<R, QuantaClock>,
     /// The mode of each state of this node.
     pub(super) modes: Box<[Mode]>,
-    pub(super) clock: QuantaClock,
     /// The time of day, by which periods begin.
     wall_clock: WallClock,
-    pub(super) secret: [u64; 2],
+    secret: [u64; 2],
 }
 
 /// A source of the time of day.
-pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+pub(in crate::shared) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// A rule, in the form in which the store counts it.
 pub(super) struct SharedRule<R: ?Sized> {
@@ -50,18 +48,19 @@ pub(super) struct SharedRule<R: ?Sized> {
     pub(super) block: Option<Arc<Block>>,
 }
 
-impl<R: ?Sized> SharedPlanner<R> {
+impl<R: ?Sized> Planner<R> {
     /// Creates the rules for this number of nodes, which share the secret. The store counts slots in flight for the term `term`.
-    /// The error names everything that the store does not serve.
-    pub(crate) fn new(
+    /// The states of this node continue those of `old`. The error names everything that the store does not serve.
+    pub(in crate::shared) fn new(
         builder: &RuleSetBuilder<R>,
         nodes: u64,
         secret: [u64; 2],
         term: Duration,
         store: StoreFeatures,
         wall_clock: WallClock,
+        old: Option<&Self>,
     ) -> Result<Self, RuleError> {
-        let mut local = RuleSetBuilder::new();
+        let mut on_node = RuleSetBuilder::new();
         let (mut rules, mut unserved) = (Vec::new(), Vec::new());
         // The rules are checked first, so that an error names the rule and not its fallback.
         compile::validate(builder.rules())?;
@@ -74,7 +73,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                     continue;
                 }
             };
-            local = local.rule(fallback(rule, nodes).map_err(wrong)?);
+            on_node = on_node.rule(fallback(rule, nodes).map_err(wrong)?);
             rules.push(SharedRule {
                 rule: rule.clone(),
                 stored_as,
@@ -84,13 +83,15 @@ impl<R: ?Sized> SharedPlanner<R> {
         if let Some(unserved) = RuleError::all(unserved) {
             return Err(unserved);
         }
-        let local = local.build_with(QuantaClock::new(), random_seeds())?;
+        let on_node = match old {
+            Some(old) => on_node.build_after(&old.on_node)?,
+            None => on_node.build_with(QuantaClock::new(), random_seeds())?,
+        };
         let mode = |state: &Arc<RuleState<R>>| builder.rules()[usize::from(state.quotas[0].rule)].mode;
         Ok(Self {
             rules: rules.into_boxed_slice(),
-            modes: local.states.states.iter().map(mode).collect(),
-            local: local.states,
-            clock: local.clock,
+            modes: on_node.states.states.iter().map(mode).collect(),
+            on_node,
             wall_clock,
             secret,
         })
@@ -99,15 +100,12 @@ impl<R: ?Sized> SharedPlanner<R> {
     /// The quotas that `times` equal requests are checked against.
     #[inline(always)]
     pub(crate) fn plan_quickly(&self, request: &R, times: u64) -> QuickPlan {
-        if let [_] = &*self.local.states {
-            let target = self.target(0, request, times);
-            if let Some(target) = target {
-                let step = self.step(0, &target, 0);
-                if step.route == Route::Lease && step.quotas == 1 {
-                    return QuickPlan::One(target, step);
-                }
-            }
-            return QuickPlan::Many(target.into_iter().collect());
+        if let [_] = &*self.on_node.states.states {
+            let target = self.target(0, request, times, 0);
+            return match target {
+                Some(target) if target.route == Route::Lease && target.end == 1 => QuickPlan::One(target),
+                target => QuickPlan::Many(target.into_iter().collect()),
+            };
         }
         QuickPlan::Many(self.plan(request, times))
     }
@@ -116,9 +114,10 @@ impl<R: ?Sized> SharedPlanner<R> {
     /// computed yet.
     #[inline(never)]
     pub(crate) fn plan(&self, request: &R, times: u64) -> CheckPlan {
-        let mut targets = SmallVec::new();
-        for (state, _) in (0..).zip(&self.local.states) {
-            if let Some(target) = self.target(state, request, times) {
+        let (mut targets, mut first) = (SmallVec::new(), 0);
+        for (state, _) in (0..).zip(&self.on_node.states.states) {
+            if let Some(target) = self.target(state, request, times, first) {
+                first = target.end;
                 targets.push(target);
             }
         }
@@ -129,13 +128,27 @@ impl<R: ?Sized> SharedPlanner<R> {
         }
     }
 
-    /// The target of one state. `None` if none of its rules applies.
+    /// The target of one state, whose first quota is `first`. `None` if none of its rules applies.
     #[inline(always)]
-    fn target(&self, state: u16, request: &R, times: u64) -> Option<Target> {
-        let rules = &self.local.states[usize::from(state)];
-        let mut extracted = rules.extract(request, &self.local.seeds)?;
+    fn target(&self, at: u16, request: &R, times: u64, first: u16) -> Option<Target> {
+        let state = &self.on_node.states.states[usize::from(at)];
+        let mut extracted = state.extract(request, &self.on_node.states.seeds)?;
         extracted.permits = extracted.permits.saturating_mul(times);
-        Some(Target { state, extracted })
+        let route = match self.modes[usize::from(at)] {
+            _ if extracted.is_denied() && extracted.enforced => Route::Listed,
+            _ if extracted.is_denied() || extracted.permits == 0 => Route::Free,
+            Mode::Local => Route::Local,
+            Mode::Lease { .. } | Mode::Sync { .. } if extracted.enforced => Route::Lease,
+            Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,
+        };
+        Some(Target {
+            state: at,
+            extracted,
+            route,
+            first,
+            // A set has at most a thousand rules of sixteen quotas.
+            end: first + state.quotas.len() as u16,
+        })
     }
 
     /// Computes the hashes of the keys, unless they are computed already.
@@ -147,40 +160,6 @@ impl<R: ?Sized> SharedPlanner<R> {
                 .iter()
                 .map(|target| self.key_hash(rule(target), request));
             plan.key_hashes = hashes.collect();
-        }
-    }
-
-    /// The route of each target.
-    #[inline]
-    pub(crate) fn steps<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = Step> + 'a {
-        let mut first = 0;
-        plan.targets.iter().enumerate().map(move |(at, target)| {
-            let step = self.step(at, target, first);
-            first += step.quotas;
-            step
-        })
-    }
-
-    /// The route of a target whose first quota is `first`.
-    #[inline]
-    fn step(&self, at: usize, target: &Target, first: usize) -> Step {
-        let Target { state, extracted } = target;
-        let route = match self.modes[usize::from(*state)] {
-            _ if extracted.is_denied() && extracted.enforced => Route::Listed,
-            _ if extracted.is_denied() || extracted.permits == 0 => Route::Free,
-            Mode::Local => Route::Local,
-            Mode::Lease { .. } | Mode::Sync { .. } if extracted.enforced => Route::Lease,
-            Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,
-        };
-        Step {
-            target: at,
-            route,
-            permits: extracted.permits,
-            first,
-            quotas: self.state(target).quotas.len(),
-            // The tier has separate bits, since another tier has another limit.
-            key: extracted.key.wrapping_add((extracted.limit.tier() as u64) << 32),
-            state: *state,
         }
     }
 
@@ -196,7 +175,7 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     pub(super) fn state(&self, target: &Target) -> &RuleState<R> {
-        &self.local.states[usize::from(target.state)]
+        &self.on_node.states.states[usize::from(target.state)]
     }
 
     /// Every quota that the request is checked against.
@@ -210,14 +189,13 @@ impl<R: ?Sized> SharedPlanner<R> {
                     block,
                 } = &self.rules[usize::from(state_quota.rule)];
                 let quota = rule.quotas[state_quota.index];
-                let local_limit = target.extracted.limit;
-                let tier = local_limit.tier().checked_sub(1);
-                let limit = local_limit.permits(tier.map_or(quota.limit(), |tier| rule.tiers[tier].1));
+                let lowered = target.extracted.limit;
+                let tier = lowered.tier().checked_sub(1);
+                let limit = lowered.permits(tier.map_or(quota.limit(), |tier| rule.tiers[tier].1));
                 PlannedQuota {
                     state: target.state,
-                    key: target.extracted.key,
-                    local_limit,
                     state_quota: position,
+                    extracted: target.extracted,
                     name: &rule.name,
                     rule: state_quota.rule,
                     index: state_quota.index,
@@ -229,25 +207,12 @@ impl<R: ?Sized> SharedPlanner<R> {
                     },
                     period: self.period(rule, quota, *stored_as),
                     key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
-                    permits: target.extracted.permits,
-                    enforced: target.extracted.enforced,
-                    always_denied: target.extracted.is_denied(),
-                    lacks_key: target.extracted.is_denied() && target.extracted.lacks_key,
-                    lacks_required_key: target.extracted.is_denied()
-                        && target.extracted.lacks_key
-                        && target.extracted.requires_key,
                     on_error: rule.on_error,
                     mode: rule.mode,
                     block: block.as_ref(),
                 }
             })
         })
-    }
-
-    /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
-    #[cfg(feature = "tower")]
-    pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
-        self.local.missing_cause(request)
     }
 
     /// The current period of a quota that the store keeps by periods.
@@ -273,9 +238,8 @@ impl<R: ?Sized> SharedPlanner<R> {
                 .enumerate()
                 .map(move |(index, &quota)| PlannedQuota {
                     state: 0,
-                    key: 0,
-                    local_limit: RequestLimit::OF_RULE,
                     state_quota: 0,
+                    extracted: Extracted::plain(NO_KEY),
                     name: &rule.name,
                     rule: number,
                     index,
@@ -284,11 +248,6 @@ impl<R: ?Sized> SharedPlanner<R> {
                     stored_as: shared.stored_as,
                     period: self.period(rule, quota, shared.stored_as),
                     key_hash,
-                    permits: 1,
-                    enforced: true,
-                    always_denied: false,
-                    lacks_key: false,
-                    lacks_required_key: false,
                     on_error: rule.on_error,
                     mode: rule.mode,
                     block: shared.block.as_ref(),
@@ -298,26 +257,17 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     /// The permits that each rule may admit beyond its limit in a window, on this number of nodes together.
-    pub(crate) fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
-        self.rules
-            .iter()
-            .map(move |SharedRule { rule, .. }| (&*rule.name, overshoot(rule, nodes)))
-    }
-
-    /// The counts of each rule on this node.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
-        self.local
-            .rules
-            .iter()
-            .map(|rule| (&*rule.name, rule.counts.sum()))
+    pub(in crate::shared) fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
+        let rules = self.rules.iter();
+        rules.map(move |SharedRule { rule, .. }| (&*rule.name, overshoot(rule, nodes)))
     }
 }
 
-impl<R: ?Sized> fmt::Debug for SharedPlanner<R> {
+impl<R: ?Sized> fmt::Debug for Planner<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The secret is omitted.
         let rules: Vec<_> = self.rules.iter().map(|shared| &shared.rule).collect();
-        f.debug_struct("SharedPlanner")
+        f.debug_struct("Planner")
             .field("rules", &rules)
             .finish_non_exhaustive()
     }

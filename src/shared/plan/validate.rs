@@ -89,7 +89,15 @@ fn has_periods<R: ?Sized>(rule: &Rule<R>) -> bool {
     if rule.calendar.is_some() {
         return true;
     }
-    rule.algorithm == RuleAlgorithm::Fixed
+    match rule.algorithm {
+        RuleAlgorithm::Fixed => true,
+        RuleAlgorithm::SlidingWindow
+        | RuleAlgorithm::Counter
+        | RuleAlgorithm::Classic
+        | RuleAlgorithm::Even
+        | RuleAlgorithm::Log
+        | RuleAlgorithm::Gcra => false,
+    }
 }
 
 /// The burst of a rule for a key of this limit: proportional to the limit, as that of a rule in one process.
@@ -260,12 +268,17 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
         // This is the rule itself, since this node always decides it.
         return Ok(rule);
     }
-    if rule.algorithm == RuleAlgorithm::Log || has_periods(&rule) {
-        // The fallback of a log is a sliding window, which counts most keys in one word and is at least as strict. A table of logs
-        // could be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
-        // periods counts any window of their longest length, which is stricter, too.
-        rule.algorithm = RuleAlgorithm::SlidingWindow;
-    }
+    // The fallback of a log is a sliding window, which counts most keys in one word and is at least as strict. A table of logs
+    // could be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
+    // periods counts any window of their longest length, which is stricter, too.
+    rule.algorithm = match rule.algorithm {
+        RuleAlgorithm::Log | RuleAlgorithm::Fixed => RuleAlgorithm::SlidingWindow,
+        kept @ (RuleAlgorithm::SlidingWindow
+        | RuleAlgorithm::Counter
+        | RuleAlgorithm::Classic
+        | RuleAlgorithm::Even
+        | RuleAlgorithm::Gcra) => kept,
+    };
     #[cfg(feature = "calendar")]
     {
         rule.calendar = None;

@@ -1,0 +1,49 @@
+//! The counts of shared rules on this node.
+
+use alloc::sync::Arc;
+
+use super::compile::Planner;
+use super::target::{CheckPlan, Target};
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
+
+/// A slot in flight that the store holds for this node. It is counted for its rule until it is dropped.
+#[derive(Debug)]
+pub(crate) struct CountedSlot(Arc<ShardedCounts>);
+
+impl Drop for CountedSlot {
+    fn drop(&mut self) {
+        self.0.add(ShardId::current(), RuleEvent::SlotReleased);
+    }
+}
+
+impl<R: ?Sized> Planner<R> {
+    /// Counts a request that this node decides because the store did not answer. `from_store` returns whether the store should have
+    /// decided a target.
+    pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(&Target) -> bool) {
+        let shard = ShardId::current();
+        for target in &plan.targets {
+            if from_store(target) && target.permits() > 0 && !target.extracted.is_denied() {
+                self.state(target).count(shard, RuleEvent::ByNode);
+            }
+        }
+    }
+
+    /// Counts a slot that the store holds for this node.
+    pub(crate) fn counted_slot(&self, rule: u16) -> CountedSlot {
+        let counts = &self.on_node.states.rules[usize::from(rule)].counts;
+        counts.add(ShardId::current(), RuleEvent::SlotHeld);
+        CountedSlot(Arc::clone(counts))
+    }
+
+    /// Counts `permits` of an admitted request that were given back to one quota of a state, `lost` of them in vain.
+    pub(crate) fn count_refund(&self, state: u16, member: u16, permits: u64, lost: u64) {
+        let quota = &self.on_node.states.states[usize::from(state)].quotas[usize::from(member)];
+        let counts = &self.on_node.states.rules[usize::from(quota.rule)].counts;
+        let shard = ShardId::current();
+        counts.add(shard, RuleEvent::Forfeited(lost));
+        // Each rule counts a request once, by its first quota.
+        if quota.index == 0 {
+            counts.add(shard, RuleEvent::Refunded(permits.saturating_sub(lost)));
+        }
+    }
+}
