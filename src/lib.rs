@@ -151,6 +151,15 @@
         reason = "links lead to items of features that are not enabled"
     )
 )]
+// A module does not know which features use its items, so an item that nothing uses is found with all features.
+#![cfg_attr(
+    not(all(feature = "observe", feature = "shared", feature = "tower")),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "observe, http, shared and wait use more of the modules below them"
+    )
+)]
 #![no_std]
 
 #[cfg(all(feature = "shared", target_family = "wasm", target_os = "unknown"))]

@@ -147,7 +147,6 @@ impl SlidingWindow {
     }
 
     /// The ring of the one-word form. `None` for another form.
-    #[cfg(feature = "rules")]
     pub(crate) const fn unit_ring(&self) -> Option<&UnitRing> {
         match &self.form {
             Form::Word(ring) => Some(ring),

@@ -97,7 +97,6 @@ impl Admitted {
     }
 
     /// Takes the slots, in an admission without charges.
-    #[cfg(feature = "tower")]
     pub(crate) fn take_slots(&mut self) -> Self {
         let slots = self
             .details
@@ -173,7 +172,6 @@ impl Denied {
     }
 
     /// The statuses that came with the decision.
-    #[cfg(feature = "tower")]
     pub(crate) fn known_statuses(&self) -> &[QuotaStatus] {
         &self.statuses
     }

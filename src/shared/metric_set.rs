@@ -23,7 +23,6 @@ impl<S, V> Metric<S, V> {
         }
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) const fn with(self, label: &'static str, value: &'static str) -> Self {
         Self {
             label: Some((label, value)),

@@ -18,7 +18,6 @@ mod rules;
 mod rules_builder;
 mod settle;
 mod slots;
-#[cfg(feature = "tower")]
 mod statuses;
 mod store;
 
@@ -38,7 +37,6 @@ pub use store::{
 
 pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
 
-#[cfg(feature = "redis")]
 pub(crate) use lease::jittered;
 #[cfg(all(feature = "observe", feature = "redis"))]
 pub(crate) use metric_set::{Metric, MetricSet, Publisher};

@@ -1,12 +1,10 @@
 use alloc::format;
-#[cfg(feature = "rules")]
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
-#[cfg(feature = "rules")]
 use crate::algorithm::traits::remaining_and_reset;
 use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit};
 use crate::algorithm::unit_ring::{UnitCells, UnitRing};
@@ -167,7 +165,6 @@ impl CounterRing {
     }
 
     /// The limit, or 0 with several windows.
-    #[cfg(feature = "rules")]
     #[inline(always)]
     pub(crate) const fn limit(&self) -> u64 {
         self.highest
@@ -181,7 +178,6 @@ impl CounterRing {
     }
 
     /// The limit of each window.
-    #[cfg(feature = "rules")]
     pub(crate) fn limits(&self) -> Vec<u64> {
         self.cell_windows().map(CellWindow::limit).collect()
     }
@@ -195,7 +191,6 @@ impl CounterRing {
     }
 
     /// The capacity left in the window with the index `window`.
-    #[cfg(feature = "rules")]
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match &self.repr {
             Repr::Packed(packed) => packed.remaining(words, now),
@@ -204,7 +199,6 @@ impl CounterRing {
     }
 
     /// The earliest instant, `now` or later, at which the window with the index `window` has the capacity for `permits`.
-    #[cfg(feature = "rules")]
     pub(crate) fn ready_in<W: Words>(
         &self,
         window: usize,
@@ -219,7 +213,6 @@ impl CounterRing {
     }
 
     /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger.
-    #[cfg(feature = "rules")]
     pub(crate) fn remaining_and_reset_in<W: Words>(
         &self,
         window: usize,

@@ -4,7 +4,6 @@ mod seeded_keys;
 mod store;
 
 pub use seeded_keys::SeededKeys;
-#[cfg(feature = "rules")]
 pub(crate) use store::Charger;
 
 use alloc::format;

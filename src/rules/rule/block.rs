@@ -140,7 +140,6 @@ impl Block {
     }
 
     /// The factor and the ceiling of repeated blocks.
-    #[cfg(feature = "redis")]
     pub(crate) const fn growth(&self) -> (u32, Duration) {
         (self.length.factor, self.length.ceiling)
     }

@@ -4,7 +4,6 @@ use alloc::sync::Arc;
 
 use super::plan::CheckPlan;
 use super::planner::SharedPlanner;
-#[cfg(feature = "observe")]
 use crate::rules::set::live_counts::LiveCounts;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
 
@@ -70,7 +69,6 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     /// The counts of each rule on this node, as they change.
-    #[cfg(feature = "observe")]
     pub(crate) fn live_counts(&self) -> LiveCounts<'_> {
         LiveCounts::shared(&self.local)
     }

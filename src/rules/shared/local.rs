@@ -170,7 +170,6 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     /// The quotas of a target in the limiter of this node, without a charge. The caller checks that the node has a limiter for it.
-    #[cfg(feature = "tower")]
     pub(crate) fn local_room(
         &self,
         plan: &CheckPlan,
@@ -183,7 +182,6 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     /// Whether a target has a limiter on this node that is charged.
-    #[cfg(feature = "tower")]
     pub(crate) fn is_counted_here(&self, plan: &CheckPlan, target: usize) -> bool {
         self.is_counted(&plan.targets[target])
     }

@@ -245,7 +245,6 @@ impl<R: ?Sized> SharedPlanner<R> {
     }
 
     /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
-    #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
         self.local.missing_cause(request)
     }

@@ -11,7 +11,6 @@ mod table;
 mod terms;
 
 pub(super) use clock::{TermClock, nanos};
-#[cfg(feature = "redis")]
 pub(crate) use flusher::jittered;
 pub(super) use flusher::run;
 

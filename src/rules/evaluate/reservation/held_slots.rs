@@ -20,7 +20,6 @@ impl<R: ?Sized> HeldSlots<R> {
         self.0.push(slot);
     }
 
-    #[cfg(feature = "wait")]
     pub(super) fn charges(&self) -> impl Iterator<Item = &StateCharge<R>> {
         self.0.iter()
     }
