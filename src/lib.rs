@@ -3,17 +3,14 @@
 //! ```
 //! use ringgate::RateLimiter;
 //!
-//! # #[cfg(feature = "quanta")]
-//! # fn main() -> Result<(), ringgate::ConfigError> {
+//! # #[cfg(feature = "quanta")] {
 //! // At most 100 requests in any 60 seconds.
 //! let limiter = RateLimiter::per_minute(100)?;
 //! if limiter.check().is_ok() {
 //!     // Serve the request.
 //! }
-//! # Ok(())
 //! # }
-//! # #[cfg(not(feature = "quanta"))]
-//! # fn main() {}
+//! # Ok::<(), ringgate::ConfigError>(())
 //! ```
 //!
 //! # Contents
@@ -153,11 +150,11 @@
 )]
 // A module does not know which features use its items, so an item that nothing uses is found with all features.
 #![cfg_attr(
-    not(all(feature = "observe", feature = "shared", feature = "tower")),
+    not(all(feature = "observe", feature = "redis", feature = "tower")),
     expect(
         dead_code,
         unused_imports,
-        reason = "observe, http, shared and wait use more of the modules below them"
+        reason = "observe, http, redis and wait use more of the modules below them"
     )
 )]
 #![no_std]

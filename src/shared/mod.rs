@@ -38,5 +38,5 @@ pub use store::{
 pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
 
 pub(crate) use lease::jittered;
-#[cfg(all(feature = "observe", feature = "redis"))]
+#[cfg(feature = "observe")]
 pub(crate) use metric_set::{Metric, MetricSet, Publisher};

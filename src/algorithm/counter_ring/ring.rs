@@ -63,8 +63,7 @@ use crate::time::Nanos;
 /// ```
 /// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// // At most 100 in any minute.
 /// let strict = RateLimiter::new(CounterRing::new(Quota::per_minute(100)?)?);
 /// assert_eq!(strict.bound(), 100);
@@ -75,10 +74,8 @@ use crate::time::Nanos;
 ///     .also("1000/h".parse()?)
 ///     .build()?;
 /// assert!(RateLimiter::new(login).check().is_ok());
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "sliding window")]
