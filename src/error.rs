@@ -38,7 +38,6 @@ impl ConfigError {
     }
 
     /// The error of a field that was not given.
-    #[cfg(feature = "config")]
     pub(crate) fn missing(field: &'static str, expected: impl Into<String>) -> Self {
         Self::new(field, Self::MISSING, expected)
     }

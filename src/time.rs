@@ -6,7 +6,7 @@ use core::time::Duration;
 pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 
 /// Returns a random time below `max`, or zero if `max` is zero. A longer `max` than 2^64 ns (584 years) is taken as that.
-#[cfg(any(feature = "shared", feature = "wait"))]
+#[cfg(feature = "std")]
 pub(crate) fn jitter(max: Duration) -> Duration {
     use core::hash::BuildHasher;
 

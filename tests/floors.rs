@@ -96,6 +96,57 @@ const UPPER: [(&str, &[&str]); 6] = [
     ("redis", &["shared"]),
 ];
 
+/// The features whose name is not that of a module, with the module that they are for.
+const FEATURES: [(&str, &str); 8] = [
+    ("config", "rules"),
+    ("watch", "rules"),
+    ("tower", "http"),
+    ("axum", "http"),
+    ("tonic", "http"),
+    ("redis-client", "redis"),
+    ("redis-cluster", "redis"),
+    ("redis-tls", "redis"),
+];
+
+/// The features of higher floors that a module may name, because it uses a dependency of theirs.
+const DEPENDENCIES: [(&str, &str); 3] = [
+    // arc-swap, which only the ground may replace for the model checker.
+    ("sync", "rules"),
+    // siphasher, and the default clock.
+    ("rules", "shared"),
+    // metrics.
+    ("shared", "observe"),
+];
+
+#[test]
+fn modules_name_no_features_of_higher_floors() {
+    let floors = floors();
+    let mut seen = 0;
+    for (floor, module) in floors.iter().enumerate() {
+        for file in files_of(module) {
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in text.lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                let features = code.split("feature = \"").skip(1);
+                for feature in features.map(|rest| rest.split('"').next().unwrap_or_default()) {
+                    seen += 1;
+                    let owner = FEATURES.iter().find(|(name, _)| *name == feature);
+                    let owner = owner.map_or(feature, |(_, owner)| owner);
+                    // A feature that is for no module, such as `std`, is for all of them.
+                    let above = floors.iter().skip(floor + 1).any(|higher| higher == owner);
+                    assert!(
+                        !above || DEPENDENCIES.contains(&(module.as_str(), feature)),
+                        "{}:{}: `{module}` names the feature `{feature}` of `{owner}`, which is on a higher floor",
+                        file.display(),
+                        number + 1
+                    );
+                }
+            }
+        }
+    }
+    assert!(seen > 20, "only {seen} features were found");
+}
+
 /// A new module above `rules` belongs into the list before it may name any other.
 #[test]
 fn upper_modules_name_only_those_that_are_listed() {

@@ -108,7 +108,6 @@ pub(crate) fn smallest_unit<T>(
 
 impl<A> InUnits<A> {
     /// An algorithm that counts units of 2^`shift` permits.
-    #[cfg(feature = "rules")]
     pub(crate) const fn with_shift(algorithm: A, shift: u32) -> Self {
         Self { algorithm, shift }
     }

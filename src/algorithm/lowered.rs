@@ -1,6 +1,5 @@
 use core::time::Duration;
 
-#[cfg(feature = "rules")]
 use super::any::AnyAlgorithm;
 use super::attempt::{Attempt, opaque_copy, until_decided};
 use super::traits::{Algorithm, Reclaim, lowered_limit};
@@ -41,7 +40,6 @@ impl<'a, A: Reclaim> Lowered<'a, A> {
     }
 }
 
-#[cfg(feature = "rules")]
 impl<'a> Lowered<'a, AnyAlgorithm> {
     /// The algorithm with the limit `at_most`, or with its own limit if that is lower: after a reload, a state may have a lower
     /// limit than the rule that a request was read by. A limit of zero denies before a decision, and becomes the lowest limit here.
@@ -167,7 +165,6 @@ impl<A: Reclaim> Reclaim for Lowered<'_, A> {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(feature = "rules")]
     #[test]
     fn a_limit_of_a_request_never_exceeds_that_of_the_state() {
         use super::{Algorithm, AnyAlgorithm, Lowered, Nanos};

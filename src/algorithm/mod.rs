@@ -7,7 +7,6 @@ mod calendar;
 mod cell_window;
 mod counter_ring;
 mod gcra;
-#[cfg(feature = "rules")]
 mod in_flight;
 mod in_units;
 mod lowered;
@@ -17,7 +16,6 @@ mod specification;
 mod timestamp_ring;
 mod traits;
 mod unit_ring;
-#[cfg(feature = "rules")]
 mod violations;
 mod wide_ring;
 
@@ -27,10 +25,8 @@ pub use attempt::Attempt;
 pub use calendar::{Calendar, CalendarQuota};
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;
-#[cfg(feature = "rules")]
 pub(crate) use in_flight::InFlight;
 pub use in_units::InUnits;
-#[cfg(feature = "rules")]
 pub(crate) use in_units::smallest_unit;
 pub use lowered::Lowered;
 pub use sliding_window::SlidingWindow;
@@ -38,5 +34,4 @@ pub use timestamp_ring::TimestampRing;
 pub(crate) use traits::FIRST_WORD_BITS;
 pub use traits::{Algorithm, Reclaim};
 pub use unit_ring::UnitRing;
-#[cfg(feature = "rules")]
 pub(crate) use violations::{BlockLength, Violations};

@@ -54,8 +54,7 @@ use crate::time::Nanos;
 /// use ringgate::{KeyedRateLimiter, ManualClock, Quota, RateLimiter, SlidingWindow};
 /// use core::time::Duration;
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// let clock = ManualClock::new();
 /// let window = SlidingWindow::new(Quota::per_minute(2)?)?;
 /// assert_eq!(window.to_string(), "an exact log of 2 permits");
@@ -67,10 +66,8 @@ use crate::time::Nanos;
 /// // Five in any minute for each of 50,000 keys.
 /// let keys = KeyedRateLimiter::per_minute(5, 50_000)?;
 /// assert_eq!(keys.algorithm().to_string(), "one word of 27 cells in units of 1");
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct SlidingWindow {
@@ -148,7 +145,6 @@ impl SlidingWindow {
     }
 
     /// The ring of the one-word form. `None` for another form.
-    #[cfg(feature = "rules")]
     pub(crate) const fn unit_ring(&self) -> Option<&UnitRing> {
         match &self.form {
             Form::Word(ring) => Some(ring),

@@ -216,7 +216,6 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 
 /// The most permits that one request would get at the time `now`, and the earliest instant at which it would get more. `None`
 /// if it never would.
-#[cfg(feature = "rules")]
 pub(super) fn remaining_and_reset<A: Algorithm, W: Words>(
     algorithm: &A,
     words: W,

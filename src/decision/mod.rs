@@ -13,6 +13,5 @@ pub use owned_denied::OwnedDenied;
 pub use peek::Peek;
 
 pub(crate) use answer::{answer, answer_at, take_up_to};
-#[cfg(feature = "striped")]
 pub(crate) use owned_denied::never;
 pub(crate) use state_ref::{NextEntry, StateRef};

@@ -1,20 +1,14 @@
 use core::fmt;
 use core::time::Duration;
 
-#[cfg(feature = "tower")]
 use super::state_ref::NextEntry;
 use super::state_ref::{StateRef, StateWords};
 use crate::algorithm::Algorithm;
-#[cfg(feature = "rules")]
 use crate::algorithm::AnyAlgorithm;
 use crate::receipt::ChargedTo;
-#[cfg(feature = "tower")]
 use crate::sync::{AtomicU64, Ordering, Words};
-#[cfg(feature = "rules")]
 use crate::table::OccupiedWords;
 use crate::time::Nanos;
-#[cfg(feature = "tower")]
-use smallvec::SmallVec;
 
 /// A read-only view of a limiter at one time.
 ///
@@ -89,7 +83,6 @@ impl<A> Peek<'_, A> {
     }
 
     /// This view by another algorithm over the same words.
-    #[cfg(feature = "rules")]
     pub(crate) const fn with_algorithm<'a>(&'a self, algorithm: &'a A) -> Peek<'a, A> {
         Peek {
             algorithm,
@@ -113,15 +106,14 @@ impl<A> Peek<'_, A> {
     }
 }
 
-#[cfg(feature = "tower")]
 impl<A: Algorithm> Peek<'_, A> {
     /// Copies the words, so that several values are of one state. `None` if the key has no words of its own, or too many.
-    pub(crate) fn copy_words(&self) -> Option<SmallVec<[AtomicU64; 2]>> {
+    pub(crate) fn copy_words<V: FromIterator<u64> + PartialEq>(&self) -> Option<V> {
         let count = self.algorithm.words();
         if self.state.is_overflow() || count > MAX_COPIED {
             return None;
         }
-        let read = || -> SmallVec<[u64; 2]> {
+        let read = || -> V {
             let words = self.words();
             // Acquire: a word that another thread has published is read with all words that it published before.
             (0..count)
@@ -133,7 +125,7 @@ impl<A: Algorithm> Peek<'_, A> {
             // If no word has changed, the copy is of one instant.
             let copy = read();
             if copy == before {
-                return Some(copy.into_iter().map(AtomicU64::new).collect());
+                return Some(copy);
             }
             before = copy;
         }
@@ -152,7 +144,6 @@ impl<A: Algorithm> Peek<'_, A> {
 }
 
 /// The most words that are copied: those of a ring of 4096 cells, or a log of as many permits.
-#[cfg(feature = "tower")]
 const MAX_COPIED: usize = 4098;
 
 impl<A: Algorithm> Peek<'_, A> {
@@ -188,7 +179,6 @@ impl<A: Algorithm> Peek<'_, A> {
 
     /// A lower bound of the time until all `permits` can have been admitted, in any number of requests. `None` if time ends
     /// before.
-    #[cfg(feature = "wait")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
         let from = self.state.decides_from(self.now);
         let ready = match self.algorithm.earliest(&self.words(), from, permits)? {
@@ -206,7 +196,6 @@ impl<A: Algorithm> Peek<'_, A> {
     }
 }
 
-#[cfg(feature = "rules")]
 impl Peek<'_, AnyAlgorithm> {
     /// The most permits that one request would get, by the window with the index `window` alone.
     pub(crate) fn remaining_in(&self, window: usize) -> u64 {

@@ -28,8 +28,7 @@ use crate::quota::Quota;
 ///     id: u64,
 /// }
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// // User 1 has not paid. Tier 0 is the algorithm's own limit, tier 1 the first that is added.
 /// let tier = |user: &User| usize::from(user.id == 1);
 /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(100)?)?)
@@ -38,10 +37,8 @@ use crate::quota::Quota;
 ///     .build_with(ManualClock::new(), Tiers::random(tier))?;
 /// assert!(limiter.check_n(&User { id: 1 }, 11).is_err());
 /// assert!(limiter.check_n(&User { id: 2 }, 11).is_ok());
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]

@@ -376,7 +376,6 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// Bars a key without an entry from getting one, as long as a charge of `permits` at `now` counts.
-    #[cfg(feature = "rules")]
     pub(crate) fn bar(self, key: u64, now: Nanos, permits: u64) {
         let catch_all = Shared::new(self.store.catch_all.get());
         let end = self.algorithm.counts_until(catch_all, now, permits);

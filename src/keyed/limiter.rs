@@ -44,8 +44,7 @@ use crate::time::Nanos;
 /// ```
 /// use ringgate::{KeyedRateLimiter, Quota, TimestampRing};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// // Five in any minute for each user, for up to 50,000 users that are active at once.
 /// let limiter = KeyedRateLimiter::new(TimestampRing::new(Quota::per_minute(5)?)?, 100_000)?;
 /// for _ in 0..5 {
@@ -54,10 +53,8 @@ use crate::time::Nanos;
 /// assert!(limiter.check("alice").is_err());
 /// // Another user has a limit of its own.
 /// assert!(limiter.check("bob").is_ok());
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 pub struct KeyedRateLimiter<A = SlidingWindow, C = DefaultClock, K = AnyKey> {
     /// One algorithm for each tier. All of them use the same words.

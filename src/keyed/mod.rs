@@ -21,9 +21,7 @@ mod with_limit;
 pub use crate::table::TableCounts;
 pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
-#[cfg(feature = "rules")]
 pub(crate) use client::Prefixes;
-#[cfg(feature = "rules")]
 pub(crate) use client::networks::{Network, Networks};
 pub use key_hasher::KeyHasher;
 pub use keys::{AnyKey, Keys, Tiers};
@@ -31,14 +29,12 @@ pub use limiter::KeyedRateLimiter;
 pub use on_full::OnFull;
 #[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
 pub use random::random_seeds;
-#[cfg(feature = "rules")]
-pub(crate) use saved::Charger;
 #[cfg(feature = "std")]
 pub use saved::SeededKeys;
 pub use seeded_state::SeededState;
 pub use with_limit::WithLimit;
 
-#[cfg(feature = "rules")]
 pub(crate) use decider::Decider;
-#[cfg(feature = "rules")]
+#[cfg(feature = "std")]
+pub(crate) use saved::Charger;
 pub(crate) use store::Store;

@@ -1,13 +1,10 @@
 use core::fmt;
 
-#[cfg(feature = "rules")]
 use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::own_words::OwnWords;
-#[cfg(feature = "rules")]
 use crate::sync::{Ordering, Shared};
 use crate::table::{Entry, Table};
-#[cfg(feature = "rules")]
 use crate::time::Nanos;
 
 /// The states of many keys: a table, and the catch-all that keys without an entry share.
@@ -26,7 +23,6 @@ impl Store {
     }
 
     /// Makes a store for `capacity` keys of `words` words each, which can inherit the counts of another store.
-    #[cfg(feature = "rules")]
     pub(crate) fn inheriting(capacity: u64, words: usize) -> Result<Self, ConfigError> {
         Self::with_table(Table::new(capacity, words, true)?, words)
     }
@@ -55,7 +51,7 @@ impl Store {
     ///
     /// `old` reads the permits of `from`, `carried` returns how many are charged for them, `charger` charges them here, and `usage`
     /// reads whether all of them were charged.
-    #[cfg(feature = "rules")]
+    #[cfg(feature = "std")]
     pub(crate) fn inherit_overflow(
         &self,
         from: &Self,
@@ -86,7 +82,6 @@ impl Store {
     }
 
     /// Whether the catch-all may have admitted the key, and the admission still counts.
-    #[cfg(feature = "rules")]
     pub(crate) fn is_marked(&self, key: u64, now: Nanos) -> bool {
         self.table.region(key).overflow_until(key) > now
     }
@@ -111,7 +106,6 @@ impl fmt::Debug for Store {
 }
 
 /// The permits that one catch-all has taken over from another.
-#[cfg(feature = "rules")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
     /// The permits that were charged to the new catch-all for those of the old one, and the time of the charge.

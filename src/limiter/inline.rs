@@ -163,7 +163,6 @@ where
     }
 
     /// Charges `permits` at the time `now`, whether they fit or not, as debt that later decisions count.
-    #[cfg(feature = "wait")]
     pub(crate) fn charge(&self, now: Nanos, permits: u64) {
         let words = Shared::new(slice::from_ref(&self.word));
         self.policy.algorithm().charge(words, now, permits);

@@ -69,8 +69,7 @@ use settle::settle;
 /// ```
 /// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(2)?)?);
 /// assert!(limiter.check().is_ok());
 /// assert!(limiter.check().is_ok());
@@ -79,10 +78,8 @@ use settle::settle;
 ///     // `None` would mean that a request for so many permits is never admitted.
 ///     Err(denied) => assert!(denied.retry_after().is_some()),
 /// }
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 pub struct RateLimiter<A = SlidingWindow, C = DefaultClock> {
     algorithm: A,
@@ -98,17 +95,14 @@ pub struct RateLimiter<A = SlidingWindow, C = DefaultClock> {
 /// use core::time::Duration;
 /// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(100)?)?);
 /// let promise = limiter.promise();
 /// assert_eq!(promise.permits, 100);
 /// // The clock may be wrong by 51 µs in a second.
 /// assert_eq!(promise.interval, Duration::from_micros(999_949));
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

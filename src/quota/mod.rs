@@ -1,7 +1,6 @@
 //! A validated limit per window.
 
 use alloc::format;
-#[cfg(feature = "rules")]
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
@@ -115,7 +114,6 @@ impl Quota {
     }
 
     /// The quota of one period of a calendar, whose limit was checked.
-    #[cfg(feature = "rules")]
     pub(crate) const fn of_period(limit: u64, period: Duration) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "at most 366 days and a few hours")]
         let window = period.as_nanos() as u64;
@@ -123,19 +121,16 @@ impl Quota {
     }
 
     /// The quota of a rule that limits requests in flight: a limit without a window. No limiter is built of it.
-    #[cfg(feature = "rules")]
     pub(crate) const fn in_flight(limit: u64) -> Self {
         Self { limit, window: 0 }
     }
 
     /// Whether this is a limit of requests in flight.
-    #[cfg(feature = "rules")]
     pub(crate) const fn is_in_flight(self) -> bool {
         self.window == 0
     }
 
     /// The window in words, after a number of permits.
-    #[cfg(feature = "rules")]
     pub(crate) fn per_window(self) -> String {
         match self.window {
             0 => String::from("in flight"),

@@ -409,7 +409,6 @@ impl<R: ?Sized> Key<R> {
         }
     }
 
-    #[cfg(feature = "tower")]
     pub(crate) fn renamed(self, name: Arc<str>) -> Self {
         Self { name, ..self }
     }

@@ -58,10 +58,6 @@ impl OnMissingKey {
 pub(crate) struct Missing {
     pub(crate) on_missing: OnMissingKey,
     /// Why the request lacks the key, if the key knows it.
-    #[cfg_attr(
-        not(feature = "tower"),
-        expect(dead_code, reason = "only responses of HTTP show it")
-    )]
     pub(crate) cause: Option<MissingCause>,
     /// Whether the part of the request that has the key is ambiguous. The request is denied then, whatever the key's treatment of
     /// requests without it.

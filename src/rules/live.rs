@@ -14,7 +14,7 @@ use super::set::RuleSet;
 use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
-use crate::sync::{InUse, Published, Replaced};
+use crate::sync::published::{InUse, Published, Replaced};
 use crate::time::Nanos;
 
 /// A rule set that can be replaced while it is in use, without a fresh budget for any key.

@@ -69,7 +69,6 @@ pub use rule::view::RuleView;
 pub use set::RuleSet;
 pub use set::builder::RuleSetBuilder;
 pub use set::counts::RuleCounts;
-#[cfg(feature = "observe")]
 pub use set::live_counts::LiveCounts;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
@@ -77,21 +76,12 @@ pub use watch::{RulesWatcher, WatchError};
 #[cfg(all(feature = "watch", feature = "shared"))]
 pub(crate) use watch::Replaceable;
 
-#[cfg(feature = "shared")]
 pub(crate) use denial::{write_retry, write_violations};
-#[cfg(feature = "tower")]
 pub(crate) use evaluate::evidence::DeniedQuotas;
-#[cfg(feature = "tower")]
 pub(crate) use evaluate::key_hashes::KeyHashes;
-#[cfg(feature = "tower")]
 pub(crate) use evaluate::peek::EnforcedQuota;
-#[cfg(feature = "tower")]
 pub(crate) use key_address::AddressSource;
-#[cfg(feature = "tower")]
 pub(crate) use key_missing::MissingCause;
-#[cfg(feature = "observe")]
 pub(crate) use set::live_counts::RuleUsage;
-#[cfg(any(feature = "observe", feature = "shared"))]
 pub(crate) use set::sharded_counts::ShardId;
-#[cfg(feature = "observe")]
 pub(crate) use set::sharded_counts::ShardedCounts;

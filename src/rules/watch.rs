@@ -48,8 +48,7 @@ use crate::clock::Clock;
 /// # Examples
 ///
 /// ```no_run
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// # #[cfg(feature = "quanta")] {
 /// use std::sync::Arc;
 ///
 /// use ringgate::LiveRules;
@@ -66,10 +65,8 @@ use crate::clock::Clock;
 /// })?;
 /// // Serve requests, and decide by `live`.
 /// # drop(watcher);
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 #[must_use = "the file is watched only until this is dropped"]
 pub struct RulesWatcher {

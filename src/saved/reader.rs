@@ -94,7 +94,6 @@ impl<R: Read> Reader<R> {
         Ok((key, SavedState::from_nanos(spent, idle_after)))
     }
 
-    #[cfg(feature = "rules")]
     pub(crate) fn take_record(&mut self) -> Result<SavedState, RestoreError> {
         let [spent, idle_after] = self.take_numbers()?;
         Ok(SavedState::from_nanos(spent, idle_after))

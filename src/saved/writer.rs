@@ -56,7 +56,6 @@ impl<W: Write> SavedWriter<W> {
         self.put_numbers([key, state.spent(), state.idle_after_nanos()])
     }
 
-    #[cfg(feature = "rules")]
     pub(crate) fn put_record(&mut self, state: SavedState) -> io::Result<()> {
         self.put_numbers([state.spent(), state.idle_after_nanos()])
     }

@@ -138,7 +138,6 @@ impl<R: ?Sized> Admitted<R> {
     }
 
     /// Takes the slots, in an admission without charges.
-    #[cfg(feature = "tower")]
     pub(crate) fn take_slots(&mut self) -> Self {
         let details = self.details.as_mut().map(|details| Details {
             states: details.states.as_mut().map(Reservation::take_slots),
@@ -221,7 +220,6 @@ impl Denied {
     }
 
     /// The statuses that came with the decision.
-    #[cfg(feature = "tower")]
     pub(crate) fn known_statuses(&self) -> &[QuotaStatus] {
         &self.statuses
     }

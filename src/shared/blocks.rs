@@ -3,7 +3,6 @@
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "tower")]
 use super::answer::{Admitted, Denied};
 use super::convert::{all_blocks, block_requests};
 use super::plan::PlannedQuota;
@@ -12,7 +11,6 @@ use super::store::{CounterRequest, StoreError};
 
 impl<R: ?Sized> SharedRules<R> {
     /// Checks a request that waits. A denial is no violation.
-    #[cfg(feature = "tower")]
     pub(crate) fn check_waiting<'a>(
         &'a self,
         request: &R,

@@ -19,7 +19,6 @@ mod rules;
 mod rules_builder;
 mod settle;
 mod slots;
-#[cfg(feature = "tower")]
 mod statuses;
 mod store;
 pub mod supervision;
@@ -40,5 +39,4 @@ pub use store::{
 
 pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
 
-#[cfg(feature = "tower")]
 pub(crate) use plan::CheckPlan;

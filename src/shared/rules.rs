@@ -176,7 +176,6 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
-    #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::MissingCause> {
         self.planner.on_node.missing_cause(request)
     }

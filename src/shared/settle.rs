@@ -49,7 +49,6 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Settles a request by its plan.
-    #[cfg(feature = "tower")]
     pub(crate) async fn settle_planned(
         &self,
         admitted: Admitted<R>,
@@ -62,7 +61,6 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Refunds what this node can refund by itself. Returns the rest of the charge, which the store refunds.
-    #[cfg(feature = "tower")]
     pub(crate) fn refund_on_node(&self, admitted: Admitted<R>) -> Option<Admitted<R>> {
         let Admitted {
             decided_by,

@@ -66,8 +66,7 @@ use crate::time::Cells;
 /// ```
 /// use ringgate::{Quota, StripedLimiter};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// let limiter = StripedLimiter::new(Quota::per_second(100_000)?)?;
 /// let admitted: usize = std::thread::scope(|scope| {
 ///     let workers: Vec<_> = (0..4)
@@ -78,10 +77,8 @@ use crate::time::Cells;
 /// // The limit had capacity for all requests of all threads.
 /// assert_eq!(admitted, 40_000);
 /// assert_eq!(limiter.bound(), 100_000);
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[doc(alias = "sharded")]
 pub struct StripedLimiter<C = DefaultClock> {

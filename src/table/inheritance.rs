@@ -7,13 +7,11 @@ use super::entry::Entry;
 use super::memory::Table;
 use super::probe::{Probe, Seen};
 use super::region::Region;
-#[cfg(feature = "rules")]
 use crate::sync;
 use crate::time::Nanos;
 
 impl Table {
     /// Orders the writes of inherited times and marks before this thread's next reads of the entries.
-    #[cfg(feature = "rules")]
     fn publish_inheritance(&self) {
         debug_assert!(self.inherits, "the table was created without `inherits`");
         // SeqCst: pairs with the one in `observe_inheritance`.
@@ -23,7 +21,6 @@ impl Table {
 
     /// Calls `visit` with the fingerprint of every key that owns an entry, or is about to. Keys that get or lose an entry
     /// meanwhile may be left out, or passed twice.
-    #[cfg(feature = "rules")]
     pub(crate) fn for_each_key(&self, mut visit: impl FnMut(u64)) {
         for (_, owner) in self.owned_entries() {
             visit(owner);
@@ -41,14 +38,12 @@ impl Table {
     }
 
     /// The first word of the key's state, or 0 if the key owns no entry.
-    #[cfg(feature = "rules")]
     pub(crate) fn first_state_word(&self, key: u64) -> u64 {
         let own = Probe::new(self, key).own_entry();
         own.map_or(0, |own| own.word.word())
     }
 
     /// Makes every key that enters later begin at `now` or later, even if its reading is older.
-    #[cfg(feature = "rules")]
     pub(crate) fn begin_after(&self, now: Nanos) {
         self.begin_alone_after(now);
         self.publish_inheritance();
@@ -109,7 +104,6 @@ impl Table {
     }
 
     /// Marks every key that has a mark in `from`. The new marks hold until `end`.
-    #[cfg(feature = "rules")]
     pub(crate) fn inherit_marks(&self, from: &Self, now: Nanos, end: Nanos) {
         let [here, there] = [self, from].map(Self::regions_count);
         for (index, region) in (0..).zip(self.regions()) {

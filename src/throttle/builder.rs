@@ -98,8 +98,7 @@ impl<T> ThrottledBuilder<T> {
     ///     bytes: u64,
     /// }
     ///
-    /// # #[cfg(feature = "quanta")]
-    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// # #[cfg(feature = "quanta")] {
     /// let user = Key::new("user", |transfer: &Transfer, key| transfer.user.hash(key));
     /// let bytes = Cost::new("bytes", |transfer: &Transfer| transfer.bytes);
     /// let rules = RuleSet::builder()
@@ -112,10 +111,8 @@ impl<T> ThrottledBuilder<T> {
     ///     .read_rules(rules, &bytes, |bytes| Transfer { user: 7, bytes })
     ///     .build()?;
     /// # let _ = upload;
-    /// # Ok(())
     /// # }
-    /// # #[cfg(not(feature = "quanta"))]
-    /// # fn main() {}
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[cfg(feature = "rules")]
     pub fn read_rules<S, B>(

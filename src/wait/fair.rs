@@ -61,15 +61,14 @@ use crate::time::Nanos;
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::wait::WaitError;
+/// use ringgate::wait::{TokioClock, WaitError};
 /// use ringgate::{Fair, Gcra, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// // A hundred requests per second, evenly spaced.
 /// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
-/// let limiter = Fair::new(RateLimiter::new(pace));
+/// let limiter = Fair::new(RateLimiter::with_clock(pace, TokioClock::new()));
 /// for _ in 0..3 {
 ///     limiter.acquire(1).await?;
 ///     // Send the request.
@@ -79,8 +78,6 @@ use crate::time::Nanos;
 /// assert!(matches!(wait, Err(WaitError::TooLate { .. })));
 /// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
 /// ```
 pub struct Fair<L, T: Runtime = TokioRuntime> {
     pub(super) limiter: L,

@@ -25,7 +25,6 @@ pub use error::{CheckError, WaitError};
 pub use fair::{Fair, PermitRequest};
 pub use keyed::{KeyReceipt, KeyRequest};
 pub use paced::{PacedSink, PacedStream};
-#[cfg(all(feature = "tower", feature = "shared"))]
 pub(crate) use queue::DEFAULT_MAX_WAITING;
 pub(crate) use queue::GRACE_PERIOD;
 #[cfg(feature = "rules")]

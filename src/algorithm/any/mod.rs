@@ -7,13 +7,11 @@ use crate::algorithm::attempt::Attempt;
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::counter_ring::CounterRing;
 use crate::algorithm::gcra::Gcra;
-#[cfg(feature = "rules")]
 use crate::algorithm::in_flight::InFlight;
 use crate::algorithm::in_units::InUnits;
 use crate::algorithm::timestamp_ring::TimestampRing;
 use crate::algorithm::traits::{Algorithm, Reclaim};
 use crate::algorithm::unit_ring::UnitRing;
-#[cfg(feature = "rules")]
 use crate::algorithm::violations::Violations;
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -21,7 +19,6 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
-#[cfg(feature = "rules")]
 mod of_rules;
 
 /// Any of the crate's algorithms, chosen at run time, for example by a configuration file.
@@ -66,10 +63,8 @@ pub enum OtherAlgorithm {
     #[cfg(feature = "calendar")]
     Calendar(Calendar),
     /// A limit of requests in flight. Only a rule makes it: [`Rule::in_flight`](crate::Rule::in_flight).
-    #[cfg(feature = "rules")]
     InFlight(InFlight),
     /// The violations of a rule, and the blocks of its keys. Only a rule makes it: [`Rule::block`](crate::Rule::block).
-    #[cfg(feature = "rules")]
     Violations(Violations),
 }
 
@@ -110,14 +105,12 @@ impl From<Calendar> for AnyAlgorithm {
     }
 }
 
-#[cfg(feature = "rules")]
 impl From<InFlight> for AnyAlgorithm {
     fn from(in_flight: InFlight) -> Self {
         Self::Other(Box::new(OtherAlgorithm::InFlight(in_flight)))
     }
 }
 
-#[cfg(feature = "rules")]
 impl From<Violations> for AnyAlgorithm {
     fn from(violations: Violations) -> Self {
         Self::Other(Box::new(OtherAlgorithm::Violations(violations)))
@@ -131,9 +124,7 @@ macro_rules! each_other {
             OtherAlgorithm::InUnits($algorithm) => $work,
             #[cfg(feature = "calendar")]
             OtherAlgorithm::Calendar($algorithm) => $work,
-            #[cfg(feature = "rules")]
             OtherAlgorithm::InFlight($algorithm) => $work,
-            #[cfg(feature = "rules")]
             OtherAlgorithm::Violations($algorithm) => $work,
         }
     };
@@ -199,9 +190,7 @@ impl fmt::Display for AnyAlgorithm {
                 }
                 #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(_) => f.write_str("calendar periods"),
-                #[cfg(feature = "rules")]
                 OtherAlgorithm::InFlight(_) => f.write_str("requests in flight"),
-                #[cfg(feature = "rules")]
                 OtherAlgorithm::Violations(_) => f.write_str("violations and blocks"),
             },
         }

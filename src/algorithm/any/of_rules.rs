@@ -39,7 +39,6 @@ impl AnyAlgorithm {
     }
 
     /// Whether it limits requests in flight.
-    #[cfg(feature = "wait")]
     pub(crate) fn is_in_flight(&self) -> bool {
         matches!(self, Self::Other(other) if matches!(**other, OtherAlgorithm::InFlight(_)))
     }

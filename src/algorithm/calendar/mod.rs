@@ -45,7 +45,6 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Divider, Nanos};
 
-#[cfg(feature = "rules")]
 mod of_rules;
 mod quota;
 mod reclaim;
@@ -107,7 +106,6 @@ pub struct Calendar {
     /// The readings at which the periods begin. The first is 0, since the period of the origin began at or before it.
     starts: Arc<[u64]>,
     /// The nanoseconds from the start of the first period to the origin.
-    #[cfg(feature = "rules")]
     before_origin: u64,
     /// The mean length of a period, for a guess of the period of a reading.
     mean: Divider,
@@ -151,15 +149,12 @@ impl Calendar {
         // The first period is left out: it may have begun before the origin.
         let lengths = || starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]);
         let periods = lengths().count().max(1) as u64;
-        #[cfg(not(feature = "rules"))]
-        let _ = before_origin;
         Ok(Self {
             limit: quota.limit(),
             mean: Divider::new((lengths().sum::<u64>() / periods).max(1)),
             shortest: Duration::from_nanos(lengths().min().unwrap_or(1)),
             longest: Duration::from_nanos(lengths().max().unwrap_or(1)),
             starts: starts.into(),
-            #[cfg(feature = "rules")]
             before_origin,
         })
     }

@@ -2,7 +2,6 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
-#[cfg(feature = "shared")]
 use core::time::Duration;
 use std::time::SystemTime;
 
@@ -209,7 +208,6 @@ impl CalendarQuota {
 
     /// The start and the end of the period that contains `now`, as times since 1970. `None` if a time is out of the range of the
     /// calendar.
-    #[cfg(feature = "shared")]
     pub(crate) fn period_of(&self, now: SystemTime) -> Option<(Duration, Duration)> {
         let now = Timestamp::try_from(now)
             .ok()

@@ -1,12 +1,10 @@
 use alloc::format;
-#[cfg(feature = "rules")]
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
-#[cfg(feature = "rules")]
 use crate::algorithm::traits::remaining_and_reset;
 use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit};
 use crate::algorithm::unit_ring::{UnitCells, UnitRing};
@@ -65,8 +63,7 @@ use crate::time::Nanos;
 /// ```
 /// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// // At most 100 in any minute.
 /// let strict = RateLimiter::new(CounterRing::new(Quota::per_minute(100)?)?);
 /// assert_eq!(strict.bound(), 100);
@@ -77,10 +74,8 @@ use crate::time::Nanos;
 ///     .also("1000/h".parse()?)
 ///     .build()?;
 /// assert!(RateLimiter::new(login).check().is_ok());
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "sliding window")]
@@ -167,7 +162,6 @@ impl CounterRing {
     }
 
     /// The limit, or 0 with several windows.
-    #[cfg(feature = "rules")]
     #[inline(always)]
     pub(crate) const fn limit(&self) -> u64 {
         self.highest
@@ -181,7 +175,6 @@ impl CounterRing {
     }
 
     /// The limit of each window.
-    #[cfg(feature = "rules")]
     pub(crate) fn limits(&self) -> Vec<u64> {
         self.cell_windows().map(CellWindow::limit).collect()
     }
@@ -195,7 +188,6 @@ impl CounterRing {
     }
 
     /// The capacity left in the window with the index `window`.
-    #[cfg(feature = "rules")]
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match &self.repr {
             Repr::Packed(packed) => packed.remaining(words, now),
@@ -204,7 +196,6 @@ impl CounterRing {
     }
 
     /// The earliest instant, `now` or later, at which the window with the index `window` has the capacity for `permits`.
-    #[cfg(feature = "rules")]
     pub(crate) fn ready_in<W: Words>(
         &self,
         window: usize,
@@ -219,7 +210,6 @@ impl CounterRing {
     }
 
     /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger.
-    #[cfg(feature = "rules")]
     pub(crate) fn remaining_and_reset_in<W: Words>(
         &self,
         window: usize,

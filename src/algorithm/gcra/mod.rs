@@ -213,7 +213,6 @@ impl Gcra {
     /// highest one.
     ///
     /// Callers of `before` must not evict an entry too early, so `ahead` must not grow.
-    #[cfg(feature = "rules")]
     pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
         let same_window = self.quota.window() == before.quota.window();
         let can_keep_time = self.permit <= fastest.permit || self.is_narrower(before);
@@ -223,37 +222,31 @@ impl Gcra {
 
     /// Whether this bucket can continue with the time at which `before` is full, in words of its own: the window is the same, and
     /// the burst does not take longer to refill. The sum over a window is then as in [`can_follow`](Self::can_follow).
-    #[cfg(feature = "rules")]
     pub(crate) fn can_keep_time_of(&self, before: &Self) -> bool {
         self.quota.window() == before.quota.window() && self.is_narrower(before)
     }
 
-    #[cfg(feature = "rules")]
     const fn is_narrower(&self, before: &Self) -> bool {
         // The time per permit is rounded up to a unit, so the tolerance may grow by one unit per permit.
         self.tolerance <= before.tolerance + self.burst
     }
 
-    #[cfg(feature = "rules")]
     pub(crate) const fn time_per_permit(&self) -> u64 {
         self.permit
     }
 
     /// Returns the bucket with the higher rate.
-    #[cfg(feature = "rules")]
     pub(crate) fn faster<'a>(&'a self, other: &'a Self) -> &'a Self {
         if other.permit < self.permit { other } else { self }
     }
 
     /// This bucket over words that `before` has written.
-    #[cfg(feature = "rules")]
     pub(crate) fn following(self, before: &Self) -> Self {
         let ahead = self.ahead.max(before.ahead);
         Self { ahead, ..self }
     }
 
     /// This bucket with as large a burst as the longest window allows, to charge permits that were spent elsewhere.
-    #[cfg(feature = "rules")]
     pub(crate) fn bottomless(&self) -> Self {
         let burst = self.burst.max(LONGEST_WINDOW / self.permit);
         Self {

@@ -10,7 +10,6 @@ use crate::sync::Words;
 use crate::time::{Divider, Nanos};
 
 impl Gcra {
-    #[cfg(feature = "rules")]
     #[inline(always)]
     pub(crate) const fn limit(&self) -> u64 {
         self.quota.limit()

@@ -7,13 +7,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-#[cfg(feature = "rules")]
 mod block;
 mod bucket;
 mod case;
 #[cfg(feature = "calendar")]
 mod period;
-#[cfg(feature = "rules")]
 mod slots;
 mod unit;
 
@@ -24,9 +22,7 @@ const SUBJECTS: &[Subject] = &[
     bucket::SUBJECT,
     #[cfg(feature = "calendar")]
     period::SUBJECT,
-    #[cfg(feature = "rules")]
     slots::SUBJECT,
-    #[cfg(feature = "rules")]
     block::SUBJECT,
 ];
 

@@ -138,7 +138,6 @@ impl TimestampRing {
         })
     }
 
-    #[cfg(feature = "rules")]
     #[inline(always)]
     pub(crate) const fn limit(&self) -> u64 {
         self.quota.limit()

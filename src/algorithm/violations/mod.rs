@@ -110,7 +110,6 @@ impl Violations {
     }
 
     /// The word after a denial at `now`: a retry if the key is blocked, otherwise a violation. `None` if the word does not change.
-    #[cfg(feature = "shared")]
     pub(crate) fn after_denial(&self, word: u64, now: Nanos) -> Option<u64> {
         let word = Word(word);
         let new = self.violated(word, now).or_else(|| self.extended(word, now));
@@ -118,7 +117,6 @@ impl Violations {
     }
 
     /// The end of the block of this word, if it is in force at `now`.
-    #[cfg(feature = "shared")]
     pub(crate) fn block_end(word: u64, now: Nanos) -> Option<Nanos> {
         Word(word).end(now)
     }

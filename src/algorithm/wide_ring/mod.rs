@@ -18,6 +18,7 @@ mod word;
 
 pub(super) use word::TotalLayout;
 
+/// A counter ring in several words: one control word, and a base and slots for each window.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
     layout: TotalLayout,

@@ -53,7 +53,6 @@ impl WideRing {
         })
     }
 
-    #[cfg(feature = "rules")]
     pub(in crate::algorithm) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         let window = self.window(window);
         self.observe(words, now, |state, seen, tick| {
@@ -61,13 +60,11 @@ impl WideRing {
         })
     }
 
-    #[cfg(feature = "rules")]
     fn window(&self, window: usize) -> &Window {
         self.rest.get(window.wrapping_sub(1)).unwrap_or(&self.first)
     }
 
     /// The earliest instant, `now` or later, at which the window with the index `window` has the capacity for `permits`.
-    #[cfg(feature = "rules")]
     pub(in crate::algorithm) fn ready_in<W: Words>(
         &self,
         window: usize,
@@ -86,7 +83,6 @@ impl WideRing {
     }
 
     /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger.
-    #[cfg(feature = "rules")]
     pub(in crate::algorithm) fn remaining_and_reset_in<W: Words>(
         &self,
         window: usize,
@@ -103,7 +99,6 @@ impl WideRing {
     }
 
     /// The first instant, `now` or later, at which a window has the capacity for `permits`. `held` is at the tick of `now`.
-    #[cfg(feature = "rules")]
     #[inline]
     fn ready_in_window<W: Words>(
         &self,

@@ -69,17 +69,14 @@ use crate::wait::{Fair, Runtime, TokioRuntime};
 /// use ringgate::http::ClientRateLimitLayer;
 /// use ringgate::{Fair, Gcra, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// # #[cfg(feature = "quanta")] {
 /// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
 /// let limiter = Arc::new(Fair::new(RateLimiter::new(pace)).max_waiting(10_000));
 /// // A request that would wait for longer than a minute fails at once.
 /// let layer = ClientRateLimitLayer::new(limiter).max_wait(Duration::from_secs(60));
 /// # let _ = layer;
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct ClientRateLimitLayer<A = CounterRing, C = DefaultClock, N: Runtime = TokioRuntime> {

@@ -45,8 +45,7 @@ use crate::shared::SharedRules;
 /// use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 /// use ringgate::{LiveRules, Rule, RuleSet};
 ///
-/// # #[cfg(feature = "quanta")]
-/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// # #[cfg(feature = "quanta")] {
 /// let client = HttpKey::client(ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?).key();
 /// let user = HttpKey::header(HeaderName::from_static("x-api-key")).key();
 /// let rules = RuleSet::builder()
@@ -59,10 +58,8 @@ use crate::shared::SharedRules;
 ///     .skip_path("/health");
 /// # let _ = layer;
 /// // `live.store(&rules)?` replaces the rules.
-/// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
+/// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct RateLimitLayer<S: HttpRules = LiveRules<Parts>, R = Problem, M = Unmetered> {

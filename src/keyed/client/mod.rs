@@ -1,4 +1,3 @@
-#[cfg(feature = "rules")]
 pub(crate) mod networks;
 mod transition;
 
@@ -83,12 +82,10 @@ impl Prefixes {
         }
     }
 
-    #[cfg(feature = "config")]
     pub(crate) const fn ipv4(self) -> u8 {
         self.ipv4
     }
 
-    #[cfg(feature = "config")]
     pub(crate) const fn ipv6(self) -> u8 {
         self.ipv6
     }
@@ -160,7 +157,6 @@ impl ClientAddress {
     }
 
     /// Returns the address at which the client is reached: the embedded IPv4 address, or `address` itself.
-    #[cfg(feature = "rules")]
     pub(crate) fn unmasked(address: IpAddr) -> IpAddr {
         transition::embedded(address)
     }

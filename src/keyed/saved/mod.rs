@@ -4,7 +4,6 @@ mod seeded_keys;
 mod store;
 
 pub use seeded_keys::SeededKeys;
-#[cfg(feature = "rules")]
 pub(crate) use store::Charger;
 
 use alloc::format;
@@ -126,8 +125,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     ///     fs::rename(new, path)
     /// }
     ///
-    /// # #[cfg(feature = "quanta")]
-    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// # #[cfg(feature = "quanta")] {
     /// # let folder = std::env::temp_dir().join(format!("ringgate-{}", std::process::id()));
     /// # fs::create_dir_all(&folder)?;
     /// # let path = folder.join("limits");
@@ -138,10 +136,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// let after = limiter(path)?;
     /// assert!(after.check("alice").is_err());
     /// # fs::remove_dir_all(folder)?;
-    /// # Ok(())
     /// # }
-    /// # #[cfg(not(feature = "quanta"))]
-    /// # fn main() {}
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[cfg(feature = "quanta")]
     pub fn restore(self, from: impl Read, elapsed: Duration) -> Result<KeyedRateLimiter<A>, RestoreError> {

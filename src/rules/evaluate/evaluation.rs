@@ -50,7 +50,9 @@ struct ChargedStep {
 
 /// The evaluations by all states that apply to a request.
 type Evaluations<'a, R> = SmallVec<[Evaluation<'a, R>; MAX_ON_STACK]>;
+/// The states that are to be charged, in the order of their charges.
 type ChargeSteps = SmallVec<[ChargeStep; MAX_ON_STACK]>;
+/// The states that were charged, in the order of their charges.
 type ChargedSteps = SmallVec<[ChargedStep; MAX_ON_STACK]>;
 
 /// The number of states that decide without an allocation.

@@ -8,16 +8,12 @@
 use smallvec::SmallVec;
 
 use super::decision::Violation;
-#[cfg(feature = "tower")]
 use super::decision::retry_after_of;
 use super::extractor::Extracted;
-#[cfg(feature = "tower")]
 use super::peek::EnforcedQuota;
-#[cfg(feature = "tower")]
 use super::rule_state::CopiedWords;
 use super::rule_states::RuleStates;
 use crate::time::Nanos;
-#[cfg(feature = "tower")]
 use {alloc::vec::Vec, core::time::Duration};
 
 /// The values that a decision keeps of the states that deny its request: none, or [`DeniedQuotas`].
@@ -64,28 +60,24 @@ impl<'a> Evidence<'a> for () {
 }
 
 /// The values of all enforced quotas that apply to a denied request, in evaluation order, as the decision read them.
-#[cfg(feature = "tower")]
 pub(crate) struct DeniedQuotas<'a> {
     quotas: Vec<SeenQuota<'a>>,
     retry_after: Option<Duration>,
     rounds: u32,
 }
 
-#[cfg(feature = "tower")]
+/// A quota with its values at the reading that denied the request.
 struct SeenQuota<'a> {
     place: Violation,
     values: EnforcedQuota<'a>,
 }
 
 /// A state that applies to the request, and a copy of its words. So all values are of one state.
-#[cfg(feature = "tower")]
 type Seen = (u16, Extracted, Option<CopiedWords>);
 
 /// The most decisions about one request. Each further one means that permits were freed since the previous one.
-#[cfg(feature = "tower")]
 const MAX_ROUNDS: u32 = 100;
 
-#[cfg(feature = "tower")]
 impl<'a> DeniedQuotas<'a> {
     pub(crate) const fn new() -> Self {
         Self {
@@ -117,7 +109,6 @@ impl<'a> DeniedQuotas<'a> {
     }
 }
 
-#[cfg(feature = "tower")]
 impl<'a> Evidence<'a> for DeniedQuotas<'a> {
     const KEPT: bool = true;
 

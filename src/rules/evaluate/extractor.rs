@@ -9,7 +9,6 @@ use crate::keyed::Store;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::Key;
 use crate::rules::key_list::{KeyList, ListKind};
-#[cfg(feature = "tower")]
 use crate::rules::key_missing::MissingCause;
 use crate::rules::key_missing::OnMissingKey;
 use crate::rules::rule::Rule;
@@ -311,7 +310,6 @@ impl<R: ?Sized> Extractor<R> {
     }
 
     /// Returns why the request lacks the key. `None` if it has the key, or if the key does not know the cause.
-    #[cfg(feature = "tower")]
     #[cold]
     pub(crate) fn missing_cause(&self, request: &R, seeds: &Seeds) -> Option<MissingCause> {
         let key = self.key.as_ref()?;
@@ -327,7 +325,6 @@ impl<R: ?Sized> Extractor<R> {
     }
 
     /// Whether two requests of one key may have different limits.
-    #[cfg(feature = "wait")]
     pub(crate) fn has_several_limits(&self) -> bool {
         !self.tiers.is_empty() || self.limit_by.is_some()
     }
@@ -394,7 +391,6 @@ impl TierIndex {
         }
     }
 
-    #[cfg(feature = "wait")]
     const fn is_empty(&self) -> bool {
         self.limits.is_empty()
     }

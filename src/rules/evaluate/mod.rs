@@ -6,7 +6,6 @@ mod evaluation;
 pub(crate) mod evidence;
 pub(crate) mod extractor;
 pub(crate) mod key_hashes;
-#[cfg(feature = "wait")]
 pub(crate) mod needed_state;
 pub(crate) mod peek;
 pub(crate) mod request_limit;

@@ -4,7 +4,6 @@ use core::time::Duration;
 use super::extractor::{Extracted, Handling};
 use super::key_hashes::KeyHashes;
 use super::request_limit::StatePeek;
-#[cfg(feature = "tower")]
 use super::rule_state::CopiedWords;
 use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
@@ -50,7 +49,6 @@ pub struct RulePeek<'a> {
 }
 
 /// The current values of one quota of one enforced rule, for one request. The fields are those of [`RulePeek`].
-#[cfg(feature = "tower")]
 pub(crate) struct EnforcedQuota<'a> {
     pub(crate) rule: &'a str,
     pub(crate) quota: Quota,
@@ -99,7 +97,6 @@ impl<R: ?Sized> RuleStates<R> {
 
     /// Passes the current values of each enforced quota of [`peek`](Self::peek) to `add`. Keys whose hashes are known are not
     /// extracted again, and the words of a state are looked up once for all its quotas. With `denied`, each has its retry time.
-    #[cfg(feature = "tower")]
     pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
@@ -116,7 +113,6 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Passes the index and the current values of each enforced quota of one state, or those of a copy of its words, to `add`.
-    #[cfg(feature = "tower")]
     pub(super) fn enforced_quotas_of<'a>(
         &'a self,
         (state, extracted, copy): (u16, &Extracted, Option<&CopiedWords>),
@@ -164,7 +160,6 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Returns why the request lacks a key of an enforced rule, if the key knows it.
-    #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
         let mut denying = self.states.iter().filter(|state| {
             let extracted = state.extract(request, &self.seeds);

@@ -1,7 +1,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-#[cfg(feature = "wait")]
 use core::hash::BuildHasher;
 
 use super::extractor::{Extracted, Extractor};
@@ -12,7 +11,6 @@ use super::state_algorithms::{StateAlgorithms, StateKind};
 use super::state_decision::StateDecision;
 use super::storage::{CapacityLeft, Charged, KeyDecider, StateStorage, StorageLookup};
 use crate::algorithm::{AnyAlgorithm, Lowered};
-#[cfg(feature = "tower")]
 use crate::decision::Peek;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
@@ -44,7 +42,6 @@ pub(crate) struct RuleState<R: ?Sized> {
 }
 
 /// A copy of the words of one key.
-#[cfg(feature = "tower")]
 pub(crate) type CopiedWords = smallvec::SmallVec<[crate::sync::AtomicU64; 2]>;
 
 /// One quota of one rule.
@@ -282,14 +279,15 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// Copies the words of the key, so that several values are of one state. `None` if it has none of its own, or too many.
-    #[cfg(feature = "tower")]
     pub(crate) fn copy_words(&self, extracted: &Extracted, now: Nanos) -> Option<CopiedWords> {
-        self.with_peek(extracted, now, None, |peek| peek.copy_words())
+        let copy = self.with_peek(extracted, now, None, |peek| {
+            peek.copy_words::<smallvec::SmallVec<[u64; 2]>>()
+        });
+        Some(copy?.into_iter().map(crate::sync::AtomicU64::new).collect())
     }
 
     /// Passes a view of the key's words, or of a copy of them, to `read`. The algorithm is borrowed, and not copied as by
     /// [`peek`](Self::peek).
-    #[cfg(feature = "tower")]
     pub(crate) fn with_peek<T>(
         &self,
         extracted: &Extracted,
@@ -310,7 +308,6 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// A hash of the key and of the state's first quota. A reload that reuses the state does not change it.
-    #[cfg(feature = "wait")]
     pub(crate) fn id(&self, extracted: &Extracted, seeds: &Seeds) -> u64 {
         let first = self.quotas.first().map(|quota| (&quota.name, quota.index));
         seeds.tables.hash_one((first, extracted.key))

@@ -99,7 +99,6 @@ impl StateStorage {
     }
 
     /// The number of keys with an entry. `None` if the words are of all requests together.
-    #[cfg(feature = "observe")]
     pub(crate) fn tracked_keys(&self) -> Option<u64> {
         match self {
             Self::Single(_) => None,

@@ -7,11 +7,8 @@ use crate::quota::Quota;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::decision::{Admitted, Denied};
-#[cfg(feature = "tower")]
 use crate::rules::evaluate::evidence::DeniedQuotas;
-#[cfg(feature = "tower")]
 use crate::rules::evaluate::key_hashes::KeyHashes;
-#[cfg(feature = "tower")]
 use crate::rules::evaluate::peek::EnforcedQuota;
 use crate::rules::evaluate::peek::RulePeek;
 use crate::rules::evaluate::reservation::Reservation;
@@ -22,13 +19,11 @@ pub(crate) mod builder;
 pub(crate) mod clock_origin;
 pub(crate) mod compile;
 pub(crate) mod counts;
-#[cfg(feature = "observe")]
 pub(crate) mod live_counts;
 mod saved;
 pub(crate) mod sharded_counts;
 
 use counts::RuleCounts;
-#[cfg(feature = "observe")]
 use live_counts::LiveCounts;
 
 /// Several rules that decide together: a request is charged to every rule that applies to it, or to none.
@@ -118,7 +113,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Charges the request as [`check`](Self::check) does. Keys whose hashes are known are not extracted again. A denial adds the
     /// values that it saw to `seen`.
-    #[cfg(feature = "tower")]
     #[inline]
     pub(crate) fn check_with<'a>(
         &'a self,
@@ -131,7 +125,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     }
 
     /// Charges the request as [`reserve`](Self::reserve) does. A denial adds the values that it saw to `seen`.
-    #[cfg(feature = "tower")]
     pub(crate) fn reserve_with<'a>(
         &'a self,
         request: &'a R,
@@ -262,7 +255,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Passes the values of each enforced quota of [`peek`](Self::peek) to `add`, at a time that was read from the rule set's
     /// clock. Keys whose hashes are known are not extracted again. With `denied`, each has its retry time.
-    #[cfg(feature = "tower")]
     pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
@@ -275,7 +267,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     }
 
     /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
-    #[cfg(feature = "tower")]
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
         self.states.missing_cause(request)
     }
@@ -296,13 +287,11 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Returns a handle to the current counts, for
     /// [`Observer::publish_counts`](crate::observe::Observer::publish_counts).
-    #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> LiveCounts<'_> {
         LiveCounts::new(&self.states)
     }
 
     /// Returns whether a rule limits requests in flight, so that a decision has to hold slots.
-    #[cfg(feature = "tower")]
     #[inline(always)]
     pub(crate) const fn has_slots(&self) -> bool {
         self.states.has_slots

@@ -75,7 +75,6 @@ impl ShardedCounts {
     }
 
     /// The slots in flight that are held now.
-    #[cfg(feature = "observe")]
     pub(crate) fn slots_in_flight(&self) -> u64 {
         // Releases are read first, so that no slot is seen released and not held.
         let released = self.sum_of(|counts| &counts.slots_released);
@@ -119,7 +118,6 @@ impl ShardId {
     }
 
     /// The index of the shard. Every shard but the last belongs to one thread.
-    #[cfg(any(feature = "observe", feature = "shared"))]
     pub(crate) const fn index(self) -> usize {
         self.index
     }

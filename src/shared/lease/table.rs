@@ -136,7 +136,6 @@ impl LeaseTable {
 
     /// The permits that the key has left as far as this node knows: those of its lease, and those that the store had left
     /// for others at its last answer. `None`: the key has no lease.
-    #[cfg(feature = "tower")]
     pub(crate) fn remaining(&self, key: u64) -> Option<u64> {
         let state = &self.states[self.find(key)?];
         Some(state.remaining(self.clock.now()))

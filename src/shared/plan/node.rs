@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 use core::cell::LazyCell;
-#[cfg(feature = "tower")]
 use core::time::Duration;
 
 use super::compile::Planner;
@@ -90,7 +89,6 @@ impl<R: ?Sized> Planner<R> {
 
     /// The permits that are left for one quota of a target, and the time until there are more. `None` if it has no state on this
     /// node that is charged.
-    #[cfg(feature = "tower")]
     pub(crate) fn room_on_node(&self, target: &Target, quota: usize) -> Option<(u64, Option<Duration>)> {
         let peek = || {
             self.state(target)

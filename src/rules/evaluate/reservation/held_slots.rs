@@ -20,12 +20,10 @@ impl<R: ?Sized> HeldSlots<R> {
         self.0.push(slot);
     }
 
-    #[cfg(feature = "shared")]
     pub(super) fn append(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
 
-    #[cfg(any(feature = "shared", feature = "wait"))]
     pub(super) fn charges(&self) -> impl Iterator<Item = &StateCharge<R>> {
         self.0.iter()
     }

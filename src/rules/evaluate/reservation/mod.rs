@@ -9,7 +9,6 @@ use self::held_slots::HeldSlots;
 use self::state_charge::StateCharge;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
-#[cfg(feature = "wait")]
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::rule_states::RuleStates;
 #[cfg(feature = "shared")]
@@ -75,14 +74,12 @@ impl<R: ?Sized> Reservation<R> {
     }
 
     /// Takes the slots, in a reservation without charges.
-    #[cfg(any(feature = "shared", feature = "tower"))]
     pub(crate) fn take_slots(&mut self) -> Self {
         let slots = core::mem::replace(&mut self.slots, HeldSlots::new());
         Self::new(self.at, SmallVec::new(), slots)
     }
 
     /// The states that it was charged to, as waiters of a request name them.
-    #[cfg(feature = "wait")]
     pub(crate) fn state_ids(&self, seeds: &Seeds) -> SmallVec<[u64; 4]> {
         let charges = self.charges.iter().chain(self.slots.charges());
         charges

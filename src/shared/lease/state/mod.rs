@@ -189,10 +189,6 @@ impl LeaseState {
     }
 
     /// The permits that may be spent at this time, and those that the store had left. No decision depends on it.
-    #[cfg_attr(
-        not(feature = "tower"),
-        expect(dead_code, reason = "only the headers of responses need it")
-    )]
     pub(crate) fn remaining(&self, now: u64) -> u64 {
         let balance = self.balance.read();
         let own = if now < self.term.end() { balance.room() } else { 0 };
