@@ -32,7 +32,8 @@ use crate::time::Nanos;
 ///
 /// In a table, a ring of one window keeps several counts in a word. The third column is for a limit of 1,000 per minute. With 60
 /// cells, an entry takes 144 bytes for a limit of 100, and 288 for 10,000. Windows of a second, and larger limits, take more. Even
-/// rings and rings of several windows take one word for a cell, as outside a table.
+/// rings, rings of several windows and the rings of rules take one word for a cell, as outside a table. The words of a rule must also hold
+/// a limit that a reload raises.
 ///
 /// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
 /// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.
