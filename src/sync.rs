@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;
+use core::ops::Range;
 
 #[cfg(all(not(ringgate_loom), target_has_atomic = "64"))]
 pub use core::sync::atomic::AtomicU64;
@@ -247,6 +248,18 @@ pub trait Words: Copy {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64>;
+
+    /// Reads the words of a range in order, and passes each to `visit`.
+    ///
+    /// The provided method calls [`load`](Self::load) for each word. An implementation may find the place of the words once.
+    ///
+    /// # Panics
+    ///
+    /// When the range ends after the last word.
+    #[inline]
+    fn load_each(self, indices: Range<usize>, order: Ordering, mut visit: impl FnMut(u64)) {
+        indices.for_each(|index| visit(self.load(index, order)));
+    }
 
     /// Writes word `index`, whatever its value is. This is for a word that is only a hint, so that no decision depends on it.
     ///

@@ -251,6 +251,16 @@ impl Cells {
         self.start(self.tick(latest) + 1).unwrap_or(Nanos::MAX)
     }
 
+    /// These cells up to the tick `last`.
+    pub(crate) const fn with_last(self, last: u64) -> Self {
+        Self { last, ..self }
+    }
+
+    /// The last tick.
+    pub(crate) const fn last(&self) -> u64 {
+        self.last
+    }
+
     /// The width of a cell in nanoseconds.
     pub(crate) const fn width(&self) -> u64 {
         self.width

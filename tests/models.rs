@@ -32,6 +32,8 @@ mod calendar;
 mod counter_ring;
 #[path = "models/gcra.rs"]
 mod gcra;
+#[path = "models/grouped_ring.rs"]
+mod grouped_ring;
 #[path = "models/keyed.rs"]
 mod keyed;
 #[path = "models/lease.rs"]

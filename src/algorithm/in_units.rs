@@ -255,6 +255,13 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
         })
     }
 
+    fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {
+        Ok(Self {
+            algorithm: self.algorithm.for_table((lowest >> self.shift).max(1))?,
+            shift: self.shift,
+        })
+    }
+
     #[inline(always)]
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
         self.algorithm.validate_limit(limit >> self.shift)

@@ -7,6 +7,7 @@ mod calendar;
 mod cell_window;
 mod counter_ring;
 mod gcra;
+mod grouped_ring;
 mod in_flight;
 mod in_units;
 mod lowered;

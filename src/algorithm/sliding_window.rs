@@ -30,7 +30,7 @@ use crate::time::Nanos;
 /// | representation, limit per minute | a paced client gets at least | `Retry-After` after a burst | bytes a key |
 /// |---|--:|--:|--:|
 /// | log | 100 % | 60 s | 8·(L + 1), in a table up to 16·(L + 1) |
-/// | 60 cells | 98 % | 61 s | 496, in a table 640 |
+/// | 60 cells | 98 % | 61 s | 496, in a table 160 to 200 for a limit of 60 to 1,000, for a rule with a key 640 |
 /// | one word, 10 | 91 % | 63 s | 8, in a table 33 |
 /// | one word, 60 | 89 % | 64 s | 8, in a table 33 |
 /// | one word, 1,000 | 86 % | 65 s | 8, in a table 33 |
@@ -314,7 +314,7 @@ impl Reclaim for SlidingWindow {
         let word = (!self.settled).then(|| Self::word(self.quota, lowest)).flatten();
         let form = match (word, CounterRing::new(self.quota)) {
             (Some(ring), _) => Form::Word(ring),
-            (None, Ok(ring)) => Form::Cells(ring),
+            (None, Ok(ring)) => Form::Cells(ring.for_table(lowest)?),
             // A high limit in a short window.
             (None, Err(error)) => match UnitRing::with_lowest_limit(self.quota, lowest) {
                 Ok(ring) if !self.settled => Form::Word(ring),

@@ -1,4 +1,5 @@
 use core::cell::Cell;
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use super::entry::Entry;
@@ -75,6 +76,18 @@ impl Words for OccupiedWords<'_> {
         match first.get() {
             SeenWord::LOST => 0,
             first => first,
+        }
+    }
+
+    #[inline]
+    fn load_each(self, indices: Range<usize>, order: Ordering, mut visit: impl FnMut(u64)) {
+        let cold = match self.seen.first.get() {
+            SeenWord::LOST => None,
+            _ => self.entry.cold_words(indices.clone()),
+        };
+        match cold {
+            Some(cold) => cold.iter().for_each(|word| visit(word.load(order))),
+            None => indices.for_each(|index| visit(self.load(index, order))),
         }
     }
 

@@ -226,7 +226,7 @@ fn packed(limit: u64, cells: u64) -> CounterRing {
     CounterRing::builder(quota).cells(cells).build().unwrap()
 }
 
-/// A counter ring in several words.
+/// A strict ring in several words, with several counts in a word.
 fn wide(limit: u64, cells: u64) -> CounterRing {
     let quota = Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
     CounterRing::builder(quota)
@@ -234,6 +234,13 @@ fn wide(limit: u64, cells: u64) -> CounterRing {
         .unpacked()
         .build()
         .unwrap()
+}
+
+/// A ring that decides as `wide` does, with the words of two equal windows.
+fn twice(limit: u64, cells: u64) -> CounterRing {
+    let quota = Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
+    let twice = CounterRing::builder(quota).also(quota).cells(cells);
+    twice.build().unwrap()
 }
 
 fn log(limit: u64) -> TimestampRing {
@@ -812,15 +819,17 @@ fn keyed_reset() {
 /// The refund changes nothing in the later state, whatever it has read or written before.
 #[test]
 fn keyed_refund_beside_a_reset() {
-    for (wide_form, next, reset) in [
-        (false, 1, true),
-        (true, 1, true),
-        (true, 2, true),
-        (true, 2, false),
-    ] {
+    type Ring = fn(u64, u64) -> CounterRing;
+    let cases: [(Ring, _, _); 5] = [
+        (packed, 1, true),
+        (wide, 1, true),
+        (wide, 2, true),
+        (wide, 2, false),
+        (twice, 1, true),
+    ];
+    for (ring, next, reset) in cases {
         BOUNDED.explore(move || {
-            let ring = if wide_form { wide(2, 2) } else { packed(2, 2) };
-            let builder = KeyedBuilder::new(ring).capacity(1).on_full(OnFull::Deny);
+            let builder = KeyedBuilder::new(ring(2, 2)).capacity(1).on_full(OnFull::Deny);
             let limiter = Arc::new(builder.build_with(ManualClock::new(), Plain).unwrap());
             let receipt = limiter.check_at(&1, Nanos::new(W), 1).unwrap().into_receipt();
             assert!(limiter.check_at(&1, Nanos::new(2 * W), 1).is_ok());

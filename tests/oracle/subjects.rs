@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
+use ringgate::algorithm::Reclaim;
 use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Quota, TimestampRing, UnitRing};
 
 use crate::common::Subject;
@@ -37,6 +38,8 @@ pub(crate) struct Ring {
     pub(crate) window: u64,
     pub(crate) cells: u64,
     pub(crate) unpacked: bool,
+    /// In the form that a table of keys uses.
+    pub(crate) in_table: bool,
 }
 
 impl Ring {
@@ -57,7 +60,12 @@ impl Ring {
         } else {
             builder
         };
-        builder.build()
+        let ring = builder.build()?;
+        if self.in_table {
+            ring.for_table(self.limit)
+        } else {
+            Ok(ring)
+        }
     }
 
     pub(crate) fn width(self) -> u64 {
@@ -67,13 +75,14 @@ impl Ring {
 
 pub(crate) fn ring() -> impl Strategy<Value = Ring> {
     let kind = prop::sample::select(vec![Kind::Strict, Kind::Classic, Kind::Even]);
-    (kind, limit(), window(), 1..13_u64, any::<bool>())
-        .prop_map(|(kind, limit, window, cells, unpacked)| Ring {
+    (kind, limit(), window(), 1..13_u64, any::<bool>(), any::<bool>())
+        .prop_map(|(kind, limit, window, cells, unpacked, in_table)| Ring {
             kind,
             limit,
             window,
             cells,
             unpacked,
+            in_table,
         })
         .prop_filter("too large a limit for such cells", |ring| {
             ring.try_build().is_ok()
@@ -114,6 +123,7 @@ impl Several {
             window: nanos(quota.window()),
             cells: self.cells,
             unpacked: false,
+            in_table: false,
         };
         self.quotas.iter().map(ring).collect()
     }

@@ -314,10 +314,11 @@ impl Reclaim for AnyAlgorithm {
     }
 
     fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {
-        match self {
-            Self::Log(log) => Ok(Self::Log(log.for_table(lowest)?)),
-            other => Ok(other),
-        }
+        Ok(match self {
+            Self::Counter(ring) => ring.for_table(lowest)?.into(),
+            Self::Log(log) => log.for_table(lowest)?.into(),
+            other => other,
+        })
     }
 }
 

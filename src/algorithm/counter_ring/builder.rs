@@ -90,8 +90,9 @@ impl CounterRingBuilder {
         self
     }
 
-    /// Uses one word per cell even if the quota fits into a single word. This is for comparing the two representations.
-    /// Their decisions are the same, except for debt: here a debt of more than about the limit is forgiven.
+    /// Uses one word per cell even if the quota fits into a single word. This is for comparing the representations. A table still
+    /// keeps several counts in a word. The decisions are the same, except for debt: here a debt of more than about the limit
+    /// is forgiven.
     pub fn unpacked(mut self) -> Self {
         self.packed = false;
         self

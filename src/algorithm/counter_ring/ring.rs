@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
+use crate::algorithm::grouped_ring::GroupedRing;
 use crate::algorithm::traits::remaining_and_reset;
 use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit};
 use crate::algorithm::unit_ring::{UnitCells, UnitRing};
@@ -18,14 +19,19 @@ use crate::time::Nanos;
 ///
 /// | cells of a strict ring | bytes of state | bytes per entry of a table | a client paced at the limit gets | `Retry-After` after a burst, limit per minute |
 /// |--:|--:|--:|--:|--:|
-/// | 5 | 8 or 56 | 16 or 64 | 83.3 % | up to 72 s |
-/// | 13 | 8 or 120 | 16 or 128 | 92.8 % | up to 65 s |
-/// | 29 | 248 | 256 | 96.6 % | up to 63 s |
-/// | 60, the default | 496 | 512 | 98.3 % | up to 61 s |
-/// | 61 | 504 | 512 | 98.3 % | up to 61 s |
+/// | 5 | 8 or 56 | 16 or 48 | 83.3 % | up to 72 s |
+/// | 13 | 8 or 120 | 16 or 64 | 92.8 % | up to 65 s |
+/// | 29 | 248 | 96 | 96.6 % | up to 63 s |
+/// | 60, the default | 496 | 160 | 98.3 % | up to 61 s |
+/// | 61 | 504 | 160 | 98.3 % | up to 61 s |
 ///
 /// The smaller size of a row applies to a quota that fits into one word. A table with states of one word has two entries for each
 /// key of its capacity. Other tables have five for every four keys.
+///
+/// In a table, a ring of one window keeps several counts in a word. The third column is for a limit of 1,000 per minute. With 60
+/// cells, an entry takes 144 bytes for a limit of 100, and 288 for 10,000. Windows of a second, and larger limits, take more. Even
+/// rings, rings of several windows and the rings of rules take one word for a cell, as outside a table. The words of a rule must also hold
+/// a limit that a reload raises.
 ///
 /// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
 /// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.
@@ -51,8 +57,9 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision is one load and one compare-exchange of the control word, and one load of the base, for any number of cells.
-/// The first decision in a new cell enters the cell, in a number of steps that grows with N.
+/// A decision is one load and one compare-exchange of the control word, and one load of the base, for any number of cells. An
+/// admission in a table does not load the base. The first decision in a new cell enters the cell, in a number of steps that grows
+/// with N.
 ///
 /// The state takes 8 bytes if the quota fits into one word (up to 30 per minute or 24 per second with 5 cells, no quota with
 /// 60, and every fixed window). Otherwise it takes 8·(N + 2) bytes, for classic and even 8·(N + 1) and at least 24. The quota alone
@@ -86,18 +93,21 @@ pub struct CounterRing {
     highest: u64,
 }
 
-/// The two representations of a ring. Their words differ, and their decisions are the same.
+/// The three representations of a ring. Their words differ, and their decisions are the same.
 #[derive(Clone, Debug)]
 pub(super) enum Repr {
     Packed(UnitCells),
+    /// One window in a table of keys.
+    Grouped(GroupedRing),
     Wide(WideRing),
 }
 
-/// Runs the same expression on either representation.
+/// Runs the same expression on any representation.
 macro_rules! either {
     ($ring:expr, $repr:ident => $work:expr) => {
         match &$ring.repr {
             Repr::Packed($repr) => $work,
+            Repr::Grouped($repr) => $work,
             Repr::Wide($repr) => $work,
         }
     };
@@ -123,6 +133,7 @@ impl CounterRing {
     pub(super) fn of_repr(window: Duration, repr: Repr) -> Self {
         let highest = match &repr {
             Repr::Packed(packed) => packed.cell_window().limit(),
+            Repr::Grouped(grouped) => grouped.cell_window().limit(),
             Repr::Wide(wide) if wide.cell_windows().count() > 1 => 0,
             Repr::Wide(wide) => wide.cell_window().limit(),
         };
@@ -156,6 +167,7 @@ impl CounterRing {
         }
         let repr = match &self.repr {
             Repr::Packed(packed) => Repr::Packed(packed.with_limit(limits[0])),
+            Repr::Grouped(grouped) => Repr::Grouped(grouped.with_limit(limits[0])),
             Repr::Wide(wide) => Repr::Wide(wide.with_limit(limits)),
         };
         Ok(Self::of_repr(self.window, repr))
@@ -180,17 +192,19 @@ impl CounterRing {
     }
 
     fn cell_windows(&self) -> impl Iterator<Item = &CellWindow> {
-        let (packed, wide) = match &self.repr {
+        let (one, several) = match &self.repr {
             Repr::Packed(packed) => (Some(packed.cell_window()), None),
+            Repr::Grouped(grouped) => (Some(grouped.cell_window()), None),
             Repr::Wide(wide) => (None, Some(wide.cell_windows())),
         };
-        packed.into_iter().chain(wide.into_iter().flatten())
+        one.into_iter().chain(several.into_iter().flatten())
     }
 
     /// The capacity left in the window with the index `window`.
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match &self.repr {
             Repr::Packed(packed) => packed.remaining(words, now),
+            Repr::Grouped(grouped) => grouped.remaining(words, now),
             Repr::Wide(wide) => wide.remaining_in(window, words, now),
         }
     }
@@ -204,7 +218,7 @@ impl CounterRing {
         permits: u64,
     ) -> Option<Nanos> {
         match &self.repr {
-            Repr::Packed(_) => self.ready_at(words, now, permits),
+            Repr::Packed(_) | Repr::Grouped(_) => self.ready_at(words, now, permits),
             Repr::Wide(wide) => wide.ready_in(window, words, now, permits),
         }
     }
@@ -218,6 +232,7 @@ impl CounterRing {
     ) -> (u64, Option<Nanos>) {
         match &self.repr {
             Repr::Packed(_) => remaining_and_reset(self, words, now),
+            Repr::Grouped(grouped) => grouped.remaining_and_reset(words, now),
             Repr::Wide(wide) => wide.remaining_and_reset_in(window, words, now),
         }
     }
@@ -232,7 +247,7 @@ impl fmt::Display for CounterRing {
                 f.write_str("one word of ")?;
                 Some(packed.unit())
             }
-            Repr::Packed(_) | Repr::Wide(_) => None,
+            Repr::Packed(_) | Repr::Grouped(_) | Repr::Wide(_) => None,
         };
         cell_window.fmt(f)?;
         unit.map_or(Ok(()), |unit| write!(f, " in units of {unit}"))
@@ -243,6 +258,7 @@ impl Algorithm for CounterRing {
     fn words(&self) -> usize {
         match &self.repr {
             Repr::Packed(_) => 1,
+            Repr::Grouped(grouped) => grouped.words(),
             Repr::Wide(wide) => wide.words(),
         }
     }
@@ -250,6 +266,7 @@ impl Algorithm for CounterRing {
     fn max_request(&self) -> u64 {
         match &self.repr {
             Repr::Packed(packed) => packed.cell_window().max_request(),
+            Repr::Grouped(grouped) => grouped.cell_window().max_request(),
             Repr::Wide(wide) => wide
                 .cell_windows()
                 .map(CellWindow::max_request)
@@ -363,6 +380,7 @@ impl Reclaim for CounterRing {
     fn span(&self) -> Duration {
         let ticks = match &self.repr {
             Repr::Packed(packed) => packed.cell_window().summed(),
+            Repr::Grouped(grouped) => grouped.cell_window().summed(),
             Repr::Wide(wide) => wide.longest(),
         };
         // A window is at most 366 days. With its cells rounded up it is still below 2^63 nanoseconds.
@@ -404,13 +422,26 @@ impl Reclaim for CounterRing {
                 Some((packed.cell_window().cells(), packed.unit()))
             }
             // A fixed window has no units, and the other cells have a word each.
-            Repr::Packed(_) | Repr::Wide(_) => None,
+            Repr::Packed(_) | Repr::Grouped(_) | Repr::Wide(_) => None,
         }
     }
 
     /// The cells do not change, so the counts keep their meaning. The shares of an even ring are those of the lower limit.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         self.with_limits(&[limit])
+    }
+
+    /// One window without shares keeps several counts in a word, if this takes fewer words. Every lower limit is counted exactly.
+    fn for_table(self, _lowest: u64) -> Result<Self, ConfigError> {
+        let grouped = match &self.repr {
+            // With one or two cells it takes a word more, but an admission reads a word less.
+            Repr::Wide(wide) => GroupedRing::of_wide(wide).filter(|it| it.words() <= wide.words().max(5)),
+            Repr::Packed(_) | Repr::Grouped(_) => None,
+        };
+        Ok(match grouped {
+            Some(grouped) => Self::of_repr(self.window, Repr::Grouped(grouped)),
+            None => self,
+        })
     }
 
     #[inline(always)]

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 
 use self::state::State;
 use self::window::Window;
-use self::word::TotalWord;
 use super::attempt::{Attempt, opaque_copy, until_decided};
 use super::cell_window::CellWindow;
 use crate::receipt::Receipt;
@@ -16,7 +15,7 @@ mod state;
 mod window;
 mod word;
 
-pub(super) use word::TotalLayout;
+pub(super) use word::{TotalLayout, TotalWord};
 
 /// A counter ring in several words: one control word, and a base and slots for each window.
 #[derive(Clone, Debug)]
@@ -78,6 +77,16 @@ impl WideRing {
         &self.cells
     }
 
+    /// The layout of the control word.
+    pub(super) const fn layout(&self) -> TotalLayout {
+        self.layout
+    }
+
+    /// Whether there is only one window, and it has no shares.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     pub(super) fn words(&self) -> usize {
         1 + self
             .cell_windows()
@@ -97,50 +106,27 @@ impl WideRing {
     /// Decides, and returns the tick that is charged.
     #[inline(always)]
     pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        self.attempt(words, tick, permits)
+        self.attempt(self.limit(), words, tick, permits)
             .or_else(|| self.retry(opaque_copy(words), tick, permits))
     }
 
-    /// Calls `attempt`. If it has to be repeated, helps to enter the cell first, and repeats it once.
+    /// The limit of the first window.
     #[inline(always)]
-    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        match self.attempt(words, tick, permits) {
-            Attempt::Retry => self.enter_and_attempt(opaque_copy(words), tick, permits),
-            decided => decided,
-        }
+    fn limit(&self) -> u64 {
+        self.first.cell_window.limit()
     }
 
     /// Repeats entering the cell and the attempt until it decides.
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        until_decided(|| self.enter_and_attempt(words, tick, permits))
+        until_decided(|| self.enter_and_attempt(self.limit(), words, tick, permits))
     }
 
-    /// Helps to enter the cell at `tick`, or another cell that is being entered, and then calls `attempt`.
-    #[cold]
-    #[inline(never)]
-    fn enter_and_attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let state = self.state(words);
-        self.enter_cell(state, state.control(), tick);
-        self.attempt(words, tick, permits)
-    }
-
-    /// Decides once. `Admitted` has the tick that is charged. `Retry`: the cell is not open, or another thread changed the
-    /// control word.
+    /// Calls `attempt`. If it has to be repeated, helps to enter the cell first, and repeats it once.
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        if self.plain {
-            self.attempt_by(true, &self.first.cell_window, words, tick, permits)
-        } else {
-            self.attempt_all(opaque_copy(words), tick, permits)
-        }
-    }
-
-    /// Decides once, by the shares and all windows.
-    #[inline(never)]
-    fn attempt_all<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        self.attempt_by(false, &self.first.cell_window, words, tick, permits)
+    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        self.attempt_with_limit(self.limit(), words, tick, permits)
     }
 
     /// Calls [`attempt_or_enter`](Self::attempt_or_enter) with a lower limit for the first window.
@@ -152,52 +138,52 @@ impl WideRing {
         tick: u64,
         permits: u64,
     ) -> Attempt<u64> {
-        match self.attempt_lower(limit, words, tick, permits) {
-            Attempt::Retry => self.enter_and_attempt_lower(limit, opaque_copy(words), tick, permits),
+        match self.attempt(limit, words, tick, permits) {
+            Attempt::Retry => self.enter_and_attempt(limit, opaque_copy(words), tick, permits),
             decided => decided,
         }
     }
 
-    /// Calls [`enter_and_attempt`](Self::enter_and_attempt) with a lower limit for the first window.
+    /// Helps to enter the cell at `tick`, or another cell that is being entered, and then calls `attempt`.
     #[cold]
     #[inline(never)]
-    fn enter_and_attempt_lower<W: Words>(
-        &self,
-        limit: u64,
-        words: W,
-        tick: u64,
-        permits: u64,
-    ) -> Attempt<u64> {
+    fn enter_and_attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         self.enter_cell(state, state.control(), tick);
-        self.attempt_lower(limit, words, tick, permits)
+        self.attempt(limit, words, tick, permits)
     }
 
-    /// Calls [`attempt`](Self::attempt) with a lower limit for the first window.
+    /// Decides once, with the limit `limit` of the first window. `Admitted` has the tick that is charged. `Retry`: the cell is not
+    /// open, or another thread changed the control word.
     #[inline(always)]
-    fn attempt_lower<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+    fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         if self.plain {
-            let first = self.first.cell_window.with_limit(limit);
-            self.attempt_by(true, &first, words, tick, permits)
+            let capacity = |state, seen| limit.saturating_sub(Self::sum(state, Window::FIRST_BASE, seen));
+            self.attempt_by(capacity, words, tick, permits)
         } else {
-            self.attempt_all_lower(limit, opaque_copy(words), tick, permits)
+            self.attempt_all(limit, opaque_copy(words), tick, permits)
         }
     }
 
-    /// Calls [`attempt_all`](Self::attempt_all) with a lower limit for the first window.
+    /// Decides once, by the shares and all windows.
     #[inline(never)]
-    fn attempt_all_lower<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let first = self.first.cell_window.with_limit(limit);
-        self.attempt_by(false, &first, words, tick, permits)
+    fn attempt_all<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        let lower;
+        let first = if limit == self.limit() {
+            &self.first.cell_window
+        } else {
+            lower = self.first.cell_window.with_limit(limit);
+            &lower
+        };
+        let capacity = |state, seen| self.least_capacity(first, state, seen);
+        self.attempt_by(capacity, words, tick, permits)
     }
 
-    /// Decides once, with the limit and the shares of `first` for the first window. If `plain`, there is no other window, and
-    /// no shares.
+    /// Decides once. `capacity` is that of all windows at an open control word.
     #[inline(always)]
     fn attempt_by<W: Words>(
         &self,
-        plain: bool,
-        first: &CellWindow,
+        capacity: impl Fn(State<W>, TotalWord) -> u64,
         words: W,
         tick: u64,
         permits: u64,
@@ -207,15 +193,8 @@ impl WideRing {
         if seen.entering() || seen.tick() < tick {
             return Attempt::Retry;
         }
-        let capacity = if plain {
-            first
-                .limit()
-                .saturating_sub(Self::sum(state, Window::FIRST_BASE, seen))
-        } else {
-            self.least_capacity(first, state, seen)
-        };
         // Claim: counter_ring 4, a denial has read the same control word twice.
-        if permits <= capacity {
+        if permits <= capacity(state, seen) {
             if state.exchange_control(seen, seen.plus(permits)) {
                 return Attempt::Admitted(seen.tick());
             }
@@ -369,7 +348,6 @@ impl WideRing {
         for window in windows {
             let (current, charged) = (window.cell(current), window.cell(charged));
             let oldest = window.oldest(current);
-            // Claim: table 9, a refund skips a window that does not sum its cell.
             if charged < oldest {
                 continue;
             }

@@ -51,6 +51,12 @@ impl TotalLayout {
     pub(in crate::algorithm) const fn decode(self, raw: u64) -> TotalWord {
         TotalWord { raw, layout: self }
     }
+
+    /// `{ tick, total, open }`.
+    #[inline]
+    pub(in crate::algorithm) const fn word(self, tick: u64, total: u64) -> TotalWord {
+        self.decode((tick << self.tick_at) | ((total << 1) & self.total_mask))
+    }
 }
 
 impl TotalWord {
@@ -69,6 +75,11 @@ impl TotalWord {
     #[inline]
     pub(in crate::algorithm) const fn entering(self) -> bool {
         self.raw & Self::ENTERING != 0
+    }
+
+    #[inline]
+    pub(in crate::algorithm) const fn total(self) -> u64 {
+        (self.raw & self.layout.total_mask) >> 1
     }
 
     /// The permits that were admitted between `base` and this word.
@@ -118,7 +129,7 @@ impl fmt::Debug for TotalWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TotalWord")
             .field("tick", &self.tick())
-            .field("total", &((self.raw >> 1) & self.layout.largest_sum()))
+            .field("total", &self.total())
             .field("entering", &self.entering())
             .finish()
     }

@@ -1,6 +1,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 use core::mem::size_of;
+use core::ops::Range;
 #[cfg(feature = "std")]
 use core::sync::atomic::Ordering;
 
@@ -10,8 +11,8 @@ use crate::table::layout::WAYS;
 /// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
 const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
-/// The number of words at the beginning of a state that are in the hot part of the memory. A decision of a strict counter ring with
-/// one window reads two. With a third word of each state, the second line of the bucket is full.
+/// The number of words at the beginning of a state that are in the hot part of the memory. A counter ring with one window reads one or
+/// two in a decision, and a third to enter a cell. With a third word of each state, the second line of the bucket is full.
 const HOT_WORDS: usize = 3;
 
 /// The fingerprints of a bucket, then the first words of their states.
@@ -60,10 +61,28 @@ impl EntryMemory {
         if index < HOT_WORDS {
             &self.words[start + WAYS * (1 + index) + way]
         } else {
-            let number = (start - self.hot) / (WAYS * (1 + HOT_WORDS));
-            let cold = self.cold + number * self.cold_len;
-            &self.words[cold + way * (self.state_words - HOT_WORDS) + index - HOT_WORDS]
+            &self.words[self.cold_at(start, way) + index - HOT_WORDS]
         }
+    }
+
+    /// The words `indices` of a state. `None` if the first of them is not in the cold part.
+    #[inline]
+    pub(in crate::table) fn cold_words(
+        &self,
+        line: &Line,
+        way: usize,
+        indices: Range<usize>,
+    ) -> Option<&[AtomicU64]> {
+        let first = indices.start.checked_sub(HOT_WORDS)?;
+        let start = self.cold_at(self.index_of(line), way) + first;
+        Some(&self.words[start..][..indices.len()])
+    }
+
+    /// The index of the first cold word of a state. `start` is the index of the line of its bucket.
+    #[inline(always)]
+    fn cold_at(&self, start: usize, way: usize) -> usize {
+        let number = (start - self.hot) / (WAYS * (1 + HOT_WORDS));
+        self.cold + number * self.cold_len + way * (self.state_words - HOT_WORDS)
     }
 
     /// Writes to the pages of a bucket that are not in `pages`, and changes no word. Sets `pages` to those of its line and of its last

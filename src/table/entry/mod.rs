@@ -1,4 +1,5 @@
 use core::fmt;
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use super::layout::WAYS;
@@ -96,6 +97,12 @@ impl<'a> Entry<'a> {
             0 => self.first(),
             index => self.memory.further_word(self.line, self.way, index),
         }
+    }
+
+    /// The words `indices` of the state. `None` if they are not all in the cold part of the memory.
+    #[inline]
+    pub(in crate::table) fn cold_words(self, indices: Range<usize>) -> Option<&'a [AtomicU64]> {
+        self.memory.cold_words(self.line, self.way, indices)
     }
 
     /// The fingerprint, in any state of the entry.

@@ -28,6 +28,7 @@ fn ring(kind: Kind, limit: u64, cells: u64, unpacked: bool) -> Case {
         window: WINDOW,
         cells,
         unpacked,
+        in_table: unpacked && limit % 2 == 1,
     };
     let it = ring.build();
     let certain = nanos(it.span()) - ring.width();

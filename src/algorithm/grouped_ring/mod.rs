@@ -1,0 +1,290 @@
+#![doc = include_str!("protocol.md")]
+
+use self::groups::Groups;
+use self::state::State;
+use super::attempt::{Attempt, opaque_copy, until_decided};
+use super::cell_window::CellWindow;
+use super::wide_ring::{TotalLayout, TotalWord, WideRing};
+use crate::receipt::Receipt;
+use crate::sync::Words;
+use crate::time::{Cells, HORIZON, Nanos};
+
+mod groups;
+mod queries;
+mod state;
+
+/// A counter ring of one window in a table of keys, with several counts in a word.
+#[derive(Clone, Debug)]
+pub(super) struct GroupedRing {
+    layout: TotalLayout,
+    groups: Groups,
+    cells: Cells,
+    cell_window: CellWindow,
+    /// The number of cells before the current one that are summed.
+    older: u64,
+}
+
+impl GroupedRing {
+    /// Creates a ring of the same window as `wide`. `None` if that has several windows or shares, or if its counts do not fit into
+    /// slots.
+    pub(super) fn of_wide(wide: &WideRing) -> Option<Self> {
+        let (layout, cells, cell_window) = (wide.layout(), *wide.cells(), *wide.cell_window());
+        let older = cell_window.summed() - 1;
+        let horizon = cells.tick(Nanos::new(HORIZON));
+        let groups = Groups::new(cell_window.limit(), older, horizon)?;
+        wide.is_plain().then_some(Self {
+            layout,
+            cells: cells.with_last(groups.last().min(cells.last())),
+            groups,
+            cell_window,
+            older,
+        })
+    }
+
+    /// This ring with a lower limit, over the same words.
+    pub(super) fn with_limit(&self, limit: u64) -> Self {
+        Self {
+            cell_window: self.cell_window.with_limit(limit),
+            ..*self
+        }
+    }
+
+    pub(super) const fn cell_window(&self) -> &CellWindow {
+        &self.cell_window
+    }
+
+    pub(super) const fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    pub(super) fn words(&self) -> usize {
+        State::<crate::sync::Shared<'_>>::words(&self.groups)
+    }
+
+    #[inline]
+    fn state<W: Words>(&self, words: W) -> State<'_, W> {
+        State::new(words, self.layout, &self.groups)
+    }
+
+    /// Decides, and returns the tick that is charged.
+    #[inline(always)]
+    pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+        let limit = self.cell_window.limit();
+        self.attempt(limit, words, tick, permits)
+            .or_else(|| self.retry(opaque_copy(words), tick, permits))
+    }
+
+    /// Repeats entering the cell and the attempt until it decides.
+    #[cold]
+    #[inline(never)]
+    fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+        let limit = self.cell_window.limit();
+        until_decided(|| self.enter_and_attempt(limit, words, tick, permits))
+    }
+
+    /// Calls `attempt`. If it has to be repeated, helps to enter the cell first, and repeats it once.
+    #[inline(always)]
+    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        self.attempt_with_limit(self.cell_window.limit(), words, tick, permits)
+    }
+
+    /// Calls [`attempt_or_enter`](Self::attempt_or_enter) with a lower limit.
+    #[inline(always)]
+    pub(super) fn attempt_with_limit<W: Words>(
+        &self,
+        limit: u64,
+        words: W,
+        tick: u64,
+        permits: u64,
+    ) -> Attempt<u64> {
+        match self.attempt(limit, words, tick, permits) {
+            Attempt::Retry => self.enter_and_attempt(limit, opaque_copy(words), tick, permits),
+            decided => decided,
+        }
+    }
+
+    /// Helps to enter the cell at `tick`, or another cell that is being entered, and then calls `attempt`.
+    #[cold]
+    #[inline(never)]
+    fn enter_and_attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        let state = self.state(words);
+        self.enter_cell(state, state.control(), tick);
+        self.attempt(limit, words, tick, permits)
+    }
+
+    /// Decides once. `Admitted` has the tick that is charged. `Retry`: the cell is not open, or another thread changed the
+    /// control word.
+    #[inline(always)]
+    fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        let state = self.state(words);
+        let seen = state.control();
+        if seen.entering() || seen.tick() < tick {
+            return Attempt::Retry;
+        }
+        // Without the refunds from older cells, the total is at least the permits that count. So most admissions read no other
+        // word.
+        if permits > limit.saturating_sub(seen.total()) {
+            match Self::held(state, seen) {
+                // A later cell was entered, so the refunds of this one may be gone.
+                None => return Attempt::Retry,
+                // Refunds only grow within a cell. So the window did not have the capacity when the control word was read.
+                Some(held) if permits > limit.saturating_sub(held) => return Attempt::Denied,
+                Some(_) => {}
+            }
+        }
+        if state.exchange_control(seen, seen.plus(permits)) {
+            Attempt::Admitted(seen.tick())
+        } else {
+            Attempt::Retry
+        }
+    }
+
+    /// The permits that count at an open control word. `None` if its cell is no longer the current one.
+    #[inline(always)]
+    fn held<W: Words>(state: State<'_, W>, seen: TotalWord) -> Option<u64> {
+        // Claim: grouped_ring 5, the refunds of a later cell do not stand for those of this one.
+        let refunds = state.refunds(seen.tick())?;
+        Some(seen.total().saturating_sub(refunds))
+    }
+
+    /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.
+    #[cold]
+    fn enter_cell<W: Words>(&self, state: State<'_, W>, seen: TotalWord, tick: u64) {
+        // Claim: grouped_ring 8, a thread finishes the cell that a suspended one is entering.
+        if seen.entering() {
+            self.publish_and_open(state, seen);
+        } else if seen.tick() < tick {
+            let entering = seen.enter(tick);
+            if state.exchange_control(seen, entering) {
+                self.publish_and_open(state, entering);
+            }
+        }
+    }
+
+    /// Publishes the count of the cell before and the base of the cell that is being entered, and opens it. Any thread may do
+    /// this, any number of times. After the cell has been opened, it changes nothing.
+    fn publish_and_open<W: Words>(&self, state: State<'_, W>, entering: TotalWord) {
+        let tick = entering.tick();
+        let oldest = tick.saturating_sub(self.older);
+        loop {
+            let base = state.base();
+            if base.tick() > tick {
+                return;
+            }
+            if base.tick() == tick {
+                // The total of the base, because the sum of another helper may be lower than this thread's by a refund.
+                state.exchange_control(entering, base);
+                return;
+            }
+            // The base is of the newest cell that was open before.
+            // Claim: grouped_ring 3, a count is published if the window sums it.
+            let sum = if base.tick() < oldest {
+                0
+            } else {
+                state.publish(base.tick(), entering.total().saturating_sub(base.total()));
+                state.sum(oldest, base.tick())
+            };
+            let opened = self.layout.word(tick, sum);
+            // Claim: grouped_ring 2, a base expects the word that its sum began from.
+            match state.exchange_base(base, opened) {
+                Ok(_) => {
+                    state.exchange_control(entering, opened);
+                    return;
+                }
+                // These words cannot be exchanged: they are read-only, or their entry belongs to another key now.
+                Err(same) if same == base.raw() => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        let control = self.layout.decode(first);
+        // A state whose cell is being entered is not idle, since a thread is about to charge that cell.
+        !control.entering() && self.cells.tick(now) >= control.tick() + self.cell_window.summed()
+    }
+
+    /// The flag `entering` is set in the result. The next decision publishes the base, and opens the cell.
+    pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        let control = self.layout.decode(first);
+        let current = self.cells.tick(now);
+        let tick = current.max(control.tick() + 1);
+        let last = self.cells.last().min(current + 1);
+        (!control.entering() && tick <= last).then(|| control.enter(tick).raw())
+    }
+
+    pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
+        let control = self.layout.decode(first);
+        if control.entering() {
+            return None;
+        }
+        self.cells.start(control.tick() + self.cell_window.summed())
+    }
+
+    pub(super) fn latest_time(&self, first: u64) -> Nanos {
+        self.cells
+            .start(self.layout.decode(first).tick())
+            .unwrap_or(Nanos::MAX)
+    }
+
+    pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        let state = self.state(words);
+        let charged = receipt.mark();
+        loop {
+            let seen = state.control();
+            if seen.entering() {
+                // The counts of all earlier cells must be published before a refund lowers one.
+                self.publish_and_open(state, seen);
+            } else if charged != seen.tick() {
+                // A receipt may be of a later cell if the words are fresh, or belong to another key now.
+                // Claim: table 9, a refund changes nothing if the window does not sum its cell.
+                let counts = charged < seen.tick() && seen.tick() - charged <= self.older;
+                return counts && self.refund_older(state, seen.tick(), charged, permits);
+            } else {
+                let base = state.base();
+                if base.tick() == seen.tick() && permits <= seen.total().saturating_sub(base.total()) {
+                    if state.exchange_control(seen, seen.minus(permits)) {
+                        return true;
+                    }
+                } else if state.control() == seen {
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Refunds permits of a cell before the `current` one. Control is not read again after the count is lowered.
+    #[cold]
+    fn refund_older<W: Words>(&self, state: State<'_, W>, current: u64, charged: u64, permits: u64) -> bool {
+        let lowered = state.lower(charged, permits);
+        if lowered {
+            // Claim: grouped_ring 6, a refund is added to the cell that it has read first.
+            // Claim: table 9, a refund is added to no cell of a later owner.
+            // This counts only if no other cell has been entered meanwhile. The base of such a cell is a sum of the counts.
+            state.add_refund(current, permits);
+        }
+        lowered
+    }
+
+    pub(super) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        let state = self.state(words);
+        let tick = self.cells.tick(now);
+        loop {
+            let seen = state.control();
+            if seen.entering() || seen.tick() < tick {
+                self.enter_cell(state, seen, tick);
+                continue;
+            }
+            // Both the total and the count of the cell must stay within their bits. If the base is of a later cell, the exchange
+            // fails.
+            let count = seen.total().saturating_sub(state.base().total());
+            // Claim: grouped_ring 7, a charge stays within the bits of the total.
+            let charged = permits
+                .min(self.layout.largest_sum().saturating_sub(seen.total()))
+                .min(self.groups.largest_count().saturating_sub(count));
+            if state.exchange_control(seen, seen.plus(charged)) {
+                return charged;
+            }
+        }
+    }
+}

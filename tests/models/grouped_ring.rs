@@ -1,0 +1,294 @@
+//! Models of the form that a counter ring of one window has in a table: several counts in a slot.
+//!
+//! A window of one cell has one slot with one count, two cells have two such slots, and three cells have two slots with two
+//! counts. So a few cells go through all slots.
+
+use core::time::Duration;
+
+use ringgate::algorithm::Reclaim;
+use ringgate::{CounterRing, Quota};
+
+use super::harness::{BOUNDED, Call, Call::*, FULL};
+
+/// Nanoseconds in a cell.
+const W: u64 = 1_000;
+
+/// A window of `cells` cells of 1 µs.
+fn ring(limit: u64, cells: u64) -> CounterRing {
+    let quota = Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
+    let ring = CounterRing::builder(quota).cells(cells).unpacked().build();
+    ring.unwrap().for_table(limit).unwrap()
+}
+
+/// The calls of a thread that makes one.
+fn one(call: Call) -> &'static [Call] {
+    vec![call].leak()
+}
+
+/// Two threads enter one cell concurrently and request its last permit.
+#[test]
+fn grouped_one_cell() {
+    BOUNDED.run(ring(2, 1), &[], &[&[Check(0, 1), Check(0, 1)], &[Check(0, 1)]]);
+}
+
+/// Two threads enter one cell concurrently. One requests too much, and the other must get its permit.
+#[test]
+fn grouped_one_cell_in_full() {
+    FULL.run(
+        ring(1, 1),
+        &[Check(0, 1)],
+        &[&[Check(2 * W, 2)], &[Check(2 * W, 1)]],
+    );
+}
+
+/// One thread is a cell ahead of the other by one nanosecond. A charge at the end of a cell is in the base of the next cell.
+#[test]
+fn grouped_adjacent_cells() {
+    BOUNDED.up_to(2).run(
+        ring(2, 1),
+        &[],
+        &[&[Check(W - 1, 1), Check(W, 1)], &[Check(W, 1), Check(W - 1, 1)]],
+    );
+}
+
+/// A thread stalls while it enters a cell, and the ring goes on for more than a lap. The later writes of the thread must
+/// change nothing.
+#[test]
+fn grouped_sleeper_for_a_lap() {
+    BOUNDED.run(
+        ring(1, 1),
+        &[Check(0, 1)],
+        &[&[Check(W, 1)], &[Check(W, 1), Check(3 * W, 1)]],
+    );
+    BOUNDED.up_to(2).run(
+        ring(1, 1),
+        &[Check(0, 1)],
+        &[
+            &[Check(2 * W, 1)],
+            &[Check(2 * W, 1), Check(4 * W, 1), Check(5 * W, 1)],
+        ],
+    );
+}
+
+/// A thread stalls while it publishes a count, until other counts are in the slot and its cell is in the base of a later one.
+#[test]
+fn grouped_sleeper_with_two_cells() {
+    BOUNDED.up_to(2).run(
+        ring(2, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Check(2 * W, 1)], &[Check(3 * W, 1), Check(5 * W, 1)]],
+    );
+}
+
+/// A charge in the last cell is in the base when two threads enter the next cell.
+#[test]
+fn grouped_entering_carries_the_sum() {
+    BOUNDED.up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[
+            &[Check(2 * W, 1), Check(2 * W, 1)],
+            &[Check(2 * W, 1), Check(3 * W, 1)],
+        ],
+    );
+}
+
+/// Two cells share a slot. Two threads publish the second count, and then replace the slot of an older group.
+#[test]
+fn grouped_counts_share_a_slot() {
+    BOUNDED.up_to(2).run(
+        ring(3, 3),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Check(2 * W, 1)], &[Check(2 * W, 2), Check(3 * W, 1)]],
+    );
+    BOUNDED.up_to(2).run(
+        ring(2, 3),
+        &[Check(W, 1), Check(2 * W, 1)],
+        &[&[Check(4 * W, 1)], &[Check(4 * W, 1), Check(5 * W, 1)]],
+    );
+}
+
+/// A cell is entered that no longer sums the cell before. Its base is 0, and the count of that cell is not published.
+#[test]
+fn grouped_entering_after_a_jump() {
+    BOUNDED.up_to(2).run(
+        ring(2, 2),
+        &[Check(0, 2)],
+        &[&[Check(3 * W, 1), Check(3 * W, 1)], &[Check(3 * W, 1)]],
+    );
+    BOUNDED.up_to(2).run(
+        ring(2, 2),
+        // A window that ends in cell 2 has these permits.
+        &[Check(W / 2, 2)],
+        &[&[Check(3 * W, 1)], &[Check(2 * W, 1), Check(3 * W, 1)]],
+    );
+}
+
+/// A refund races with the entry of the next cell. It is exact in the cell of its receipt. In a later cell, the permits may
+/// count until the cell after it.
+#[test]
+fn grouped_refund_against_entering() {
+    BOUNDED.with_late_refunds().run(
+        ring(1, 1),
+        &[],
+        &[&[Check(0, 1), Refund(1)], &[Check(W, 1), Check(0, 1)]],
+    );
+    BOUNDED.with_late_refunds().run(
+        ring(2, 1),
+        &[Check(0, 1)],
+        &[&[Check(0, 1), Refund(1)], &[Check(0, 1), Check(2 * W, 2)]],
+    );
+}
+
+/// A charge in one cell is not refunded in another.
+#[test]
+fn grouped_refund_in_a_later_cell() {
+    BOUNDED.up_to(2).with_late_refunds().run(
+        ring(2, 1),
+        &[],
+        &[&[Check(0, 1), Refund(1)], &[Check(2 * W - 1, 1), Check(2 * W, 2)]],
+    );
+}
+
+/// Two refunds of different cells lower counts in the same slot, and add to the same refunds. Each counts, and counts once.
+#[test]
+fn grouped_refund_beside_a_refund_of_another_cell() {
+    FULL.inheriting().run(
+        ring(3, 3),
+        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
+        &[&[Refund(1)], &[Refund(1)]],
+    );
+    // The second refund is to the current cell.
+    FULL.inheriting().run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Refund(1), Check(W, 2)]],
+    );
+    BOUNDED.inheriting().up_to(2).run(
+        ring(3, 3),
+        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
+        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 1)]],
+    );
+}
+
+/// The next cell is entered while a refund lowers the count of an older cell. The refunded permits are never subtracted twice.
+#[test]
+fn grouped_refund_of_an_older_cell_against_entering() {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 2)],
+        &[&[Refund(1)], &[Check(2 * W, 2)]],
+    );
+    // The other order of the threads is a separate model, because loom goes back only to the last access of a word.
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 2),
+        &[Check(0, 1), Check(0, 1), Check(W, 1)],
+        &[&[Check(2 * W, 2)], &[Refund(1)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 2)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(3 * W, 1)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 3)]],
+    );
+}
+
+/// A refund lowers a count in the slot in which the next count is about to be published. Neither is lost.
+#[test]
+fn grouped_refund_while_a_count_is_published() {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 3),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(3 * W, 2)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 3)]],
+    );
+}
+
+/// A refund stalls while the ring goes on for more than a lap. Its later writes must change nothing.
+#[test]
+fn grouped_refund_sleeps_for_a_lap() {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(1, 1),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 1), Check(5 * W, 1)]],
+    );
+}
+
+/// A thread admits because of a refund, and another thread enters the next cell. That thread observes the lowered count.
+#[test]
+fn grouped_admission_after_a_refund() {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(2, 2),
+        &[Check(0, 2), Check(W, 1)],
+        &[&[Refund(1)], &[Check(W, 1), Check(2 * W, 1)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(2, 2),
+        &[Check(0, 2), Check(W, 1)],
+        &[&[Refund(2)], &[Check(W, 2)], &[Check(2 * W, 1)]],
+    );
+}
+
+/// Debt is charged during an admission, during the entry of a cell, and to the capacity that a refund has made.
+#[test]
+fn grouped_charge() {
+    BOUNDED.run(ring(2, 1), &[], &[&[Charge(0, 3), Check(W, 1)], &[Check(0, 1)]]);
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(1, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Charge(W, 9)], &[Check(2 * W, 1)]],
+    );
+}
+
+/// Read-only calls write nothing, while cells are entered and charged.
+#[test]
+fn grouped_queries() {
+    for query in [Remaining(W), ReadyAt(2 * W, 1)] {
+        FULL.run(
+            ring(1, 1),
+            &[Check(0, 1)],
+            vec![&[Check(W, 1)] as &[Call], one(query)].leak(),
+        );
+    }
+    // While the cell is being entered, the base is that of an earlier cell, whose permits may no longer count.
+    for (time, query) in [
+        (W, ReadyAt(W, 2)),
+        (3 * W, Remaining(3 * W)),
+        (3 * W, ReadyAt(3 * W, 2)),
+    ] {
+        BOUNDED.up_to(2).run(
+            ring(2, 2),
+            &[Check(0, 2)],
+            vec![one(Check(time, 1)), one(query)].leak(),
+        );
+    }
+    // The cell of the call is entered and left meanwhile, and the slot of an older cell is replaced.
+    BOUNDED.up_to(2).run(
+        ring(3, 2),
+        &[Check(W, 1), Check(2 * W, 1)],
+        &[&[Check(3 * W, 1), Check(4 * W, 1)], &[Remaining(3 * W)]],
+    );
+}
+
+/// A thread reads the control word and stalls. When it reads the refunds, they belong to a later cell. So the thread cannot know
+/// the refunds of its own cell, and must not deny: a permit is available in every cell. The first admission of the thread is after
+/// the first refund.
+#[test]
+fn grouped_denial_of_the_past() {
+    BOUNDED.inheriting().up_to(2).run(
+        ring(4, 1),
+        &[Check(0, 3), Check(W, 1)],
+        &[
+            &[Refund(3), Check(2 * W, 1), Check(3 * W, 4), Refund(1)],
+            &[Check(W, 1), Check(W, 1)],
+        ],
+    );
+}
