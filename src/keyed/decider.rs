@@ -342,7 +342,6 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         if let Some(receipt) = &receipt {
             // Before the lookup of an entry: a thread that inserts the key sees this mark, or the lookup finds its
             // entry.
-            // Claim: table 8, a mark lasts as long as the admission counts.
             let end = algorithm.counts_until(words, receipt.at(), 0);
             self.store.table.region(key).mark_overflow(key, now, end);
         }

@@ -53,7 +53,6 @@ impl Groups {
         (1..=u64::BITS / 2)
             .filter(|&counts| u64::from(counts) <= older.max(1))
             .filter_map(|counts| {
-                // Claim: grouped_ring 3, any `older` consecutive cells are in so many groups.
                 let slots = (older.max(1) - 1).div_ceil(u64::from(counts)) + 1;
                 let lap = bits(horizon / u64::from(counts) / slots).max(bits(slots));
                 let width = u64::BITS.checked_sub(lap)? / counts;
@@ -135,7 +134,6 @@ impl Groups {
     pub(super) fn publish(&self, slot: u64, place: Place, count: u64) -> Option<u64> {
         let field = (count.min(self.largest_count()) + 1) << self.shift(place);
         // Claim: grouped_ring 1, a count is published once.
-        // Claim: grouped_ring 2, a late helper replaces no slot of a later group.
         match self.lap(slot) {
             lap if lap < place.lap => Some((place.lap << self.lap_at) | field),
             lap if lap == place.lap && (slot >> self.shift(place)) & self.field == 0 => Some(slot | field),

@@ -259,7 +259,6 @@ impl GroupedRing {
         let lowered = state.lower(charged, permits);
         if lowered {
             // Claim: grouped_ring 6, a refund is added to the cell that it has read first.
-            // Claim: table 9, a refund is added to no cell of a later owner.
             // This counts only if no other cell has been entered meanwhile. The base of such a cell is a sum of the counts.
             state.add_refund(current, permits);
         }

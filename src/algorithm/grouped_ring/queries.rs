@@ -27,7 +27,6 @@ impl GroupedRing {
                 tick: self.cells.tick(now).max(control.tick()),
             };
             let result = query(&observed);
-            // Claim: grouped_ring 5, a query has read the same control word twice.
             if state.control() == control {
                 return result;
             }

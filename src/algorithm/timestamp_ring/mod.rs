@@ -220,7 +220,6 @@ impl TimestampRing {
         // No claim records a time before that of an earlier claim, so the last of the unused slots has the latest time.
         let mut latest = match unused_slots {
             0 => 0,
-            // Claim: timestamp_ring head 4, a lower limit leaves slots after those of the request unused.
             unused => time_in(permits + unused - 1)?,
         };
         for offset in 0..permits {
@@ -240,7 +239,6 @@ impl TimestampRing {
         let slot = state.slot(position);
         let young = slot.time() + self.window > decided_at;
         let several = (permits ^ 1) | self.unused_slots != 0;
-        // Claim: timestamp_ring head 5, a denial has read the same head twice.
         if several || !slot.is_due(position.lap) || (young && state.head() != head) {
             return Attempt::Retry;
         }

@@ -219,7 +219,6 @@ impl WideRing {
             let limit = window.cell_window.limit();
             limit.saturating_sub(Self::sum(state, window.base, seen))
         });
-        // Claim: counter_ring 3, every window has the capacity.
         rest.fold(first, u64::min)
     }
 
