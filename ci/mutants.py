@@ -2,17 +2,23 @@
 
     python3 ci/mutants.py            runs those that changed since they were last tried, and a tenth of the others
     python3 ci/mutants.py all        runs all mutations
-    python3 ci/mutants.py TEXT       runs those whose claim, description, file or test contains TEXT
-    python3 ci/mutants.py --list     only checks that each mutation applies, and prints where
+    python3 ci/mutants.py TEXT...    runs those whose claim, code, file or test contains a TEXT
+    python3 ci/mutants.py --list     only checks that each claim has a mutation, and that each mutation applies
     python3 ci/mutants.py --landed   records HEAD, the mutations of which a run has tried, in ci/landed.txt
+
+A mutation belongs to a claim of a text, which is a protocol file or a comment about one. A comment beside the code names both,
+and says what the code does for the claim:
+
+    // Claim: table 6, an entry is renamed only after it is claimed.
+
+The number is that of the claim in the text. Words in its place are those of a heading of the text, or of a bold phrase. The
+mutated code begins in the statement or item that follows the comment (in Lua, on the line that follows), and is found there by
+its tokens. So changes elsewhere, comments and white space do not lose a mutation. Each numbered claim has a mutation, or a
+reason in ci/mutants.txt why it needs none.
 
 A mutation has changed if its entry, the file of its code, or the file of its test differs from the commit in ci/landed.txt.
 An old commit there only makes more mutations run, and a commit that is no ancestor of HEAD makes all run. The tenth depends on
 the number of commits, so it rotates, and a second run for the same commit tries the same mutations.
-
-The code of a mutation is found by its tokens; comments and white space are ignored. If the code is not found as written,
-the search is repeated with every name as a placeholder, in the same file and then in all files. So renaming a variable, a
-type, a method or a file does not lose the mutation. The code must be found exactly once.
 
 A build takes longer than most tests, so mutations within functions are built together. In the copy, a function has its
 body once more for each mutation, and the environment variable RINGGATE_MUTANT selects a mutation by its number. Without
@@ -25,7 +31,6 @@ mutation.
 
 import json
 import os
-import queue
 import re
 import shutil
 import signal
@@ -34,6 +39,7 @@ import sys
 import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 COPIED = ["Cargo.toml", "Cargo.lock", "src", "tests", "benches", "cli", "examples", "README.md"]
 WORKERS = int(os.environ.get("MUTANT_WORKERS", os.cpu_count() or 1))
@@ -60,13 +66,8 @@ TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<number>[0-9][A-Za-z_0-9]*)|(?P<sign>[^\sA-Za-z_0-9])",
     re.S,
 )
-# Names that are never placeholders: keywords, common methods, and orderings.
-FIXED = set(
-    "as break const continue else enum fn for if impl in let loop match mod move mut pub ref return self Self static "
-    "struct super trait true false type unsafe use where while Ok Err Some None Option Result bool u8 u32 u64 u128 usize "
-    "i64 Relaxed Acquire Release AcqRel SeqCst Ordering fence min max saturating_sub saturating_add wrapping_add "
-    "wrapping_sub compare_exchange load store swap fetch_add local then end and or not nil tonumber redis call".split()
-)
+# A comment that names a claim.
+ANCHOR = re.compile(r"^[ \t]*(?://|--) Claim: (.+)\.$", re.MULTILINE)
 
 
 def tokens(text, lua=False):
@@ -88,77 +89,131 @@ def tokens(text, lua=False):
     return found
 
 
-def matches(pattern, text, renamed):
-    """Where the pattern stands in the text: (start, end, names), names: what each name of the pattern is called there."""
-    places = []
-    if not pattern:
-        return places
-    for first in range(len(text) - len(pattern) + 1):
-        names, taken = {}, {}
-        for (kind, wanted, _, _), (other_kind, there, _, _) in zip(pattern, text[first:]):
-            if kind != other_kind:
-                break
-            if kind == "name" and renamed and wanted not in FIXED:
-                if there in FIXED or names.setdefault(wanted, there) != there or taken.setdefault(there, wanted) != wanted:
-                    break
-            elif wanted != there:
-                break
-        else:
-            places.append((text[first][2], text[first + len(pattern) - 1][3], names))
-    return places
+class Texts:
+    """The texts whose claims have mutations: for each name, the file and the section."""
+
+    def __init__(self, lines):
+        self.by_name = {}
+        for line in lines:
+            name, file, section = re.fullmatch(r"(.+?) = (\S+?)(?: # (.+))?", line).groups()
+            with open(os.path.join(ROOT, file), encoding="utf-8") as opened:
+                text = re.sub(r"^//[/!] ?", "", opened.read(), flags=re.MULTILINE)
+            if section:
+                found = re.search(rf"^(#+) {re.escape(section)}$(.*?)(?=^\1 |\Z)", text, re.MULTILINE | re.DOTALL)
+                text = found[2] if found else ""
+            self.by_name[name] = (file, text)
+
+    def numbered(self):
+        """The numbered claims of all texts."""
+        for name, (_, text) in self.by_name.items():
+            for number in re.findall(r"^(?:(\d+)\. |- )\*\*(?:(I\d+)\*\*)?", text, re.MULTILINE):
+                if any(number):
+                    yield f"{name} {''.join(number)}"
+
+    def error(self, claim):
+        """Why a claim is in no text, or None."""
+        title = claim.partition(",")[0]
+        name = max((name for name in self.by_name if f"{title} ".startswith(f"{name} ")), key=len, default=None)
+        if name is None:
+            return "no such text"
+        label = title[len(name) + 1 :]
+        titles = re.findall(r"^#+ (.*)$|\*\*(.*?)\*\*", self.by_name[name][1], re.MULTILINE)
+        is_number = re.fullmatch(r"I?\d+", label)
+        known = title in self.numbered() if is_number else not label or any(label in " ".join(it).lower() for it in titles)
+        return None if known else f"not in {self.by_name[name][0]}"
 
 
 class Sources:
-    """The files that mutations are looked for in, as tokens."""
+    """The files that mutations are looked for in: for each file, the text and its tokens; and the comments that name a claim."""
 
     def __init__(self):
-        self.texts = {}
-        for folder, _, files in os.walk(os.path.join(ROOT, "src")):
-            for name in files:
+        self.texts, self.anchors = {}, {}
+        for folder, _, files in sorted(os.walk(os.path.join(ROOT, "src"))):
+            for name in sorted(files):
                 if name.endswith((".rs", ".lua")):
                     path = os.path.join(folder, name)
                     text = open(path, encoding="utf-8").read()
-                    self.texts[os.path.relpath(path, ROOT)] = (text, tokens(text, name.endswith(".lua")))
+                    file = os.path.relpath(path, ROOT)
+                    self.texts[file] = (text, tokens(text, name.endswith(".lua")))
+                    for anchor in ANCHOR.finditer(text):
+                        self.anchors.setdefault(anchor[1], []).append((file, anchor.end()))
 
     def find(self, mutation):
-        """(file, start, end, names, how), or why not."""
-        file = mutation["file"]
-        pattern = tokens(mutation["from"], file.endswith(".lua"))
-        others = [path for path in self.texts if path.endswith(file[-3:])]
-        for how, files, renamed in [
-            ("as written", [file], False),
-            ("renamed", [file], True),
-            ("moved", others, False),
-            ("moved and renamed", others, True),
-        ]:
-            if how.startswith("moved") and len(pattern) < 6:
-                continue
-            places = [
-                (path, *place)
-                for path in files
-                if path in self.texts
-                for place in matches(pattern, self.texts[path][1], renamed)
-            ]
-            if len(places) == 1:
-                return (*places[0], how)
-            if len(places) > 1 and not renamed:
-                return f"{len(places)} times in {', '.join(sorted({place[0] for place in places}))}"
-        return "not found"
+        """(file, start, end) of the code of a mutation, or why it is not found."""
+        anchors = self.anchors.get(mutation["claim"], [])
+        if len(anchors) != 1:
+            return f"{len(anchors)} comments name the claim"
+        [(file, after)] = anchors
+        text, found = self.texts[file]
+        lua = file.endswith(".lua")
+        first = next((index for index, token in enumerate(found) if token[2] >= after), len(found))
+        pattern = [token[1] for token in tokens(mutation["from"], lua)]
+        places = [
+            (file, found[index][2], found[index + len(pattern) - 1][3])
+            for index in range(first, first + statement(text, found[first:], lua))
+            if pattern and pattern == [token[1] for token in found[index : index + len(pattern)]]
+        ]
+        line = text.count("\n", 0, after) + 1
+        return places[0] if len(places) == 1 else f"{len(places)} times in the statement after {file}:{line}"
+
+
+def statement(text, found, lua):
+    """The number of tokens of the statement or item with which the tokens begin; in Lua, of the line."""
+    depth = 0
+    for index, (_, token, start, _) in enumerate(found):
+        if lua and "\n" in text[found[0][2] : start]:
+            return index
+        depth += (token in "([{") - (token in ")]}")
+        following = found[index + 1][1] if index + 1 < len(found) else ""
+        ends = token == ";" or token == "}" and following not in ("else", ".", "?", ")", ",", ";")
+        if not lua and (depth < 0 or depth == 0 and ends):
+            return index + 1
+    return len(found)
 
 
 def read(text):
-    """The mutations of a text like that of ci/mutants.txt."""
-    mutations, entry = [], {}
+    """The mutations of a text like that of ci/mutants.txt, the lines of its texts, and the claims without a mutation."""
+    mutations, entry, texts, without = [], {}, [], []
     for line in text.splitlines():
         key, colon, value = line.partition(":")
-        if not colon or key not in ("claim", "what", "file", "from", "to", "test"):
-            continue
-        entry[key] = value.strip()
-        if key == "test":
-            entry.setdefault("to", "")
-            mutations.append(entry)
-            entry = {}
-    return mutations
+        value = value.strip()
+        if key == "text":
+            texts.append(value)
+        elif key == "without":
+            without.append(value.partition(":")[0])
+        elif colon and key in ("claim", "from", "to", "test"):
+            entry[key] = value
+            if key == "test":
+                entry.setdefault("to", "")
+                mutations.append(entry)
+                entry = {}
+    return mutations, texts, without
+
+
+def disagreements(pairs, sources, texts, without):
+    """Lines that say where the mutations, the texts and the comments beside the code disagree."""
+    claims = {mutation["claim"] for mutation, _ in pairs}
+    numbers = {claim.partition(",")[0] for claim in claims}
+    for mutation, place in pairs:
+        if isinstance(place, str):
+            yield f"{mutation['claim']}: {place}: {mutation['from']}"
+    for claim in sorted(claims):
+        if error := texts.error(claim):
+            yield f"{claim}: {error}"
+    for claim, places in sources.anchors.items():
+        if claim not in claims:
+            yield f"{claim}: no mutation, but a comment in {places[0][0]}"
+    numbered = list(texts.numbered())
+    for claim in numbered:
+        if (claim in numbers) == (claim in without):
+            yield f"{claim}: {'both a mutation and a reason for none' if claim in numbers else 'no mutation'}"
+    for claim in without:
+        if claim not in numbered:
+            yield f"{claim}: no such claim"
+    folders = [folder for folder, _, files in os.walk(os.path.join(ROOT, "src")) if "protocol.md" in files]
+    protocols = {os.path.relpath(os.path.join(folder, "protocol.md"), ROOT) for folder in folders}
+    for file in sorted(protocols - {file for file, _ in texts.by_name.values()}):
+        yield f"{file}: not among the texts of ci/mutants.txt"
 
 
 def git(*arguments):
@@ -193,13 +248,13 @@ def due(pairs):
         return pairs, f"all {len(pairs)} mutations are tried: git does not find the commit of {LANDED} in the history of HEAD"
     changed = set(git("diff", "--no-renames", "--name-only", base).splitlines())
     changed |= set(git("ls-files", "--others", "--exclude-standard").splitlines())
-    old = read(git("show", f"{base}:ci/mutants.txt"))
+    old = read(git("show", f"{base}:ci/mutants.txt"))[0]
     tenth, files, chosen, counts = int(count) % 10, {}, [], [0, 0]
     for mutation, place in pairs:
         test = mutation["test"]
         files.setdefault(test, test_files(test))
         new = mutation not in old or isinstance(place, str) or place[0] in changed or files[test] & changed
-        turn = zlib.crc32(f"{mutation['claim']} {mutation['what']}".encode()) % 10 == tenth
+        turn = zlib.crc32(f"{mutation['claim']} {mutation['to']}".encode()) % 10 == tenth
         if new or turn:
             chosen.append((mutation, place))
             counts[0 if new else 1] += 1
@@ -226,12 +281,6 @@ def body_around(text, found, start, end):
                 # The innermost function ends first.
                 around = around or (began, at, plain)
     return around[:2] if around and around[2] else None
-
-
-def mutate(mutation, place, text):
-    """The code in the place of what a mutation was found as."""
-    names = place[3]
-    return re.sub(r"[A-Za-z_][A-Za-z_0-9]*", lambda name: names.get(name.group(), name.group()), mutation["to"])
 
 
 # The code that selects a mutation. It is a part of `sync`, which the models contain, too.
@@ -262,7 +311,7 @@ class Project:
                 shutil.copy2(path, os.path.join(self.copy, item))
         self.together, self.alone, self.programs = {}, [], {}
         for number, (mutation, place) in enumerate(places, 1):
-            file, start, end, _, _ = place
+            file, start, end = place
             text, found = sources.texts[file]
             body = body_around(text, found, start, end) if file.endswith(".rs") else None
             if body:
@@ -285,7 +334,7 @@ class Project:
             for (began, ended), variants in sorted(by_body.items(), reverse=True):
                 woven = "\n"
                 for number, mutation, place in variants:
-                    mutated = text[began : place[1]] + mutate(mutation, place, text) + text[place[2] : ended]
+                    mutated = text[began : place[1]] + mutation["to"] + text[place[2] : ended]
                     first = text[:began].count("\n") + woven.count("\n") + 1
                     woven += f"if crate::sync::mutant({number}) {{{mutated}}} else "
                     lines.setdefault(file, []).append([first, first + mutated.count("\n"), number])
@@ -420,7 +469,7 @@ class Results:
             else:
                 self.caught += outcome in ("failed", "hangs")
                 word = {"failed": "caught", "hangs": "hangs", "passed": "SURVIVED"}.get(outcome, "UNDECIDED")
-                line = f"{word:9} [{mutation['claim']}] {mutation['what']} ({test})"
+                line = f"{word:9} {mutation['claim']}: {mutation['from']} -> {mutation['to']} ({test})"
                 if word == "UNDECIDED":
                     line += f": {outcome}{last_lines(output)}"
             print(f"{seconds:5.1f} s  {line}", flush=True)
@@ -433,25 +482,18 @@ def main(arguments):
         with open(os.path.join(ROOT, LANDED), "w", encoding="utf-8") as landed:
             landed.write(git("rev-parse", "HEAD"))
         return 0
-    only_list = "--list" in arguments
-    wanted = " ".join(argument for argument in arguments if argument != "--list")
-    text = open(os.path.join(ROOT, "ci", "mutants.txt"), encoding="utf-8").read()
-    mutations = [m for m in read(text) if wanted in ("", "all") or wanted in " ".join(m.values())]
+    mutations, texts, without = read(open(os.path.join(ROOT, "ci", "mutants.txt"), encoding="utf-8").read())
     sources = Sources()
     pairs = [(mutation, sources.find(mutation)) for mutation in mutations]
-    if only_list:
-        stale = 0
-        for mutation, place in pairs:
-            if isinstance(place, str):
-                stale += 1
-                print(f"STALE     {mutation['what']}: {mutation['file']}: {place}: {mutation['from']}")
-            elif place[4] != "as written":
-                print(f"{place[4]:9} {mutation['what']}: {place[0]}")
-        print(f"{len(mutations) - stale} of {len(mutations)} mutations apply")
-        if not wanted:
-            print(f"without --list, {due(pairs)[1]}")
-        return 1 if stale or not mutations else 0
-    if not wanted:
+    if arguments == ["--list"]:
+        failures = list(disagreements(pairs, sources, Texts(texts), without))
+        print("".join(f"{line}\n" for line in failures) + f"{len(pairs)} mutations, {len(failures)} failures")
+        print(f"without --list, {due(pairs)[1]}")
+        return 1 if failures or not pairs else 0
+    if arguments:
+        texts_of = {id(mutation): " ".join([*mutation.values(), place[0]]) for mutation, place in pairs}
+        pairs = [it for it in pairs if arguments == ["all"] or any(text in texts_of[id(it[0])] for text in arguments)]
+    else:
         pairs, why = due(pairs)
         print(why, flush=True)
         if not pairs:
@@ -467,33 +509,26 @@ def main(arguments):
     project.build_together(sorted({mutation["test"].split()[0] for mutation, _ in places}))
     print(f"{time.monotonic() - began:5.1f} s  {len(project.together)} mutations built together", flush=True)
     # `ci/loom.sh` shows that all models pass.
-    jobs = queue.Queue()
-    for test in sorted({mutation["test"] for mutation, _ in places if not mutation["test"].startswith("loom ")}):
-        jobs.put((None, test, 0))
-    for number, (mutation, _, _) in project.together.items():
-        jobs.put((mutation, mutation["test"], number))
+    tests = sorted({mutation["test"] for mutation, _ in places if not mutation["test"].startswith("loom ")})
+    unchanged = [(None, test, 0) for test in tests]
+    mutated = [(mutation, mutation["test"], number) for number, (mutation, _, _) in project.together.items()]
 
-    def work():
-        while True:
-            try:
-                mutation, test, number = jobs.get_nowait()
-            except queue.Empty:
-                return
-            began = time.monotonic()
-            outcome, output = run_test(project, project.programs[test.split()[0]], test, number, results.limit(test))
-            results.add(mutation, test, outcome, output, time.monotonic() - began)
+    def work(job):
+        mutation, test, number = job
+        began = time.monotonic()
+        outcome, output = run_test(project, project.programs[test.split()[0]], test, number, results.limit(test))
+        results.add(mutation, test, outcome, output, time.monotonic() - began)
 
-    workers = [threading.Thread(target=work) for _ in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    # The time of a test without mutations is known before those with one begin.
+    for jobs in (unchanged, mutated):
+        with ThreadPoolExecutor(WORKERS) as workers:
+            list(workers.map(work, jobs))
 
     project.unweave()
     for mutation, place in sorted(project.alone, key=lambda pair: pair[0]["test"]):
-        began, (file, start, end, _, _) = time.monotonic(), place
+        began, (file, start, end) = time.monotonic(), place
         text = sources.texts[file][0]
-        project.write(file, text[:start] + mutate(mutation, place, text) + text[end:])
+        project.write(file, text[:start] + mutation["to"] + text[end:])
         program, _, output = project.build(mutation["test"].split()[0])
         outcome = "does not compile"
         if program:

@@ -5,8 +5,8 @@
 #   ci/mutants.sh            runs the mutations whose entry, code or test changed since the commit in ci/landed.txt, and a
 #                            tenth of the others, which rotates with the number of commits
 #   ci/mutants.sh all        runs all mutations
-#   ci/mutants.sh TEXT       runs those whose claim, description, file or test contains TEXT
-#   ci/mutants.sh --list     lists the mutations that do not apply, and those that were found under other names
+#   ci/mutants.sh TEXT...    runs those whose claim, code, file or test contains a TEXT
+#   ci/mutants.sh --list     lists the claims without a mutation, and the mutations that do not apply
 #   ci/mutants.sh --landed   records HEAD in ci/landed.txt, once a run has tried its mutations
 source "$(dirname "$0")/common.sh"
 

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+import terms
+
 ORDERING = re.compile(r"\bOrdering::(Relaxed|Acquire|Release|AcqRel|SeqCst)\b")
 FUNCTION = re.compile(r"^\s*(pub(\([^)]*\))? )?(const |async |unsafe )*fn ")
 # The reason of an ordering is at most so many lines above it, or above it in the same function.
@@ -62,14 +64,6 @@ def unknown_names(text, words, files):
                         yield number, quoted
 
 
-def glossary(path):
-    """The lines of the glossary of CONTRIBUTING.md."""
-    lines = list(enumerate(path.read_text().split("\n"), 1))
-    begin = next(number for number, line in lines if line == "## Glossary")
-    end = next(number for number, line in lines if number > begin and line.startswith("## "))
-    return lines[begin : end - 1]
-
-
 def main():
     sources = sorted(Path("src").rglob("*.rs"))
     folders = ["src", "cli", "tests", "examples", "benches", "fuzz"]
@@ -83,11 +77,13 @@ def main():
             print(f"{path}:{number}: {ordering} has no reason: {line}")
             failed += 1
     texts = [(path, list(enumerate(path.read_text().split("\n"), 1))) for path in sorted(Path("src").rglob("protocol.md"))]
-    texts.append((Path("CONTRIBUTING.md"), glossary(Path("CONTRIBUTING.md"))))
     for path, text in texts:
         for number, name in unknown_names(text, words, files):
             print(f"{path}:{number}: `{name}` is not in the code")
             failed += 1
+    for path, number, name in terms.undefined():
+        print(f"{path}:{number}: {name} has no documentation, so the index of terms has no definition of it")
+        failed += 1
     print(f"{orderings} orderings in {len(sources)} files, and the names of {len(texts)} texts: {failed} without a reason or unknown")
     sys.exit(failed > 0)
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Shows that each `Ordering` of an atomic in src has its reason, and that the protocols and the glossary name what the code has.
+# Shows that each `Ordering` of an atomic in src has its reason, that the protocols name what the code has, and that each type
+# has a definition for the index of terms.
 #
 # A reason is a comment that begins with the ordering ("Relaxed: ...", "Acquire on failure: ..."), at most eight lines above
 # the ordering or above it in the same function. AcqRel may have one for Acquire and one for Release. A name in backticks in a
-# `protocol.md`, or in the glossary of CONTRIBUTING.md, that is an identifier, a path of identifiers or a file must exist.
+# `protocol.md` that is an identifier, a path of identifiers or a file must exist. The index is printed by ci/terms.py.
 source "$(dirname "$0")/common.sh"
 
 needs python3 python3-minimal
-exec python3 ci/orderings.py
+exec env PYTHONDONTWRITEBYTECODE=1 python3 ci/orderings.py

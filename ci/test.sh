@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows that all tests pass: unit tests, doctests, comparisons with references, models on real threads, and the command-line
-# tool. Also shows that every mutation of ci/mutants.txt still applies. Property tests use the seed PROPTEST_RNG_SEED (default
-# 1, so that a new failure is caused by a change).
+# tool. Also shows that each claim of a protocol file has a mutation in ci/mutants.txt that applies. Property tests use the
+# seed PROPTEST_RNG_SEED (default 1, so that a new failure is caused by a change).
 #
 # On Debian, the script installs redis-server if it is missing. Tests of a store that have no server print
 # `skipped: no redis-server`. The last line counts them as skipped, and the script exits with 77.
@@ -12,7 +12,7 @@ trap 'rm -f "$log"' EXIT
 if provide python3 python3; then
     python3 ci/mutants.py --list || status=1
 else
-    echo "python3 is missing and cannot be installed here: whether each mutation applies is not checked"
+    echo "python3 is missing and cannot be installed here: whether each claim has a mutation is not checked"
 fi
 
 server=yes

@@ -41,6 +41,7 @@ impl Pause {
 
     /// Whether the pause ends after `now`.
     pub(crate) fn ends_after(&self, now: Nanos) -> bool {
+        // Claim: pause 1, a reading before the time is denied.
         now < self.until()
     }
 
@@ -54,6 +55,7 @@ impl Pause {
     /// Extends the pause to `time`. A later time that is already set remains.
     pub(crate) fn extend(&self, time: Nanos) {
         // Relaxed: publishes no other data. One read-modify-write keeps the later of two concurrent times.
+        // Claim: pause 2, the latest time wins.
         self.until.fetch_max(time.get(), Ordering::Relaxed);
     }
 

@@ -88,8 +88,10 @@ impl StaticWord {
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Count);
 
+/// The atomic of a [`Tally`]. Models do not explore counts.
 #[cfg(target_has_atomic = "64")]
 type Count = core::sync::atomic::AtomicU64;
+/// The atomic of a [`Tally`]. Models do not explore counts.
 #[cfg(not(target_has_atomic = "64"))]
 type Count = portable_atomic::AtomicU64;
 
@@ -131,7 +133,73 @@ impl Tally {
     }
 }
 
+<<<<<<< HEAD
 /// Values that can be replaced while threads use them. `arc_swap` is a dependency of rules.
+=======
+/// A value that can be replaced while threads use it. Loading it is wait-free, and a user keeps the value that it has loaded.
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+#[derive(Debug)]
+pub(crate) struct Published<T>(arc_swap::ArcSwap<T>);
+
+/// A published value that a thread has loaded.
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+#[derive(Debug)]
+pub(crate) struct InUse<T>(arc_swap::Guard<alloc::sync::Arc<T>>);
+
+/// A value that was replaced.
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+#[derive(Debug)]
+pub(crate) struct Replaced<T>(alloc::sync::Arc<T>);
+
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+impl<T> Published<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(arc_swap::ArcSwap::from_pointee(value))
+    }
+
+    #[inline]
+    pub(crate) fn load(&self) -> InUse<T> {
+        InUse(self.0.load())
+    }
+
+    pub(crate) fn replace(&self, value: T) -> Replaced<T> {
+        // From here on, every thread that still uses the old value holds a counted reference.
+        Replaced(self.0.swap(alloc::sync::Arc::new(value)))
+    }
+}
+
+/// A value that can be replaced while threads use it, for the model checker, which cannot instrument `arc_swap`.
+#[cfg(all(feature = "rules", ringgate_loom))]
+#[derive(Debug)]
+pub(crate) struct Published<T>(loom::sync::Mutex<loom::sync::Arc<T>>);
+
+/// The value that was in force when it was read. It stays valid after a replacement.
+#[cfg(all(feature = "rules", ringgate_loom))]
+#[derive(Debug)]
+pub(crate) struct InUse<T>(loom::sync::Arc<T>);
+
+/// A value that was replaced, and may still be in use.
+#[cfg(all(feature = "rules", ringgate_loom))]
+#[derive(Debug)]
+pub(crate) struct Replaced<T>(loom::sync::Arc<T>);
+
+#[cfg(all(feature = "rules", ringgate_loom))]
+impl<T> Published<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(loom::sync::Arc::new(value)))
+    }
+
+    pub(crate) fn load(&self) -> InUse<T> {
+        InUse(loom::sync::Arc::clone(&self.0.lock().expect("not poisoned")))
+    }
+
+    pub(crate) fn replace(&self, value: T) -> Replaced<T> {
+        let mut current = self.0.lock().expect("not poisoned");
+        Replaced(core::mem::replace(&mut current, loom::sync::Arc::new(value)))
+    }
+}
+
+>>>>>>> main
 #[cfg(feature = "rules")]
 pub(crate) mod published {
     use core::ops::Deref;

@@ -247,6 +247,7 @@ impl Cells {
             // The state was ahead of its clock. Its newest permits were admitted in the cell that it counts last.
             now.saturating_add(idle_after - span + cell)
         };
+        // Claim: saved no fresh budget, a restored ring begins in the next cell.
         self.start(self.tick(latest) + 1).unwrap_or(Nanos::MAX)
     }
 

@@ -33,6 +33,8 @@ mod reloads;
 mod reserves;
 #[path = "shared/slots.rs"]
 mod slots;
+#[path = "shared/supervised.rs"]
+mod supervised;
 #[path = "shared/third.rs"]
 mod third;
 #[path = "shared/unserved.rs"]

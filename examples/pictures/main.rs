@@ -2,8 +2,8 @@
 //! admissions as SVG.
 //!
 //! ```text
-//! cargo run --example pictures              # writes src/guide/pictures/*.svg
-//! cargo run --example pictures -- --check   # lists the pictures that are out of date
+//! cargo run --example pictures --features rules              # writes src/guide/pictures/*.svg
+//! cargo run --example pictures --features rules -- --check   # lists the pictures that are out of date
 //! ```
 //!
 //! `cargo test` checks them, too.
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 mod admitted;
 mod cells;
+mod reload;
 mod run;
 mod svg;
 mod worst;
@@ -30,6 +31,7 @@ fn pictures() -> Fallible<Vec<(&'static str, String)>> {
         ("admitted.svg", admitted::draw()?),
         ("worst.svg", worst::draw()?),
         ("cells.svg", cells::draw()?),
+        ("reload.svg", reload::draw()?),
     ])
 }
 
@@ -67,7 +69,7 @@ fn main() -> Fallible<()> {
 
 #[cfg(test)]
 mod tests {
-    /// If it fails, run `cargo run --example pictures` and review the changes.
+    /// If it fails, run `cargo run --example pictures --features rules` and review the changes.
     #[test]
     fn pictures_are_up_to_date() {
         assert_eq!(super::out_of_date().unwrap(), Vec::<&str>::new());

@@ -46,11 +46,13 @@ NoPending == [charge |-> 0, cap |-> 0, wanted |-> 0, isNew |-> FALSE, some |-> F
 NoSpend == <<-1, 0, 0, 0>>
 Lease(n, i) == <<n, i>>
 NewNode == [
-    lease |-> 1, sequence |-> 0, known |-> FALSE,
+    lease |-> 1, sequence |-> 0,
+    known |-> FALSE,    \* Standing::Held
     epoch |-> 0, budget |-> 0, use |-> 0,   \* BalanceWord
     term |-> 0,         \* the end of the term: a reading before it may spend
     heard |-> 0,        \* the time at which the store executed the last report whose answer was heard (E)
-    carried |-> 0, pending |-> NoPending,
+    carried |-> 0,      \* carried_permits
+    pending |-> NoPending,  \* the UnansweredRequest of Phase
     spend |-> NoSpend]  \* the balance that a decider has read, and its reading, which is before the end of the term
 
 Init ==
@@ -117,7 +119,7 @@ Report(n) ==
                                                 wanted |-> wanted, isNew |-> ~lost.known, some |-> TRUE]]]
        /\ UNCHANGED <<now, charged, held, leases, network, answers, used, mutation>>
 
-(* LeaseManager::request: a copy of the pending report. Another copy may be sent at any later time. *)
+(* LeaseManager::request: a copy of the unanswered report, Phase::Asking or Phase::Failing. Another copy may be sent at any later time. *)
 Send(n) ==
     LET d == node[n]
         copy == [lease |-> Lease(n, d.lease), sequence |-> d.sequence, charge |-> d.pending.charge, cap |-> d.pending.cap,

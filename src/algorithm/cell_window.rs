@@ -95,6 +95,7 @@ impl CellWindow {
         };
         let summed = match variant {
             // An interval of one window touches at most N + 1 cells. The decision of its last admission sums all of them.
+            // Claim: counter_ring bounds, a strict sum has one cell more than the window.
             Variant::Strict => cells + 1,
             Variant::Classic | Variant::Even => cells,
         };
@@ -167,6 +168,7 @@ impl CellWindow {
         let left = self.limit.saturating_sub(sum);
         match &self.shares {
             None => left,
+            // Claim: counter_ring bounds, a cell of an even ring has its share.
             Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
         }
     }

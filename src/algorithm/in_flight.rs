@@ -176,6 +176,7 @@ impl Algorithm for InFlight {
             let Some(left) = left.filter(|_| seen.generation() == receipt.mark()) else {
                 return false;
             };
+            // Claim: in_flight 2, a release is repeated until it succeeds.
             if state.replace(seen, seen.with_held(left)) {
                 return true;
             }

@@ -77,6 +77,7 @@ pub struct SlidingWindow {
     settled: bool,
 }
 
+/// The representation of the window that was chosen.
 #[derive(Clone, Debug)]
 enum Form {
     Word(UnitRing),

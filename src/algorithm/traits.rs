@@ -315,6 +315,7 @@ pub trait Reclaim: Algorithm {
     /// time at which it is full again, which may be much earlier.
     fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
         let _ = (words, permits);
+        // Claim: table 8, a charge counts for one span.
         at.saturating_add(self.span())
     }
 

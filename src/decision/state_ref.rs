@@ -62,6 +62,7 @@ impl StateRef<'_> {
         };
         let ready = |reading| ready_from(&StateWords::new(self), reading);
         match self {
+            // Claim: pause 3, a retry time is no earlier than the end of the pause.
             Self::Own(_) => ready(self.decides_from(reading)),
             Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(reading),
             Self::Shared(_, NextEntry { free, entered }) => match ready(reading) {

@@ -54,6 +54,11 @@ pub mod keys {}
     any(not(doctest), all(feature = "quanta", feature = "watch", feature = "observe")),
     doc = include_str!("rules.md")
 )]
+#[doc = include_str!("pictures/reload.svg")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "watch", feature = "observe")),
+    doc = include_str!("rules/reload.md")
+)]
 pub mod rules {}
 
 #[cfg_attr(

@@ -94,6 +94,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 Some(Some(receipt.with_charged_to(charged_to)))
             }
             // A denial changes nothing, so no exchange has validated it.
+            // Claim: table 5, a denial is validated.
             Attempt::Denied if words.are_valid() => Some(None),
             Attempt::Denied | Attempt::Retry => None,
         }
@@ -341,6 +342,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         if let Some(receipt) = &receipt {
             // Before the lookup of an entry: a thread that inserts the key sees this mark, or the lookup finds its
             // entry.
+            // Claim: table 8, a mark lasts as long as the admission counts.
             let end = algorithm.counts_until(words, receipt.at(), 0);
             self.store.table.region(key).mark_overflow(key, now, end);
         }

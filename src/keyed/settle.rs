@@ -22,6 +22,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             }
             ChargedTo::Entry(number, generation) => {
                 // The charge is gone if the key has lost this entry, or if the table was cleared since.
+                // Claim: rules 7, a release finds the entry by its number.
                 let charged = self.insertion(key, receipt.at()).entry_numbered(number);
                 let charged = charged.filter(|_| generation == self.store.generation);
                 charged.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))

@@ -69,6 +69,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         algorithm.validate_limit(limit)?;
         Ok(WithLimit {
             limiter: self,
+            // Claim: with_limit, a decision is made by the limit of its request.
             algorithm: Lowered::new(algorithm, limit),
         })
     }

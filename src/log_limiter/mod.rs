@@ -175,6 +175,7 @@ impl LogLimiter {
                 // The count is full.
                 return None;
             }
+            // Claim: log_limiter 2, the exchange expects the word that was decided about.
             match word.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return suppressed,
                 Err(current) => seen = current,

@@ -16,6 +16,7 @@ pub(super) struct Pace {
     window: Window,
 }
 
+/// The window of a limiter for log lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Window {
@@ -51,6 +52,7 @@ impl Pace {
         // rounded down to a tick, so the distance in ticks is that in nanoseconds rounded up, or less.
         let span = ((nanos - 2) >> tick_bits) + 1;
         // As many times of a call as the limit are longer than the span. So the bound needs no rounding.
+        // Claim: log_limiter 1, the time of a call is rounded up.
         let ticks_per_call = span / calls + 1;
         #[expect(
             clippy::cast_possible_truncation,
@@ -89,6 +91,7 @@ impl Pace {
         let call = self.ticks_per_call as u64;
         let earliest = time.saturating_sub((self.burst as u64 - 1) * call);
         let later = if time > now { time } else { now } + call;
+        // Claim: log_limiter 3, a full count stays.
         if now >= earliest && later <= u64::MAX >> self.count_bits() {
             (later << self.count_bits(), Some(suppressed))
         } else if suppressed == self.count_mask() {

@@ -84,6 +84,7 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 #[derive(Clone, Default)]
 pub struct Observer(Arc<Mutex<SeriesByName>>);
 
+/// The exported values of each rule, by the rule's name.
 type SeriesByName = BTreeMap<Arc<str>, RuleSeries>;
 
 impl Observer {

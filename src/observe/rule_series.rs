@@ -17,6 +17,7 @@ pub(super) struct RuleSeries {
     ended: RuleTotals,
 }
 
+/// The counts of a rule in one rule set.
 struct CountSource {
     counts: Arc<ShardedCounts>,
     /// The part that was counted under another name.

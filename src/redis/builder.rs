@@ -2,22 +2,20 @@ use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
 use ::redis::ConnectionInfo;
 
-use super::connection::ServerTarget;
+use super::connection::{RedisServer, ServerTarget};
 use super::endpoint::{Endpoint, Login, parse};
 use super::sentinel::Sentinels;
-use super::settings::Settings;
 use super::store::RedisStore;
-use super::supervisor::Supervisor;
 #[cfg(feature = "redis-tls")]
 use super::tls::{Certificates, Tls};
 use crate::error::ConfigError;
+use crate::shared::supervision::{BreakerSettings, Supervisor, SupervisorSettings};
 
 /// Builds a [`RedisStore`].
 ///
@@ -28,7 +26,8 @@ pub struct RedisStoreBuilder {
     login: Login,
     #[cfg(feature = "redis-tls")]
     certificates: Certificates,
-    settings: Settings,
+    prefix: Box<str>,
+    settings: SupervisorSettings,
 }
 
 /// Where the store connects to.
@@ -92,7 +91,8 @@ impl RedisStoreBuilder {
             login: Login::default(),
             #[cfg(feature = "redis-tls")]
             certificates: Certificates::default(),
-            settings: Settings::default(),
+            prefix: "ringgate".into(),
+            settings: SupervisorSettings::default(),
         }
     }
 
@@ -139,7 +139,7 @@ impl RedisStoreBuilder {
 
     /// Sets the prefix of all names in the server, without braces: `ringgate` by default.
     pub fn prefix(mut self, prefix: impl Into<Box<str>>) -> Self {
-        self.settings.prefix = prefix.into();
+        self.prefix = prefix.into();
         self
     }
 
@@ -198,8 +198,12 @@ impl RedisStoreBuilder {
     /// Then no call is made for `rest`, or until there is a new connection. After that, one call at a time is made,
     /// until three in a row are answered. The default is 50 % of 20 calls in a second, and a rest of 500 ms.
     pub fn breaker(mut self, percent: u32, calls: u32, over: Duration, rest: Duration) -> Self {
-        let trip = &mut self.settings.trip;
-        (trip.percent, trip.calls, trip.over, trip.rest) = (percent, calls, over, rest);
+        self.settings.breaker = BreakerSettings {
+            percent,
+            calls,
+            over,
+            rest,
+        };
         self
     }
 
@@ -217,19 +221,16 @@ impl RedisStoreBuilder {
     /// tokio runtime. With TLS also `tls_roots`, `client_certificate`, and `tls_provider` if there is no cryptography
     /// for this processor.
     pub fn build(self) -> Result<RedisStore, ConfigError> {
-        self.settings.validate()?;
+        if self.prefix.contains(['{', '}']) {
+            let given = format!("{:?}", self.prefix);
+            return Err(ConfigError::new("prefix", given, "a text without braces"));
+        }
         self.login.validate()?;
-        let target = self.target()?;
-        let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
-            ConfigError::new(
-                "runtime",
-                format!("none: {error}"),
-                "a tokio runtime with time and input",
-            )
-        })?;
-        let supervisor = Arc::new(Supervisor::new(target, self.settings));
-        let task = runtime.spawn(Arc::clone(&supervisor).keep_connected());
-        Ok(RedisStore::new(supervisor, task.abort_handle()))
+        let server = RedisServer {
+            target: self.target()?,
+            prefix: self.prefix,
+        };
+        Ok(RedisStore::new(Supervisor::start(server, self.settings)?))
     }
 
     fn target(&self) -> Result<ServerTarget, ConfigError> {
@@ -353,6 +354,7 @@ impl fmt::Debug for RedisStoreBuilder {
         };
         f.debug_struct("RedisStoreBuilder")
             .field("addresses", &addresses)
+            .field("prefix", &self.prefix)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

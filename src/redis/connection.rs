@@ -1,15 +1,45 @@
 //! The interface to the client library: connecting and sending.
 
-#[cfg(feature = "redis-cluster")]
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 
 use ::redis::{Cmd, RedisError, Value};
 
-use super::endpoint::{Endpoint, Role, ServerConnection};
-use super::error_class::{code, describe, diagnose};
+use super::endpoint::{Endpoint, ServerConnection};
+use super::error_class::{code, describe, diagnose, is_unknown_script};
+use super::script::Script;
 use super::sentinel::Sentinels;
+use crate::shared::supervision::{CallError, Connected, Server};
 use crate::shared::{StoreError, StoreErrorKind};
+
+/// The server of a store, and the prefix of its names there.
+pub(super) struct RedisServer {
+    pub(super) target: ServerTarget,
+    pub(super) prefix: Box<str>,
+}
+
+impl Server for RedisServer {
+    const NAME: &'static str = "Redis";
+
+    type Connection = Connection;
+
+    fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Connects, and checks that the user may set the expiry of keys.
+    async fn connect(&self) -> Result<Connected<Connection>, StoreError> {
+        let connected = self.target.connect().await?;
+        connected.connection.check_right_to_expire(&self.prefix).await?;
+        Ok(connected)
+    }
+
+    async fn ping(&self, connection: &Connection) -> Result<(), CallError> {
+        let answer = connection.send(&::redis::cmd("PING")).await;
+        answer.map(drop).map_err(|error| diagnose(&error))
+    }
+}
 
 /// The server, or the servers, of a store.
 pub(super) enum ServerTarget {
@@ -36,32 +66,33 @@ impl ServerTarget {
         }
     }
 
-    /// Connects, checks that the server accepts calls of this user, and returns the role of the server.
-    pub(super) async fn connect(&self, prefix: &str) -> Result<(Connection, Role), StoreError> {
-        let (connection, role) = self.open().await?;
-        connection.check_right_to_expire(prefix).await?;
-        Ok((connection, role))
-    }
-
-    async fn open(&self) -> Result<(Connection, Role), StoreError> {
+    async fn connect(&self) -> Result<Connected<Connection>, StoreError> {
         match self {
             Self::Server(server) => {
-                let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
+                let connection = server.connect().await.map_err(|error| diagnose(&error).error)?;
                 // A replica is accepted, because it may become the primary. Until then it answers writes with an error.
                 let role = connection.role(server.has_password()).await?;
-                Ok((Connection::Server(connection), role))
+                Ok(Connected {
+                    connection: Connection::Server(connection),
+                    role,
+                })
             }
             Self::Sentinels(sentinels) => {
-                let (connection, role) = sentinels.connect().await?;
-                Ok((Connection::Server(connection), role))
+                let Connected { connection, role } = sentinels.connect().await?;
+                Ok(Connected {
+                    connection: Connection::Server(connection),
+                    role,
+                })
             }
             #[cfg(feature = "redis-cluster")]
             Self::Cluster(client) => {
                 let connection = client.get_async_connection().await;
                 // The client library sends writes to the primary of each slot.
-                connection
-                    .map(|connection| (Connection::Cluster(connection), Role::Primary))
-                    .map_err(|error| diagnose(&error).0)
+                let connection = connection.map_err(|error| diagnose(&error).error)?;
+                Ok(Connected {
+                    connection: Connection::Cluster(connection),
+                    role: crate::shared::supervision::ServerRole::Primary,
+                })
             }
         }
     }
@@ -81,7 +112,7 @@ impl Connection {
             _ if describe(&error).contains("unknown command") => "the server does not have PEXPIREAT",
             // The server has checked the rights, and does not accept writes now.
             Some(_) => return Ok(()),
-            None => return Err(diagnose(&error).0),
+            None => return Err(diagnose(&error).error),
         };
         let detail = format!(
             "{missing} on the keys {prefix}:*, which would never expire (ACL SETUSER <user> +pexpireat \
@@ -101,5 +132,20 @@ impl Connection {
             }
         };
         answer?.extract_error()
+    }
+
+    /// Calls a script by its digest, and by its text if the server does not know it.
+    pub(super) async fn run(
+        &self,
+        script: &Script,
+        names: &[String],
+        arguments: &[String],
+    ) -> Result<Value, CallError> {
+        let answer = match self.send(&script.call(true, names, arguments)).await {
+            // The server was restarted, or told to forget its scripts. Nothing was executed.
+            Err(error) if is_unknown_script(&error) => self.send(&script.call(false, names, arguments)).await,
+            answer => answer,
+        };
+        answer.map_err(|error| diagnose(&error))
     }
 }

@@ -13,10 +13,10 @@ use ::redis::{
 };
 
 use super::error_class::diagnose;
-use super::settings::Settings;
 #[cfg(feature = "redis-tls")]
 use super::tls::Tls;
 use crate::error::ConfigError;
+use crate::shared::supervision::{ServerRole, SupervisorSettings};
 use crate::shared::{StoreError, StoreErrorKind};
 
 /// The user and the database of a connection, where they are not part of an address.
@@ -146,7 +146,7 @@ impl Login {
 }
 
 impl Endpoint {
-    pub(super) fn new(info: ConnectionInfo, settings: &Settings) -> Self {
+    pub(super) fn new(info: ConnectionInfo, settings: &SupervisorSettings) -> Self {
         // Calls are small, and each one waits for its reply.
         let tcp = info.tcp_settings().clone().set_nodelay(true);
         Self {
@@ -212,18 +212,15 @@ impl Endpoint {
     }
 }
 
-/// The role of a server that accepts calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Primary,
-    Replica,
-    /// The user may run neither `ROLE` nor `INFO replication`, or the server has neither.
-    Unknown,
-}
+const NO_ROLE: &str = "a replica is recognized only when it denies a write: this user may run neither ROLE nor INFO \
+                       replication (ACL SETUSER <user> +role)";
+
+/// The user may run neither `ROLE` nor `INFO replication`, or the server has neither.
+const UNKNOWN: ServerRole = ServerRole::Unknown(NO_ROLE);
 
 impl ServerConnection {
     /// The role that a server reports, or the reason why it accepts no calls.
-    pub(super) async fn role(&self, has_password: bool) -> Result<Role, StoreError> {
+    pub(super) async fn role(&self, has_password: bool) -> Result<ServerRole, StoreError> {
         let reply = match self.ask(&::redis::cmd("ROLE")).await {
             Ok(reply) => reply,
             Err(error) if error.code() == Some("NOAUTH") => {
@@ -236,36 +233,36 @@ impl ServerConnection {
             }
             // The user may not run the command, or the server does not know it. The server may still serve scripts.
             Err(error) if error.code().is_some() => return self.role_by_info().await,
-            Err(error) => return Err(diagnose(&error).0),
+            Err(error) => return Err(diagnose(&error).error),
         };
         let Value::Array(fields) = &reply else {
-            return Ok(Role::Unknown);
+            return Ok(UNKNOWN);
         };
         match fields.first() {
             Some(Value::BulkString(role)) if role == b"sentinel" => Err(StoreError::new(
                 StoreErrorKind::UnexpectedReply,
                 "the address is that of a Sentinel, which RedisStore::sentinel accepts",
             )),
-            Some(Value::BulkString(role)) if role == b"slave" => Ok(Role::Replica),
-            Some(Value::BulkString(role)) if role == b"master" => Ok(Role::Primary),
-            _ => Ok(Role::Unknown),
+            Some(Value::BulkString(role)) if role == b"slave" => Ok(ServerRole::Replica),
+            Some(Value::BulkString(role)) if role == b"master" => Ok(ServerRole::Primary),
+            _ => Ok(UNKNOWN),
         }
     }
 
-    async fn role_by_info(&self) -> Result<Role, StoreError> {
+    async fn role_by_info(&self) -> Result<ServerRole, StoreError> {
         let mut command = ::redis::cmd("INFO");
         command.arg("replication");
         let reply = match self.ask(&command).await {
             Ok(reply) => reply,
-            Err(error) if error.code().is_some() => return Ok(Role::Unknown),
-            Err(error) => return Err(diagnose(&error).0),
+            Err(error) if error.code().is_some() => return Ok(UNKNOWN),
+            Err(error) => return Err(diagnose(&error).error),
         };
         let text: String = ::redis::from_redis_value(reply).unwrap_or_default();
         let role = text.lines().find_map(|line| line.strip_prefix("role:"));
         Ok(match role {
-            Some("master") => Role::Primary,
-            Some("slave") => Role::Replica,
-            _ => Role::Unknown,
+            Some("master") => ServerRole::Primary,
+            Some("slave") => ServerRole::Replica,
+            _ => UNKNOWN,
         })
     }
 

@@ -5,20 +5,8 @@ use alloc::string::{String, ToString};
 
 use ::redis::{ErrorKind, RedisError};
 
+use crate::shared::supervision::{CallError, ErrorClass};
 use crate::shared::{StoreError, StoreErrorKind};
-
-/// The state of a connection, as an error indicates it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ErrorClass {
-    /// The error says nothing about the connection.
-    None,
-    /// The connection works, but the server cannot serve calls now.
-    ServerFault,
-    /// The connection may be broken. Several such errors in a row end it.
-    Suspect,
-    /// The connection has ended.
-    Lost,
-}
 
 /// The codes of servers. An error of another code concerns its call alone, or data of another program under its name.
 const CODES: [(&str, StoreErrorKind, ErrorClass); 16] = {
@@ -76,13 +64,16 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
 }
 
 /// Classifies an error of the client library.
-pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
+pub(super) fn diagnose(error: &RedisError) -> CallError {
     let (kind, class) = classify(error);
     let mut detail = describe(error);
     if let Some(remedy) = remedy(error) {
         detail += &format!(" ({remedy})");
     }
-    (StoreError::new(kind, detail), class)
+    CallError {
+        error: StoreError::new(kind, detail),
+        class,
+    }
 }
 
 fn classify(error: &RedisError) -> (StoreErrorKind, ErrorClass) {
@@ -158,7 +149,7 @@ mod tests {
     #[test]
     fn the_arguments_of_an_unknown_command_are_left_out() {
         let detail = "unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'user' 'secret' ";
-        let (error, class) = diagnose(&error("ERR", detail));
+        let CallError { error, class } = diagnose(&error("ERR", detail));
         let text = error.to_string();
         assert!(text.contains("unknown command 'HELLO'"), "{text}");
         assert!(!text.contains("secret"), "{text}");
@@ -295,8 +286,12 @@ mod tests {
             ),
             ("ERR", String::new(), unexpected, ErrorClass::None),
         ] {
-            let (error, found) = diagnose(&error(code, &detail));
-            assert_eq!((error.kind(), found), (kind, class), "{code} {detail}");
+            let found = diagnose(&error(code, &detail));
+            assert_eq!(
+                (found.error.kind(), found.class),
+                (kind, class),
+                "{code} {detail}"
+            );
         }
         assert!(is_unknown_script(&error("NOSCRIPT", "No matching script.")));
         assert!(is_unknown_script(&error("ERR", "NOSCRIPT No matching script.")));
@@ -358,7 +353,7 @@ mod tests {
                 "does not have evalsha:",
             ),
         ] {
-            let text = diagnose(&error(code, detail)).0.to_string();
+            let text = diagnose(&error(code, detail)).error.to_string();
             assert!(text.contains(remedy), "{text}");
         }
         for (code, detail) in [
@@ -366,7 +361,7 @@ mod tests {
             ("ERR", "syntax error"),
             ("LOADING", ""),
         ] {
-            let text = diagnose(&error(code, detail)).0.to_string();
+            let text = diagnose(&error(code, detail)).error.to_string();
             assert!(!text.contains('('), "{text}");
         }
     }

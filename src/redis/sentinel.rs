@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 use ::redis::Value;
 use tokio::task::JoinSet;
 
-use super::endpoint::{Endpoint, Role, ServerConnection};
+use super::endpoint::{Endpoint, ServerConnection};
 use super::error_class::diagnose;
+use crate::shared::supervision::{Connected, ServerRole};
 use crate::shared::{StoreError, StoreErrorKind};
 
 /// Sentinels, and the service whose primary they name.
@@ -27,7 +28,7 @@ enum SentinelStep {
     /// A Sentinel has named this server.
     Named(Address),
     /// A server that was named is the primary, or it is not usable.
-    Tried(Result<(ServerConnection, Role), StoreError>),
+    Tried(Result<Connected<ServerConnection>, StoreError>),
 }
 
 impl Sentinels {
@@ -36,7 +37,7 @@ impl Sentinels {
     /// All Sentinels are asked at once, and each server that they name is connected to at once. So neither a Sentinel that
     /// does not answer nor one that names a lost server delays the others. The first server that is a primary, or does not
     /// tell its role, is taken.
-    pub(super) async fn connect(&self) -> Result<(ServerConnection, Role), StoreError> {
+    pub(super) async fn connect(&self) -> Result<Connected<ServerConnection>, StoreError> {
         let mut steps = JoinSet::new();
         for sentinel in &self.sentinels {
             steps.spawn(look_up(sentinel.clone(), self.service.clone()));
@@ -74,20 +75,20 @@ async fn connect_to_primary(
     server: Endpoint,
     host: String,
     port: u16,
-) -> Result<(ServerConnection, Role), StoreError> {
+) -> Result<Connected<ServerConnection>, StoreError> {
     let server = server.at(host.clone(), port);
-    let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
+    let connection = server.connect().await.map_err(|error| diagnose(&error).error)?;
     match connection.role(server.has_password()).await? {
-        Role::Replica => Err(StoreError::new(
+        ServerRole::Replica => Err(StoreError::new(
             StoreErrorKind::Refused,
             format!("{host}:{port} is named as the primary, and is a replica"),
         )),
-        role @ (Role::Primary | Role::Unknown) => Ok((connection, role)),
+        role @ (ServerRole::Primary | ServerRole::Unknown(_)) => Ok(Connected { connection, role }),
     }
 }
 
 async fn look_up(sentinel: Endpoint, service: String) -> Result<SentinelStep, StoreError> {
-    let failed = |error| diagnose(&error).0;
+    let failed = |error| diagnose(&error).error;
     let mut connection = sentinel.connect().await.map_err(failed)?;
     let mut command = ::redis::cmd("SENTINEL");
     command.arg("GET-MASTER-ADDR-BY-NAME").arg(&service);

@@ -5,9 +5,12 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use super::health::Health;
+use ::redis::Value;
+
+use super::connection::{Connection, RedisServer};
+use super::error_class::diagnose;
 use super::script::{self, Script};
-use super::supervisor::{Probe, Supervisor};
+use crate::shared::supervision::{Health, LiveHealth, Server, Supervisor};
 use crate::shared::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant,
     LeaseRequest, LeaseStore, StoreError, StoreFuture,
@@ -52,21 +55,25 @@ use crate::shared::{
 /// # }
 /// ```
 pub struct RedisStore {
-    supervisor: Arc<Supervisor>,
+    supervisor: Supervisor<RedisServer>,
     decide: Script,
     refund: Script,
     renew: Script,
-    task: tokio::task::AbortHandle,
 }
 
+/// A call of a script that changes nothing: the script, its keys and its arguments.
+type Probe<'a> = (&'a Script, Vec<String>, Vec<String>);
+
+const NO_START: &str = "it registers no leases, and decides about each request: INFO server does not tell this user run_id and \
+                        uptime_in_seconds (ACL SETUSER <user> +info)";
+
 impl RedisStore {
-    pub(super) fn new(supervisor: Arc<Supervisor>, task: tokio::task::AbortHandle) -> Self {
+    pub(super) fn new(supervisor: Supervisor<RedisServer>) -> Self {
         Self {
             supervisor,
             decide: Script::decide(),
             refund: Script::refund(),
             renew: Script::renew(),
-            task,
         }
     }
 
@@ -100,7 +107,14 @@ impl RedisStore {
     /// # }
     /// ```
     pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
-        self.supervisor.ready(within, &self.probes()).await
+        let probes = self.probes();
+        let probe = async |connection: &Connection| {
+            for (script, names, arguments) in &probes {
+                connection.run(script, names, arguments).await?;
+            }
+            Ok(())
+        };
+        self.supervisor.ready(within, probe).await
     }
 
     /// Calls of the scripts for counters of two keys, which do not exist: a decision, and a refund of nothing.
@@ -113,7 +127,7 @@ impl RedisStore {
             [(&self.decide, "peek"), (&self.refund, "refund")].map(|(script, verb)| {
                 let asked: Vec<_> = counters.iter().map(|counter| (counter, (0, 0))).collect();
                 let named: Vec<_> = counters.iter().collect();
-                let names = script::names(self.supervisor.prefix(), self.in_cluster(), &named);
+                let names = script::names(self.prefix(), self.in_cluster(), &named);
                 (script, names, script::arguments(verb, &asked))
             })
         });
@@ -126,19 +140,24 @@ impl RedisStore {
         self.supervisor.health()
     }
 
-    #[cfg(feature = "observe")]
-    pub(super) const fn supervisor(&self) -> &Arc<Supervisor> {
-        &self.supervisor
+    /// The health as it changes, for [`StoreObserver::publish`](crate::shared::supervision::StoreObserver::publish).
+    #[must_use]
+    pub fn live_health(&self) -> &Arc<LiveHealth> {
+        self.supervisor.live_health()
+    }
+
+    fn prefix(&self) -> &str {
+        self.supervisor.server().prefix()
     }
 
     /// The name under which the server keeps a counter.
     #[must_use]
     pub fn name_of(&self, request: &CounterRequest) -> String {
-        script::name(self.supervisor.prefix(), request)
+        script::name(self.prefix(), request)
     }
 
     fn in_cluster(&self) -> bool {
-        self.supervisor.target().is_cluster()
+        self.supervisor.server().target.is_cluster()
     }
 
     /// Whether one script cannot decide about all of these.
@@ -147,6 +166,16 @@ impl RedisStore {
             return false;
         };
         self.in_cluster() && others.iter().any(|other| other.key_hash() != first.key_hash())
+    }
+
+    async fn run(
+        &self,
+        script: &Script,
+        names: &[String],
+        arguments: &[String],
+    ) -> Result<Value, StoreError> {
+        let run = async |connection: &Connection| connection.run(script, names, arguments).await;
+        self.supervisor.call(run).await
     }
 
     /// Runs the script that decides, with one of its verbs.
@@ -158,8 +187,8 @@ impl RedisStore {
         let asked: Vec<_> = requests.iter().map(|request| (request, (0, 0))).collect();
         let arguments = script::arguments(verb, &asked);
         let names = requests.iter().collect::<Vec<_>>();
-        let names = script::names(self.supervisor.prefix(), self.in_cluster(), &names);
-        let reply = self.supervisor.run(&self.decide, &names, &arguments).await?;
+        let names = script::names(self.prefix(), self.in_cluster(), &names);
+        let reply = self.run(&self.decide, &names, &arguments).await?;
         script::check_result(&reply, requests.len())
     }
 
@@ -172,13 +201,13 @@ impl RedisStore {
         let charged = requests.iter().zip(charged.statuses());
         let charged: Vec<_> = charged.filter(|(_, status)| status.is_charged()).collect();
         let names: Vec<&CounterRequest> = charged.iter().map(|&(request, _)| request).collect();
-        let names = script::names(self.supervisor.prefix(), self.in_cluster(), &names);
+        let names = script::names(self.prefix(), self.in_cluster(), &names);
         let asked: Vec<_> = charged
             .iter()
             .map(|(request, status)| (*request, status.receipt()))
             .collect();
         let arguments = script::arguments("refund", &asked);
-        let reply = self.supervisor.run(&self.refund, &names, &arguments).await?;
+        let reply = self.run(&self.refund, &names, &arguments).await?;
         let refunded = script::numbers(&reply, charged.len())?;
         let refunded = refunded
             .iter()
@@ -195,15 +224,16 @@ impl RedisStore {
         &self,
         requests: &[LeaseRequest],
     ) -> Result<Vec<Result<LeaseGrant, StoreError>>, StoreError> {
-        let names = script::renewal_names(self.supervisor.prefix(), self.in_cluster(), requests);
+        let names = script::renewal_names(self.prefix(), self.in_cluster(), requests);
         let arguments = script::renewals(requests);
-        let reply = self.supervisor.run(&self.renew, &names, &arguments).await?;
+        let reply = self.run(&self.renew, &names, &arguments).await?;
         if requests.iter().any(LeaseRequest::is_registered) {
-            self.supervisor.note_leases(!script::is_start_unknown(&reply));
+            self.supervisor
+                .note_lease_error(script::is_start_unknown(&reply).then_some(NO_START));
         }
-        let grants = script::grants(&reply, self.supervisor.prefix(), requests)?;
+        let grants = script::grants(&reply, self.prefix(), requests)?;
         for error in grants.iter().filter_map(|grant| grant.as_ref().err()) {
-            self.supervisor.note(Some(error.clone()));
+            self.supervisor.note_error(error.clone());
         }
         Ok(grants)
     }
@@ -213,7 +243,11 @@ impl RedisStore {
         // The leases stay: nodes may still spend them, and they count until they are charged.
         let names: Vec<String> = requests.iter().map(|request| self.name_of(request)).collect();
         command.arg(names);
-        self.supervisor.send(&command).await.map(|_| ())
+        let send = async |connection: &Connection| {
+            let answer = connection.send(&command).await;
+            answer.map(drop).map_err(|error| diagnose(&error))
+        };
+        self.supervisor.call(send).await
     }
 }
 
@@ -290,13 +324,6 @@ impl LeaseStore for RedisStore {
                 Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
             }
         })
-    }
-}
-
-/// Ends the task that makes connections. Calls in progress still end.
-impl Drop for RedisStore {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -116,6 +116,7 @@ function_of_a_request! {
 /// ```
 pub struct TierOf<R: ?Sized>(pub(crate) NamedFn<TierFn<R>>);
 
+/// A function that returns the name of the tier of a request.
 type TierFn<R> = dyn for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync;
 
 impl<R: ?Sized> TierOf<R> {
@@ -133,6 +134,7 @@ common_impls!(TierOf);
 /// A function that returns the limit of a request.
 pub(crate) struct LimitBy<R: ?Sized>(pub(crate) Arc<LimitFn<R>>);
 
+/// A function that returns the limit of a request.
 type LimitFn<R> = dyn Fn(&R) -> Option<u64> + Send + Sync;
 
 impl<R: ?Sized> Clone for LimitBy<R> {

@@ -65,6 +65,7 @@ pub struct Key<R: ?Sized> {
 
 /// Makes a key with this name, treatment of requests without it, and prefixes.
 pub(super) type WithPrefixes<R> = dyn Fn(Arc<str>, Option<OnMissingKey>, Prefixes) -> Key<R> + Send + Sync;
+/// A function that hashes the key of a request. `None` if the request has no key.
 pub(super) type HashFn<R> = dyn Fn(&R, &SeededState) -> Option<u64> + Send + Sync;
 
 impl<R: ?Sized> Key<R> {

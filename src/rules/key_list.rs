@@ -27,7 +27,9 @@ pub(crate) enum ListEntries<R: ?Sized> {
 
 /// Feeds the hasher as the key with this text does, or returns an error about the text.
 type HashTextFn = dyn Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync;
+/// A function that tells whether a request has the key.
 type HasKeyFn<R> = dyn Fn(&R) -> bool + Send + Sync;
+/// A function that finds the address of a request in a list of networks.
 type FindAddressFn<R> = dyn Fn(&R) -> Option<IpAddr> + Send + Sync;
 
 /// One of the two lists of a rule.

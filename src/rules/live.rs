@@ -244,6 +244,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         for carry_over in &carry_overs {
             carry_over.carry_over_early(now);
         }
+        // Claim: rules 5, the old state is enforced beside the new one.
         let all = states.states.iter().cloned().chain(old).collect();
         self.publish(
             &mut writer,
@@ -274,6 +275,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
 
     /// Charges the new states and removes the old ones, if every thread uses the new states.
     fn complete(&self, writer: &mut Writer<R, C>) -> Reloaded {
+        // Claim: rules 4, grace lasts while a thread holds an earlier set.
         writer.previous.retain_mut(|set| !set.is_free());
         if writer.carry_overs.is_empty() {
             return Reloaded::Done;
@@ -291,6 +293,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
                 retained.extend(carry_over.enforced().map(|old| (Arc::clone(old), until(old))));
             }
         }
+        // Claim: rules reloading, permits that do not fit are retained.
         writer.retained.extend(retained);
         let excess = writer.retained.len().saturating_sub(MAX_RETAINED);
         writer.retained.drain(..excess);

@@ -81,12 +81,14 @@ pub struct RulesWatcher {
 #[derive(Debug)]
 pub struct WatchError(WatchProblem);
 
+/// The reason of a [`WatchError`].
 #[derive(Debug)]
 enum WatchProblem {
     Notify(notify::Error),
     Io(io::Error),
 }
 
+/// A message to the watcher's thread.
 enum WatchMessage {
     /// The file may have changed.
     Changed,

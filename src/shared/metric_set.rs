@@ -12,6 +12,7 @@ pub(crate) struct Metric<S, V> {
     of: Of<S, V>,
 }
 
+/// A function that reads a metric's value from its source.
 type Of<S, V> = fn(&S) -> V;
 
 impl<S, V> Metric<S, V> {

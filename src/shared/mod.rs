@@ -20,6 +20,7 @@ mod settle;
 mod slots;
 mod statuses;
 mod store;
+pub mod supervision;
 
 pub use answer::{Admitted, DecidedBy, Denied, Reason};
 pub use lease::LeaseStats;
@@ -36,7 +37,10 @@ pub use store::{
 };
 
 pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
+<<<<<<< HEAD
 
 pub(crate) use lease::jittered;
 #[cfg(feature = "observe")]
 pub(crate) use metric_set::{Metric, MetricSet, Publisher};
+=======
+>>>>>>> main

@@ -84,6 +84,7 @@ pub(super) struct SlotKeeper {
     wake: Arc<Notify>,
 }
 
+/// The slots of a node, as its tasks know them.
 #[derive(Default)]
 struct Slots {
     held: HashMap<SlotId, CounterRequest>,
@@ -121,6 +122,7 @@ impl SlotKeeper {
     /// A name for a slot.
     pub(super) fn name(&self) -> SlotId {
         // Relaxed: the number is only unique. It publishes no other memory.
+        // Claim: slots 3, no two slots have one name.
         (self.node, self.next.fetch_add(1, Ordering::Relaxed) & MAX_NUMBER)
     }
 
@@ -192,9 +194,11 @@ impl SlotKeeper {
 
     /// Renews all slots in the store. A call that has failed is repeated by the next renewal.
     async fn renew(&self) {
+        // Claim: slots 2, a release is sent after the answer to a renewal.
         let _one_call = self.calls.lock().await;
         let held: Vec<CounterRequest> = self.lock().held.values().cloned().collect();
         for slots in held.chunks(SLOTS_PER_CALL) {
+            // Claim: slots 1, a slot is renewed before it ends.
             let _ = self.store.charge(slots).await;
         }
     }

@@ -110,6 +110,7 @@ impl Closed {
             // Acquire: pairs with the Release in `reopen`. If `reopen` came first, the loads after this observe the
             // permits that were freed before it.
             // Relaxed on failure: the next compare-exchange validates the value.
+            // Claim: striped 6, a search to close comes after the beginning.
             match self
                 .word
                 .compare_exchange(seen.0, provisional.0, Ordering::Acquire, Ordering::Relaxed)
@@ -139,6 +140,7 @@ impl Closed {
     /// observed the free permits may be about to close it.
     pub(super) fn reopen(&self) {
         // Release: pairs with the Acquire in `begin`. A caller that begins after this observes the free permits.
+        // Claim: striped 6, a thread that begins to close sees the claims that have ended.
         self.word.fetch_and(ClosedWord::VERSION, Ordering::Release);
     }
 }

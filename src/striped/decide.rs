@@ -100,9 +100,11 @@ impl<C: Clock> StripedLimiter<C> {
             if self.ring.take(now, permits) {
                 return Ok(());
             }
-            // The stripes had no capacity, and then the ring had none. If the stripes still have none, they had none at
-            // the moment when the ring had none. Otherwise another thread has charged a stripe in between, or published
-            // a time at which the count of a stripe has expired.
+            // A denial is right only if at one moment neither the stripes nor the ring had capacity. The stripes had none, then
+            // the ring had none. If the stripes have none now either, they had none while the ring was read. Otherwise a
+            // stripe has got capacity in between, because another thread has charged it, or has published a time at which
+            // its count has expired. Then the search starts over.
+            // Claim: striped 5, a denied caller searches the stripes after the ring.
             if !self.any_has_capacity(permits, now) {
                 self.close(permits, now);
                 return Err(StripedDenied::new(self, now, permits));
@@ -110,7 +112,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Publishes the denial of a request for `permits`, with the time until which it is valid for later requests.
+    /// Publishes the denial of a request for `permits` in the closed word, with the time until which later requests for as many
+    /// permits are denied too.
     fn close(&self, permits: u64, now: Nanos) {
         let Some(closing) = self.closed.begin(permits) else {
             return;
@@ -124,11 +127,13 @@ impl<C: Clock> StripedLimiter<C> {
     /// Ends a claim of a stripe, and then reopens the limiter. In the other order, another thread could observe the claim in between
     /// and close the limiter.
     pub(super) fn end_claim(&self, stripe: &Stripe, word: StripeWord) {
+        // Claim: striped 6, the limiter is reopened after the claim has ended.
         stripe.release(word);
         self.closed.reopen();
     }
 
-    /// Returns the time at which the ring decides for a caller whose reading is `now`.
+    /// Returns the time at which the ring decides for a caller whose reading is `now`: the newer of `now` and the time that the
+    /// ring has published.
     pub(super) fn newest(&self, now: Nanos) -> Nanos {
         now.max(self.ring.latest_time())
     }
@@ -142,13 +147,16 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Takes `permits` from the batch of any stripe, beginning with that of the thread. For each stripe it removes an expired
-    /// count and tries the remaining batch. If that is too small, it charges the count to the ring and tries again.
+    /// count and tries the remaining batch. If that is too small, it charges the count to the ring, which empties the stripe, and
+    /// tries again. It does not charge a count that has expired, and that another thread is removing at this moment.
     fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut denied = u64::MAX;
+        // Claim: striped 7, a caller searches every stripe.
         (0..self.stripes.len()).any(|step| {
             let index = self.stripe_of(thread_index.wrapping_add(step));
             let stripe = &self.stripes[index];
-            // An expired count is forgotten, and never charged. If the exchange fails, the stripe is left to the other thread.
+            // An expired count must never be charged. So where `forget` fails, because another thread has changed the word, this
+            // stripe is not charged by this thread.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
             if self.take_and_charge(index, permits, given) {
                 return true;
@@ -163,6 +171,7 @@ impl<C: Clock> StripedLimiter<C> {
         })
     }
 
+    /// Takes `permits` from the batch of a stripe. If these fill the batch, the stripe is charged at once.
     fn take_and_charge(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
         match self.take(index, permits, given, StripeWord::capacity) {
             TakeResult::Taken => true,
@@ -175,7 +184,7 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `denied` is the smallest
-    /// count that the ring has denied so far.
+    /// count that the ring has denied in this search: as large a count is not tried again.
     fn try_charge(&self, index: usize, now: Nanos, denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.load();
@@ -218,6 +227,7 @@ impl<C: Clock> StripedLimiter<C> {
             return None;
         }
         // Every permit was admitted before the end of the period.
+        // Claim: striped 3, a count expires a window after the end of its last period.
         let end = self.periods.start(word.tick() + 1)?;
         let expiry = end.get() + self.window;
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
@@ -258,19 +268,24 @@ impl<C: Clock> StripedLimiter<C> {
     ) -> Result<(Nanos, StripeWord), StripeWord> {
         // The clock and the latest given time are read after the claim. Every admission came before the claim, or was
         // made by the claiming thread. The reading `now` can be older than that.
+        // Claim: striped 2, a charge reads the clock after the claim.
         let at = self.clock.now().max(self.stripes[index].latest_given()).max(now);
         let tick = self.periods.tick(at);
+        // Claim: striped 1, a stripe is emptied only after its charge.
         if self.ring.take(at, word.count()) {
             Ok((at, word.charged(tick)))
         } else {
             // The period is not before the published time, even if the clock was set back.
+            // Claim: striped 4, a kept count is not dated before the published time.
             Err(word.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }
     }
 
-    /// Charges stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes expired
-    /// counts. `since` is the period in which the caller's stripe was charged before. If `at` is in that period, this does
-    /// nothing, so it runs once in a period for each stripe.
+    /// Once in a period: charges the stripes whose count has been uncharged for a whole period, as far as the ring has
+    /// capacity, and removes expired counts.
+    ///
+    /// The caller has just charged its own stripe at the time `at`, and `since` is the period in which that stripe was charged
+    /// before. If `at` is in the same period, there is nothing to do, because the caller's stripe has done it in this period.
     pub(super) fn empty_old(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {
@@ -279,6 +294,7 @@ impl<C: Clock> StripedLimiter<C> {
         let mut denied = u64::MAX;
         for (index, stripe) in self.stripes.iter().enumerate() {
             let seen = stripe.load();
+            // Claim: striped 8, the stripes of an older period are charged.
             if self.is_forgettable(seen, at) {
                 self.forget(stripe, at);
             } else if seen.is_chargeable() && seen.tick() + 1 < tick {

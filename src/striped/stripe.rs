@@ -57,6 +57,7 @@ impl Stripe {
             // before the clock reading of the charge.
             // Acquire, for the exchange that fills the batch: pairs with the Release here and in `release`. All
             // earlier admissions happen before that clock reading.
+            // Claim: striped 2, a use publishes those before it, and its given time.
             match self
                 .word
                 // Relaxed on failure: the next compare-exchange validates the value.
@@ -75,6 +76,7 @@ impl Stripe {
         // Acquire: pairs with the Release in `take` and `release`. All admissions happen before the clock reading of
         // the charge. The claim publishes nothing: `release` does.
         // Relaxed on failure: the value is not used.
+        // Claim: striped 2, a thread that claims a stripe sees all its uses.
         self.word
             .compare_exchange(seen.raw(), claimed.raw(), Ordering::Acquire, Ordering::Relaxed)
             .ok()
@@ -93,6 +95,7 @@ impl Stripe {
         // Release: pairs with the Acquire in `take` and `claim`. A thread that charges later admissions of the stripe
         // loads a published time of the ring that is not before the one that this thread loaded.
         // Relaxed on failure: the value is not used.
+        // Claim: striped 4, a thread that uses a forgotten stripe sees the published time.
         self.word
             .compare_exchange(
                 seen.raw(),

@@ -49,6 +49,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             return FrontSearch::Own(entry);
         }
         // A search that finds neither has seen each entry with another key, so it counts as a search of a full bucket.
+        // Claim: table 3, a vacancy is read before the bucket is searched.
         if has_vacancy && let Some(entry) = alternate.own_or_vacant(key) {
             return FrontSearch::OwnOrVacant(entry);
         }

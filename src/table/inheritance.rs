@@ -15,6 +15,7 @@ impl Table {
     fn publish_inheritance(&self) {
         debug_assert!(self.inherits, "the table was created without `inherits`");
         // SeqCst: pairs with the one in `observe_inheritance`.
+        // Claim: table that inherits, the fingerprints are read after the marks and a fence.
         sync::fence(sync::Ordering::SeqCst);
     }
 

@@ -9,8 +9,8 @@ use crate::time::Nanos;
 
 /// Finds or inserts one key by [the protocol](super). `now` is the thread's reading of the clock.
 ///
-/// A function that is not inlined gets the fields as arguments, not a reference. A reference would keep all fields in
-/// memory, and the inlined functions would load them again after each Acquire.
+/// The two functions that are not inlined, `resolve` and `withdraw`, take what they need as arguments instead of `&self`. A
+/// reference would keep all fields in memory, so the inlined functions would load them again after each Acquire.
 pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
     pub(super) algorithm: &'a A,
@@ -38,9 +38,10 @@ pub(crate) enum InsertOutcome<'a> {
 /// A key that can get no entry now: all entries of its buckets are in use, or the catch-all may have admitted it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoEntry {
-    /// The reading, or a newer time at which the key may have lost an entry.
+    /// The time at which the catch-all decides: the reading, or a newer time of the region, since the key may have lost an entry
+    /// then.
     pub(crate) now: Nanos,
-    /// The time at which the key may have an entry, if the catch-all may have admitted it.
+    /// The time before which the key gets no entry, because admissions of the key by the catch-all may count until then.
     pub(crate) barred_until: Option<Nanos>,
 }
 
@@ -90,6 +91,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
         let before = self.region.rendezvous_count();
         let lines = &self.probe.lines();
+        // Claim: table I2, no entry is claimed beside a vacant one.
         for choice in self.probe.front() {
             let bucket = self.probe.bucket_at(lines[choice]);
             for way in 0..WAYS {
@@ -137,6 +139,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 self.table.counts().add(self.probe.key, Event::Filled);
                 self.probe.key
             }
+            // Claim: table 2, a thread whose exchange fails compares the key of the winner.
             Err(owner) => owner,
         }
     }
@@ -202,11 +205,13 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
-            // Before the claim: a thread that misses the evicted key must see `reclaimed`. The time is the reading at
-            // which the key was idle, not `now`, which includes the region of the inserted key. So a reading far ahead of
-            // the clock does not spread to other regions.
+            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The time is this thread's
+            // reading, at which the evicted key was idle. It is not `now`, because `now` may be a time of the region of the
+            // inserted key, and a reading far ahead of the clock must not spread from one region to another.
+            // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
+        // Claim: table 6, an entry is renamed only after it is claimed.
         let claimed = seen.entry.claim(seen.word, word)?;
         let event = if has_owner { event } else { Event::Filled };
         self.table.counts().add(self.probe.key, event);
@@ -220,9 +225,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             first: word,
             now,
         };
+        // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
-            // *resolve* without a second scan: no thread of the region had a rendezvous since the count was read. A thread that has
-            // published an entry for the key meanwhile has its rendezvous later, and then sees this entry.
+            // *resolve* without a second scan, because no thread of the region had a rendezvous since the count was read. If another
+            // thread has published an entry for the key meanwhile, its rendezvous comes later, so it sees this entry.
             let is_open = seen.entry.open(tentative);
             return is_open.then_some(entered);
         }
@@ -240,8 +246,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key
     /// select the same one: the open entry if there is one, otherwise the tentative entry with the lowest number.
-    /// Returns true if this thread has opened the entry `number`. That entry was tentative with the word `tentative`,
-    /// and its state is no older than `begun`. `overflow_until` was read after the *rendezvous*.
+    /// Returns true if this thread has opened the entry `number`.
+    ///
+    /// The caller has found that entry tentative with the word `tentative`, whose state begins at `begun` or later, and has read
+    /// `overflow_until` at its *rendezvous* afterwards.
     #[cold]
     #[inline(never)]
     fn resolve(
@@ -253,7 +261,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         begun: Nanos,
         overflow_until: Nanos,
     ) -> bool {
-        // `resolve` uses no time of its `Insertion`.
+        // The time is not used: `resolve` compares times of words and of the region only.
         let this = Self::new(table, algorithm, key, Nanos::ZERO);
         let lines = this.probe.lines();
         let Some(mut entry) = this.entry_numbered(number) else {
@@ -282,15 +290,16 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // `own_in` returns no such entry. A thread that has claimed one sees this entry after its own rendezvous.
+                // Never: `own_in` skips claimed entries. It need not wait for one, because the thread that has claimed it
+                // for this key has its rendezvous later, and then sees the entry of this thread.
                 EntryState::Claimed => {}
             }
             overflow_until = this.region.rendezvous(key).overflow_until;
         }
     }
 
-    /// Whether a tentative state is no older than the end of the key's mark, `overflow_until`, and no older than the newest
-    /// loss of an entry. The state is no older than `begun`.
+    /// Whether a tentative state begins no earlier than the end of the key's mark, `overflow_until`, and no earlier than the newest
+    /// loss of an entry in the region. The caller knows that it begins at `begun` or later, which mostly answers that already.
     #[inline(always)]
     fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow_until: Nanos) -> bool {
         let latest = overflow_until.max(self.region.reclaimed());
@@ -323,6 +332,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 continue;
             };
             if let Some(claimed) = own.entry.claim(own.word, word) {
+                // Claim: table I1, a reset leaves no vacant entry.
                 own.entry.rename(Entry::TOMBSTONE);
                 own.entry.open(claimed);
                 self.table.counts().add(self.probe.key, Event::Emptied);

@@ -134,6 +134,7 @@ impl Table {
     /// Orders the entry that this thread has made before its next reads of the region.
     #[inline(always)]
     pub(super) fn observe_inheritance(&self) {
+        // Claim: table that inherits, a thread that begins a state reads the marks after a fence.
         if self.inherits {
             // SeqCst: pairs with the one in `publish_inheritance`. If that comes first, this thread sees the times and marks
             // that were inherited. If this fence comes first, the inheriting thread sees the key that was entered.

@@ -47,6 +47,7 @@ impl<'a> Probe<'a> {
     /// The bucket `choice` of the key, in the order of the probe.
     #[inline(always)]
     pub(super) fn bucket(&self, choice: usize) -> Bucket<'a> {
+        // Claim: table 1, the primary bucket comes before the alternate one.
         self.table.bucket(self.table.layout.choice(self.bits, choice))
     }
 

@@ -127,6 +127,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         if self.is_idle(seen) {
             return Some(seen);
         }
+        // Claim: table 10, a thread finishes the step of a suspended one.
         if finish && self.is_unfinished(seen) && self.finish(seen) {
             let seen = Seen::new(seen.entry);
             return self.is_idle(seen).then_some(seen);

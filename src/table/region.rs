@@ -101,6 +101,7 @@ impl<'a> Region<'a> {
     #[inline(always)]
     pub(super) fn rendezvous_count(self) -> u64 {
         // Acquire: pairs with the Release in `rendezvous`.
+        // Claim: table 4, a thread that counts a rendezvous sees what its thread had published.
         self.rendezvous.load(Ordering::Acquire)
     }
 
@@ -109,6 +110,7 @@ impl<'a> Region<'a> {
     #[inline(always)]
     pub(super) fn rendezvous(self, key: u64) -> Rendezvous {
         // AcqRel: pairs with itself. Every change of this word is a read-modify-write, so each synchronizes with all before it.
+        // Claim: table 4, each rendezvous synchronizes with all before it.
         let earlier = self.rendezvous.fetch_add(1, Ordering::AcqRel);
         Rendezvous {
             earlier,
@@ -123,6 +125,7 @@ impl<'a> Region<'a> {
     pub(crate) fn overflow_until(self, key: u64) -> Nanos {
         // Acquire: pairs with the Release in `mark_overflow`. A caller that finds a mark dropped also sees the time in `reclaimed`
         // that replaces it.
+        // Claim: table 8, a thread that finds a mark dropped sees its time.
         OverflowFilter(self.overflow.load(Ordering::Acquire)).until_of(key)
     }
 
@@ -139,6 +142,7 @@ impl<'a> Region<'a> {
             let marked = filter.with(key, now, end).0;
             // Release: pairs with the Acquire in `overflow_until`; publishes the time in `reclaimed`. Acquire: pairs with the same Release;
             // the times in `reclaimed` that earlier marking threads have published are seen. Relaxed on failure: the loop tries again.
+            // Claim: table 8, a dropped mark publishes the time until which it held.
             match self
                 .overflow
                 .compare_exchange(seen, marked, Ordering::AcqRel, Ordering::Relaxed)
@@ -147,6 +151,7 @@ impl<'a> Region<'a> {
                 Err(changed) => seen = changed,
             }
         }
+        // Claim: table 8, a marking thread has its rendezvous after the mark.
         self.rendezvous(key);
     }
 

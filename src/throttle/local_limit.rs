@@ -113,6 +113,7 @@ trait ByteLimiter: Send + Sync {
     fn charge(&mut self, at: Nanos, bytes: u64);
 }
 
+/// The time at which bytes can be charged.
 enum Readiness {
     Now,
     After(Duration),

@@ -62,6 +62,8 @@ impl<U> PendingTurn<U> {
     fn leave_if_unanswered(&self, number: u64) {
         let mut wait = self.lock_wait();
         let wake_up = self.lock_wake_up();
+        // Claim: throttle 6, an answered wake-up does not expire.
+        // Claim: throttle 7, an unanswered wake-up expires.
         let left = if wake_up.is_unanswered && wake_up.number == number {
             wait.take()
         } else {
@@ -107,6 +109,7 @@ impl<U: Send + 'static> Wake for PendingTurn<U> {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        // Claim: throttle 8, a wake-up locks no wait.
         let mut wake_up = self.lock_wake_up();
         let Some((waker, handle)) = wake_up.task.clone() else {
             return;

@@ -206,11 +206,13 @@ impl<T: AsyncRead + Unpin> Throttled<T> {
             return Poll::Ready(Ok(()));
         }
         // The bytes are read now, and delivered only if they can be charged now.
+        // Claim: throttle 3, a reader is charged for the bytes that it has read.
         let polled = self.read.poll_turn(read, context);
         let admitted = match polled {
             Poll::Ready(Ok(admitted)) => admitted,
             Poll::Ready(Err(_)) | Poll::Pending => 0,
         };
+        // Claim: throttle 5, bytes that were read ahead are kept.
         self.read_ahead
             .store(&buf.initialize_unfilled_to(read)[admitted..]);
         buf.advance(admitted);
@@ -246,6 +248,7 @@ impl<T> Throttled<T> {
             Poll::Ready(Ok(written)) => written.min(admitted),
             Poll::Ready(Err(_)) | Poll::Pending => 0,
         };
+        // Claim: throttle 4, bytes that were not written are refunded.
         self.write.charge(at, written);
         polled
     }

@@ -223,6 +223,7 @@ impl<L: Waitable, T: Runtime> Fair<L, T> {
 
     /// Whether a request that does not wait is denied because others wait.
     pub(crate) fn must_queue<Q: WaitRequest<L>>(&self, request: &Q) -> bool {
+        // Claim: wait 7, a call that does not wait sees earlier waiters.
         !self.allow_barging && self.queues.is_contended(|| request.needs(&self.limiter))
     }
 }

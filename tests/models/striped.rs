@@ -342,7 +342,7 @@ fn striped_sleeper() {
         ],
     )
     .served(1)
-    .run(BOUNDED);
+    .run(BOUNDED.up_to(2));
 }
 
 /// Requests for several permits do not add up to the batch. A part of the batch is charged to free its permits, and a
@@ -489,7 +489,7 @@ fn striped_old_part_is_charged() {
     Scene::new(2, 2, &[&[CheckAt(0, 900_000, 2)], &[CheckAt(1, 900_000, 1)]])
         .before(&[CheckAt(1, 0, 1)])
         .end(900_000)
-        .run(BOUNDED);
+        .run(BOUNDED.up_to(2));
 }
 
 /// Three threads, two of them on one stripe.
@@ -534,7 +534,7 @@ fn striped_local_stripe_twice() {
             &[ClaimLocal(0), CheckLocalAt(0, 2), CheckLocalAt(0, 1)],
         ],
     )
-    .run(FULL);
+    .run(BOUNDED);
 }
 
 /// The ring is full. The uses of a local stripe are kept, and the stripe is released for all callers.

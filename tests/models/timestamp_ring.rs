@@ -115,10 +115,10 @@ fn log_several_permits() {
     BOUNDED
         .unordered()
         .run(ring(2), &[], &[&[Check(0, 2)], &[Check(W, 1), Check(2 * W, 2)]]);
-    // A thread stalls for two laps: its second slot looks unchanged, but has a later time.
-    run(
-        BOUNDED.unordered(),
-        2,
+    // A thread stalls for two laps: its second slot looks unchanged, but has a later time. Claims in the slots are exchanges only, so
+    // a stalled thread changes no slot of a later lap.
+    BOUNDED.unordered().run(
+        ring(2),
         &[],
         &[
             &[Check(0, 2)],

@@ -4,7 +4,8 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use ringgate::redis::{BreakerState, RedisStore, RedisStoreBuilder};
+use ringgate::redis::{RedisStore, RedisStoreBuilder};
+use ringgate::shared::supervision::BreakerState;
 use ringgate::shared::{OnError, SharedLimiter, StoreErrorKind};
 
 use crate::load::{Call, Load, call, most_by_calls, most_by_stamps};

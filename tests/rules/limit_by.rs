@@ -252,6 +252,31 @@ fn a_reload_to_another_window_carries_the_counts_over() {
     assert_eq!(admissions(&live, &with_limit(1, 7), 20), 2);
 }
 
+/// Debt is charged to the state that a reload has made by the limit of the request, as it is to the state of its admission.
+#[test]
+fn debt_to_a_successor_has_the_limit_of_its_request() {
+    let cost = by_cost();
+    let bucket = |capacity| limited(Gcra).cost(&cost).capacity(capacity);
+    let (live, clock) = live([bucket(10)]);
+    let remaining = || {
+        let rules = live.load();
+        rules.peek(&with_limit(1, 10)).next().expect("a rule").remaining()
+    };
+    let request = Request {
+        cost: 6,
+        ..with_limit(1, 10)
+    };
+    let reservation = live.load().reserve(&request).expect("six of ten");
+    assert_eq!(live.store(&set([bucket(20)])), Ok(Reloaded::Done));
+    assert_eq!(remaining(), 4);
+    // Twelve permits of ten in a minute are refilled in 72 seconds.
+    assert_eq!(live.load().settle(reservation, &cost, 12), Settled::Exact);
+    clock.advance(secs(18) - Duration::from_nanos(1));
+    assert_eq!(remaining(), 0);
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(remaining(), 1);
+}
+
 #[test]
 fn several_quotas_cannot_have_a_limit_of_the_request() {
     let several = limited(Counter).also(quota("100/h"));

@@ -248,6 +248,36 @@ fn debt_is_limited_by_the_longest_window() {
     assert!(rules.check(&user(1)).is_err());
 }
 
+/// Two rules of one state get states of their own. Debt is charged to both, and the one that can hold less decides what is forgiven.
+#[test]
+fn the_least_that_a_successor_was_charged_is_reported() {
+    let cost = by_cost();
+    let [first, second] = ["first", "second"].map(|name| rule(name, "10/10s").cost(&cost));
+    // The words of a ring of two windows hold fewer permits than the word of a bucket.
+    let small = first.clone().also(quota("100/60s"));
+    let large = rule("second", "1000000000/10s")
+        .cost(&cost)
+        .algorithm(RuleAlgorithm::Gcra);
+    let debt = 10_000_000_000_000_000;
+    for small_first in [true, false] {
+        let both = |[first, second]: [&Rule<Request>; 2]| match small_first {
+            true => set([first.clone(), second.clone()]),
+            false => set([second.clone(), first.clone()]),
+        };
+        let (live, _) = live([first.clone()]);
+        assert_eq!(live.store(&both([&first, &second])), Ok(Reloaded::Done));
+        assert_eq!(live.load().states(), 1);
+        let reservation = live.load().reserve(&user(1)).expect("the first");
+        assert_eq!(live.store(&both([&small, &large])), Ok(Reloaded::Done));
+        assert_eq!(live.load().states(), 2);
+        let settled = live.load().settle(reservation, &cost, debt);
+        assert!(
+            matches!(settled, Settled::Forgiven(permits) if permits > debt / 2),
+            "{settled:?}"
+        );
+    }
+}
+
 /// A rule with another key begins empty, even if both keys of a request have the same hash.
 #[test]
 fn a_rule_with_another_key_is_no_successor() {

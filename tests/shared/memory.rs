@@ -81,6 +81,14 @@ impl CounterStore for Faulty {
     fn leases(&self) -> Option<&dyn LeaseStore> {
         Some(self)
     }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
 }
 
 impl LeaseStore for Faulty {

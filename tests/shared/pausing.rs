@@ -78,6 +78,10 @@ impl CounterStore for Pausing {
     fn leases(&self) -> Option<&dyn LeaseStore> {
         Some(self)
     }
+
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
 }
 
 impl LeaseStore for Pausing {

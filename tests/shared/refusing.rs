@@ -48,6 +48,14 @@ impl CounterStore for Refusing {
     fn leases(&self) -> Option<&dyn LeaseStore> {
         Some(self)
     }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
 }
 
 impl LeaseStore for Refusing {

@@ -9,8 +9,8 @@ use core::time::Duration;
 use std::panic::catch_unwind;
 
 use ringgate::shared::{
-    Admitted, CheckResult, CounterRequest, CounterStore, DecidedBy, MemoryStore, Mode, OnError, Reason,
-    SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    Admitted, CheckResult, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError,
+    Reason, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::{Key, Rule};
 use tokio::time::{Instant, sleep};
@@ -105,6 +105,10 @@ impl CounterStore for Connection {
     fn keeps_blocks(&self) -> bool {
         self.store.keeps_blocks()
     }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
 }
 
 /// A store that keeps neither slots nor blocks.
@@ -134,6 +138,18 @@ impl CounterStore for Plain {
 
     fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         self.0.reset(requests)
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
     }
 }
 

@@ -14,7 +14,7 @@ use ringgate::shared::{
 use ringgate::{Clock, ManualClock};
 
 #[derive(Debug)]
-struct Ledger {
+pub(crate) struct Ledger {
     clock: Arc<ManualClock>,
     counters: Mutex<HashMap<String, Counter>>,
 }
@@ -154,6 +154,13 @@ impl Counter {
 }
 
 impl Ledger {
+    pub(crate) fn new(clock: Arc<ManualClock>) -> Self {
+        Self {
+            clock,
+            counters: Mutex::default(),
+        }
+    }
+
     fn at_once<T>(
         &self,
         act: impl FnOnce(&mut dyn FnMut(&CounterRequest, &mut dyn FnMut(&mut Counter)), u128) -> T,
@@ -270,6 +277,14 @@ impl CounterStore for Ledger {
     fn leases(&self) -> Option<&dyn LeaseStore> {
         Some(self)
     }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
 }
 
 impl LeaseStore for Ledger {
@@ -292,10 +307,7 @@ impl LeaseStore for Ledger {
 #[tokio::test]
 async fn a_store_of_another_crate_keeps_every_promise() {
     let clock = Arc::new(ManualClock::new());
-    let store = Ledger {
-        clock: Arc::clone(&clock),
-        counters: Mutex::default(),
-    };
+    let store = Ledger::new(Arc::clone(&clock));
     let checked = conformance::check(&store, async |time| clock.advance(time)).await;
     checked.unwrap_or_else(|broken| panic!("{broken}"));
 }

@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use ringgate::rules::{Block, RuleAlgorithm};
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, MemoryStore, Mode, SharedRules, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, MemoryStore, Mode, SharedRules,
+    StoreFuture,
 };
 use ringgate::{Key, Quota, Rule};
 
@@ -41,6 +42,18 @@ impl CounterStore for Plain {
 
     fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
     }
 }
 

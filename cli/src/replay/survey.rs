@@ -51,6 +51,7 @@ pub(crate) struct Survey {
 /// The largest number of top keys, of one rule and of the report.
 pub(crate) const MAX_KEYS: usize = 50;
 
+/// A key that is ordered by its denied requests, so that a heap keeps the top keys.
 #[derive(Debug, PartialEq, Eq)]
 struct Ranked(KeySummary);
 

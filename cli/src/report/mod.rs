@@ -102,6 +102,7 @@ impl RuleReport {
     }
 }
 
+/// The requests of each interval of the log.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct SeriesReport {
@@ -110,6 +111,7 @@ pub(crate) struct SeriesReport {
     pub(crate) by_rule: serde_json::Map<String, serde_json::Value>,
 }
 
+/// One of the top keys.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct KeyReport {
@@ -123,6 +125,7 @@ pub(crate) struct KeyReport {
     pub(crate) worst: u64,
 }
 
+/// The history of one key, for the chart of the page.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct ChosenReport {
@@ -141,6 +144,7 @@ pub(crate) struct ChosenReport {
     pub(crate) details: Vec<FieldReport>,
 }
 
+/// The denied requests of a rule at other limits.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct WhatIfReport {
@@ -153,6 +157,7 @@ pub(crate) struct WhatIfReport {
     pub(crate) keys: u64,
 }
 
+/// One row of the comparison of algorithms.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct ComparisonReport {

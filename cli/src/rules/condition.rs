@@ -9,6 +9,7 @@ pub(crate) struct Test {
     pub(crate) holds: Holds,
 }
 
+/// The test of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Holds {
     /// The value is present, and not a form of "no".

@@ -61,6 +61,7 @@ impl AnyAlgorithm {
             Self::Gcra(bucket) => bucket.limit(),
             Self::Other(other) => return other.lower_limit(at_most),
         };
+        // Claim: with_limit, the limit of a request raises no limit of a state.
         at_most.min(own).max(1)
     }
 

@@ -216,6 +216,7 @@ impl Gcra {
     pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
         let same_window = self.quota.window() == before.quota.window();
         let can_keep_time = self.permit <= fastest.permit || self.is_narrower(before);
+        // Claim: rules reloading, a bucket with a much longer burst gets new words.
         same_window && self.ahead <= before.ahead && can_keep_time
     }
 

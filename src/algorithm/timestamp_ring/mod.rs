@@ -176,6 +176,7 @@ impl TimestampRing {
         let whole = self.unit.quotient(now.get());
         let part = u64::from(whole * self.unit.divisor() < now.get());
         let time = whole + part + self.first;
+        // Claim: timestamp_ring head 1, a recorded time is not before the newest one.
         time.min(self.layout.last_time()).max(newest)
     }
 
@@ -195,6 +196,7 @@ impl TimestampRing {
             let slot = state.slot(position);
             // When the position was claimed, the time in its slot was earlier than `time`. If another thread has stored
             // there since, for this claim or one of a later lap, the slot's time is not earlier than `time`.
+            // Claim: timestamp_ring head 3, an owner stores over no later time.
             if slot.time() < time {
                 state.store(position, slot, SlotWord::stored(time, position.lap));
             }
@@ -218,6 +220,7 @@ impl TimestampRing {
         // No claim records a time before that of an earlier claim, so the last of the unused slots has the latest time.
         let mut latest = match unused_slots {
             0 => 0,
+            // Claim: timestamp_ring head 4, a lower limit leaves slots after those of the request unused.
             unused => time_in(permits + unused - 1)?,
         };
         for offset in 0..permits {
@@ -237,6 +240,7 @@ impl TimestampRing {
         let slot = state.slot(position);
         let young = slot.time() + self.window > decided_at;
         let several = (permits ^ 1) | self.unused_slots != 0;
+        // Claim: timestamp_ring head 5, a denial has read the same head twice.
         if several || !slot.is_due(position.lap) || (young && state.head() != head) {
             return Attempt::Retry;
         }

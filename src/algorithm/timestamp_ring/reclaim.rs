@@ -34,6 +34,7 @@ impl Reclaim for TimestampRing {
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
         let newest = self.layout.decode(first).newest();
         // No slot has a time later than `newest`.
+        // Claim: timestamp_ring head 6, a log is idle when its newest time is older than a window.
         self.claims == Claims::InHead && newest + self.window < self.decision_time(now, newest)
     }
 

@@ -69,6 +69,7 @@ impl<W: Words> Slots<W> {
     fn slot(self, index: u64) -> ClaimWord {
         // Acquire: pairs with the Release in `claim`. A thread that observes the claim of a position observes all earlier
         // claims, because each claimer has observed the claim before. So it never reads a value that is two laps old.
+        // Claim: timestamp_ring slots 2, a thread that reads a slot observes the claim before it.
         let raw = self.words.load(Self::word(index), Ordering::Acquire);
         ClaimWord::decode(raw, self.layout)
     }
@@ -77,6 +78,8 @@ impl<W: Words> Slots<W> {
     fn claim(self, index: u64, seen: ClaimWord, new: ClaimWord) -> bool {
         // Release: pairs with the Acquire in `slot`; publishes the earlier claims as the claimer has observed them.
         // Relaxed on failure: the caller reads the slot again.
+        // Claim: timestamp_ring slots 2, a claim publishes the claims that its thread has observed.
+        // Claim: timestamp_ring slots 3, a claim expects the slot that was read.
         self.words
             .exchange(
                 Self::word(index),
@@ -184,6 +187,7 @@ impl TimestampRing {
         } else {
             time
         };
+        // Claim: timestamp_ring slots 4, a recorded time is not before the newest one.
         let claimed = oldest.next_in_place(time.max(newest_time));
         if !slots.claim(index, oldest, claimed) {
             return Attempt::Retry;
@@ -216,15 +220,18 @@ impl TimestampRing {
         let Some(next) = slots.next_position() else {
             return Attempt::Retry;
         };
+        // Claim: timestamp_ring slots 7, a thread claims the rest of a suspended request.
         if next.newest.rest() > 0 {
             slots.claim_rest(next.before, next.newest);
             return Attempt::Retry;
         }
         // The times of the slots increase from `oldest` on, so the last of the slots that must be old enough decides.
+        // Claim: timestamp_ring slots 5, a lower limit leaves slots after those of the request unused.
         let last = permits + (self.layout.slots() - limit) - 1;
         let latest = slots.slot(slots.at_offset(next.index, last)).time();
         let newest = next.newest.time();
         if latest + self.window > self.decision_time(now, newest) {
+            // Claim: timestamp_ring slots 6, a denial has read the next slot twice.
             return if slots.slot(next.index) == next.oldest {
                 // The slots were read while the next position was not claimed.
                 Attempt::Denied
@@ -281,6 +288,7 @@ impl TimestampRing {
                 continue;
             }
             let time = self.record_time(now, next.newest.time());
+            // Claim: timestamp_ring slots 1, a charge stores no time twice in a slot.
             if next.oldest.time() >= time {
                 // Every slot already has this time, so a further charge changes no decision.
                 return permits;

@@ -22,6 +22,7 @@ impl<W: Words> State<W> {
     pub(super) fn head(self) -> HeadWord {
         // Acquire: pairs with the Release in `claim`. A thread that observes a claim observes no older value of a slot than
         // the claimer did. So it never reads a value that is two laps old, whose lap bit would match.
+        // Claim: timestamp_ring head 2, a thread that reads the head reads no slot of two laps before.
         self.layout.decode(self.words.load(Self::HEAD, Ordering::Acquire))
     }
 
@@ -30,6 +31,8 @@ impl<W: Words> State<W> {
     pub(super) fn claim(self, seen: HeadWord, new: HeadWord) -> bool {
         // Release: pairs with the Acquire in `head`; publishes the slots as the claimer has observed them.
         // Relaxed on failure: the caller starts over from `head`.
+        // Claim: timestamp_ring head 2, a claim publishes the slots that its thread has observed.
+        // Claim: timestamp_ring head 4, a claim expects the head that it was decided by.
         self.words
             .exchange(
                 Self::HEAD,
@@ -45,6 +48,7 @@ impl<W: Words> State<W> {
     pub(super) fn slot(self, position: SlotPosition) -> SlotWord {
         // Acquire: pairs with the Release in `store`. A thread that observes a slot of a later lap observes the head that
         // claimed it. So its exchange of the head fails, or its second read of the head differs.
+        // Claim: timestamp_ring head 5, a thread that reads a slot of a later lap finds the head changed.
         SlotWord::decode(self.words.load(Self::index(position), Ordering::Acquire))
     }
 
@@ -52,6 +56,7 @@ impl<W: Words> State<W> {
     pub(super) fn store(self, position: SlotPosition, seen: SlotWord, new: SlotWord) -> bool {
         // Release: pairs with the Acquire in `slot`; publishes the head by which the position was claimed.
         // Relaxed on failure: another thread has stored a time that is not earlier.
+        // Claim: timestamp_ring head 5, a stored slot publishes the head of its claim.
         self.words
             .exchange(
                 Self::index(position),
@@ -83,6 +88,7 @@ impl<W: Words> State<W> {
         if slot.is_due(position.lap) {
             return Some(slot);
         }
+        // Claim: timestamp_ring head 7, a thread fills the slot of a suspended owner.
         self.fill(head, position, slot);
         None
     }
@@ -91,6 +97,7 @@ impl<W: Words> State<W> {
     pub(super) fn fill(self, head: HeadWord, position: SlotPosition, slot: SlotWord) {
         // If the head has changed, the slot may be of a later lap. Then it must not be filled.
         if self.head() == head {
+            // Claim: timestamp_ring head 2, a slot is filled with a time not before that of its claim.
             self.store(position, slot, SlotWord::stored(head.newest(), position.lap ^ 1));
         }
     }

@@ -213,6 +213,7 @@ impl WideRing {
         } else {
             self.least_capacity(first, state, seen)
         };
+        // Claim: counter_ring 4, a denial has read the same control word twice.
         if permits <= capacity {
             if state.exchange_control(seen, seen.plus(permits)) {
                 return Attempt::Admitted(seen.tick());
@@ -238,6 +239,7 @@ impl WideRing {
             let limit = window.cell_window.limit();
             limit.saturating_sub(Self::sum(state, window.base, seen))
         });
+        // Claim: counter_ring 3, every window has the capacity.
         rest.fold(first, u64::min)
     }
 
@@ -250,6 +252,7 @@ impl WideRing {
     /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.
     #[cold]
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
+        // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
         if seen.entering() {
             // The cell that was entered before is not known.
             self.publish_and_open(state, seen, seen.tick());
@@ -274,6 +277,7 @@ impl WideRing {
             // thread that finds the old slot replaced finds the base published.
             let end = cell.min(window.cell(newest_before) + 1);
             let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
+            // Claim: counter_ring 1, the base is published before the slot.
             state.publish(window.base, base.with_tick(cell));
             state.publish(window.slot(cell), total);
         }
@@ -364,6 +368,7 @@ impl WideRing {
         for window in windows {
             let (current, charged) = (window.cell(current), window.cell(charged));
             let oldest = window.oldest(current);
+            // Claim: table 9, a refund skips a window that does not sum its cell.
             if charged < oldest {
                 continue;
             }
@@ -374,6 +379,7 @@ impl WideRing {
                 state.raise(window.slot(cell), cell, permits);
             }
             // This does nothing if another cell has been entered meanwhile. Its base was computed from the slots.
+            // Claim: counter_ring 5, a refund raises no base of a later cell.
             state.raise(window.base, current, permits);
         }
         counted

@@ -21,6 +21,7 @@ impl<W: Words> State<W> {
     #[inline]
     pub(super) fn control(self) -> TotalWord {
         // Acquire: pairs with the Release in `open`. A thread that observes an open cell observes its bases and slots.
+        // Claim: counter_ring 3, a thread that finds a cell open finds its base.
         self.layout
             .decode(self.words.load(Self::CONTROL, Ordering::Acquire))
     }
@@ -32,6 +33,8 @@ impl<W: Words> State<W> {
         // have admitted because a refund had raised a slot, and a thread that enters the next cell must observe that slot
         // raised. The exchange is a read-modify-write, so it continues the release sequence of the last `open`.
         // Relaxed on failure: the caller starts over from `control`.
+        // Claim: counter_ring 3, an admission expects the control word that it was decided by.
+        // Claim: counter_ring 6, an admission publishes the slots that were raised.
         self.words
             .exchange(
                 Self::CONTROL,
@@ -47,6 +50,7 @@ impl<W: Words> State<W> {
     pub(super) fn open(self, entering: TotalWord) {
         // Release: pairs with the Acquire in `control`; publishes the bases and slots of the cell.
         // Relaxed on failure: another helper has opened the cell, so nothing is left to do.
+        // Claim: counter_ring 3, an open cell has its base.
         let _ = self.words.exchange(
             Self::CONTROL,
             entering.raw(),
@@ -62,11 +66,13 @@ impl<W: Words> State<W> {
         // Acquire: pairs with the Release in `change`. A thread that reads a word of a later cell observes the control word
         // that entered that cell, so its exchange of control fails, or its second read of control differs. A thread that
         // reads a slot observes the base that was published before it.
+        // Claim: counter_ring 4, a thread that reads a word of a later cell finds control changed.
         self.layout.decode(self.words.load(index, Ordering::Acquire))
     }
 
     /// Replaces a slot or a base by `total`, unless its tick is that of `total` or newer.
     pub(super) fn publish(self, index: usize, total: TotalWord) {
+        // Claim: counter_ring 2, a late helper leaves a newer word unchanged.
         self.change(index, |seen| (seen.tick() < total.tick()).then_some(total));
     }
 
@@ -86,6 +92,7 @@ impl<W: Words> State<W> {
             // - A raised word publishes the words that the same refund has raised before.
             // Relaxed on failure: a helper that finds the word published writes nothing. A thread that acquires the next word
             // that this thread publishes observes no older value of this word than this thread did.
+            // Claim: counter_ring 4, a published word publishes the control word of its cell.
             match self.words.exchange(
                 index,
                 seen.raw(),

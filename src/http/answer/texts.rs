@@ -16,6 +16,7 @@ pub(super) struct PolicyTexts {
     buffer: Vec<u8>,
 }
 
+/// The text of the `RateLimit-Policy` item of one quota, with the values that it was made of.
 struct PolicyText {
     rule: Box<str>,
     limit: u64,

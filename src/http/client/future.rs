@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::limiter::RateLimiter;
 use crate::wait::{Acquire, Fair, PermitRequest, Runtime};
 
+/// The limiter of the layer of a client, with its wait queue.
 type Limiter<A, C, N> = Arc<Fair<RateLimiter<A, C>, N>>;
 
 pin_project! {

@@ -45,6 +45,7 @@ struct Reader<'a> {
     rest: &'a [u8],
 }
 
+/// A bare item of a structured list (RFC 9651, section 3.3).
 enum Value<'a> {
     String(&'a [u8]),
     Number(Number),

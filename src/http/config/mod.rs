@@ -39,10 +39,12 @@ pub(super) struct Config<S: HttpRules, R> {
     pub(super) reported: Arc<[AtomicBool; 2]>,
 }
 
+/// The function that decides by the response whether a request is charged.
 pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
 /// The response to a rejected request. The box keeps the futures of admitted requests small.
 pub(super) type RejectedResponse<B> = Box<Response<B>>;
 
+/// A function that is called with each rejection.
 type OnRejected = dyn Fn(&Rejection<'_>) + Send + Sync;
 
 impl<S: HttpRules, R> Config<S, R> {

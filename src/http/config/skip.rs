@@ -17,6 +17,7 @@ pub(in crate::http) struct Skip {
     predicates: Vec<Arc<Predicate>>,
 }
 
+/// A function that selects requests that are not limited.
 type Predicate = dyn Fn(&Parts) -> bool + Send + Sync;
 
 impl Skip {

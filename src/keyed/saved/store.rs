@@ -165,6 +165,7 @@ impl Store {
         let first = SeenWord::read(entry, key)?;
         // If the key loses the entry now, its state was idle, reset, or forgotten. The words are then those of a moment before, or
         // zeros.
+        // Claim: saved beside decisions, a key that decides meanwhile is saved.
         Some(SavedState::of(
             algorithm,
             OccupiedWords::new(entry, key, &first),
@@ -200,6 +201,7 @@ impl Store {
             } else if state.spent_after(elapsed) > 0 && !self.charge_key(&charger, key, state, &mut pages) {
                 // The table is smaller than it was, or was filled in another order.
                 let end = charger.charge_catch_all(catch_all, state);
+                // Claim: saved no fresh budget, a key without an entry is marked.
                 self.table.region(key).mark_overflow(key, now, end);
             }
         };

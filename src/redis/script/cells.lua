@@ -17,6 +17,7 @@ local function read(counter)
             if number > tick then
                 counter.ahead = counter.ahead + count
                 counter.newer[#counter.newer + 1] = field
+            -- Claim: redis 3, the sum has one cell more than the window.
             elseif number < tick - counter.cells then
                 counter.stale[#counter.stale + 1] = field
             else
@@ -28,6 +29,7 @@ local function read(counter)
 end
 
 local function keep(counter)
+    -- Claim: redis 7, a hash of cells expires after the last sum that counts it.
     expire(counter.key, (counter.tick + counter.cells + 1) * counter.cell_width)
 end
 

@@ -9,12 +9,14 @@
 -- numbers of its receipt.
 local full, admitted = {}, true
 for _, counter in ipairs(counters) do
+    -- Claim: shared 4, a decision reads the registered permits.
     leases.read(counter)
     if verb ~= 'peek' then
         counter.by.repair(counter)
         leases.repair(counter)
     end
     counter.by.peek(counter)
+    -- Claim: redis 9, debt needs no room.
     if counter.wait ~= 0 and verb ~= 'owe' then
         full[counter.rule] = true
         admitted = admitted and counter.rule < 0
@@ -28,6 +30,7 @@ for _, counter in ipairs(counters) do
     local room = (counter.wait == 0 or verb == 'owe') and 1 or 0
     if room == 1 and counter.rule < 0 and full[counter.rule] then
         room = 2
+    -- Claim: redis 5, a counter is charged only if all have room.
     elseif room == 1 and admitted and verb ~= 'peek' and verb ~= 'deny' then
         counter.by.charge(counter)
         counter.remaining = math.max(counter.remaining - counter.permits, 0)

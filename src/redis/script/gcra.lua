@@ -47,6 +47,7 @@ end
 
 -- The later one of the arrival time and now.
 local function start_of(counter)
+    -- Claim: redis 10, an idle bucket is no fuller than a new one.
     return counter.time[1] >= now and counter.time or { now, 0 }
 end
 
@@ -77,6 +78,7 @@ function gcra.peek(counter)
             free = free + 1
         end
     end
+    -- Claim: redis 11, the registered permits of a bucket have no room.
     local reserved = counter.held + counter.reserve
     counter.remaining = math.max(free - reserved, 0)
     local needed = counter.permits + reserved

@@ -33,6 +33,7 @@ function leases.read(counter)
     if latest > now + counter.window / 16 then
         -- TIME has gone back. The last permits end as long after now as they did after the last change.
         counter.time_went_back = true
+        -- Claim: shared 9, permits that are ahead of the clock end together.
         counter.until_last = now + math.max(counter.until_last - latest, 0)
     end
 end
@@ -52,6 +53,7 @@ function leases.repair(counter)
     if #counter.ended > 0 then
         redis.call('HDEL', counter.leases, unpack(counter.ended))
     end
+    -- Claim: shared 10, a step that removes ended permits notes its reading.
     if counter.time_went_back or #counter.ended > 0 then
         redis.call('HSET', counter.leases, 'latest', text(now))
     end
@@ -97,6 +99,7 @@ end
 function leases.write(counter, key, own, held, term, server_era)
     local held_until = 0
     if held > 0 then
+        -- Claim: shared 5, the server keeps permits registered for a window after the term.
         local keep = term + counter.window
         local part = math.ceil(keep / 16)
         held_until = math.ceil((now + keep) / part) * part

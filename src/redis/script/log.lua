@@ -3,6 +3,7 @@
 local log = {}
 
 local function member(at, sequence)
+    -- Claim: redis 4, sequences have leading zeros.
     return text(at) .. ':' .. string.format('%09.0f', sequence)
 end
 
@@ -28,6 +29,7 @@ function log.repair(counter)
         local after, at = '(' .. text(now), text(now)
         local ahead = redis.call('ZCOUNT', counter.key, after, '+inf')
         local sequence = log.next(redis.call('ZREVRANGEBYSCORE', counter.key, at, at, 'WITHSCORES', 'LIMIT', 0, 1))
+        -- Claim: redis 6, permits ahead of the clock become permits of now.
         add(counter.key, now, sequence, ahead)
         redis.call('ZREMRANGEBYSCORE', counter.key, after, '+inf')
         expire(counter.key, now + counter.window)
@@ -47,6 +49,7 @@ end
 
 -- A permit counts while it is younger than a window, and if it is ahead of TIME.
 function log.peek(counter)
+    -- Claim: redis 2, a log counts a whole window.
     local since = '(' .. text(now - counter.window)
     local counted = redis.call('ZCOUNT', counter.key, since, '+inf')
     local spent = counted + counter.held + counter.reserve

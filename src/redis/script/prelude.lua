@@ -4,6 +4,7 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 
 local function text(number)
+    -- Claim: redis 8, numbers are written with all their digits.
     return string.format('%.0f', number)
 end
 

@@ -28,6 +28,7 @@ local function era_start(keep)
         if not noted then
             -- The difference of two times in whole seconds may be one second too long.
             started, noted_until = now - 1000000 * math.max(uptime - 1, 0), 0
+        -- Claim: shared 8, the note of another run of the server is not believed.
         elseif noted_run ~= run or not started or started > now then
             started, noted_until = now, 0
         end
@@ -63,6 +64,7 @@ local function renew(at, counter)
     counter.held = counter.held - own.held
     counter.by.repair(counter)
     local is_first = sequence > own.sequence
+    -- Claim: shared 1, a report is charged once.
     if is_first and charge > 0 then
         -- Whether there is room or not: the permits were spent under the lease.
         counter.by.charge(counter)
@@ -77,6 +79,7 @@ local function renew(at, counter)
         own.granted = math.max(covered, math.min(wanted, some))
         own.sequence = sequence
     end
+    -- Claim: shared 11, a lease that begins again is registered.
     local held = is_registered and own.granted or 0
     leases.write(counter, key, own, held, term, server_era)
     local left = math.max(free - own.granted, 0)

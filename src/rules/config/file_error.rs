@@ -29,6 +29,7 @@ use crate::error::ConfigError;
 #[derive(Debug)]
 pub struct FileError(Box<FileErrorParts>);
 
+/// The parts of a [`FileError`], in a box, because an error should be small.
 #[derive(Debug)]
 struct FileErrorParts {
     file: Option<PathBuf>,

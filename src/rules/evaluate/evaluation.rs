@@ -268,6 +268,7 @@ impl<R: ?Sized> RuleStates<R> {
                         state.count(shard, RuleEvent::Overflowed);
                     }
                     if extracted.enforced {
+                        // Claim: rules 1, one denied charge ends the request.
                         refund(shard, evaluations, charged);
                         return Err(evaluation);
                     }
@@ -436,6 +437,7 @@ fn peek_all<R: ?Sized>(
 fn refund<R: ?Sized>(shard: ShardId, evaluations: &[Evaluation<'_, R>], charged: &[ChargedStep]) {
     for ChargedStep { evaluation, receipt } in charged.iter().rev() {
         let Evaluation { state, extracted, .. } = &evaluations[usize::from(*evaluation)];
+        // Claim: rules 2, a denied request refunds its charges.
         if !state.refund(extracted, receipt, extracted.permits) {
             state.count_state(shard, RuleEvent::Forfeited(extracted.permits));
         }

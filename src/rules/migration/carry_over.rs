@@ -57,6 +57,7 @@ impl<R: ?Sized> RuleState<R> {
             is_complete &= self.add_spent(state, now, &mut spent);
             for (key, (permits, at)) in spent {
                 let entry = most.entry(key).or_insert((0, at));
+                // Claim: rules reloading, a state gets the largest count of its predecessors.
                 *entry = (entry.0.max(permits), entry.1.max(at));
             }
         }
@@ -85,6 +86,7 @@ impl<R: ?Sized> RuleState<R> {
         };
         match (&*old.storage, &*self.storage) {
             (StateStorage::Keyed(from), StateStorage::Keyed(to)) => {
+                // Claim: rules 6, no key begins before the carry-over.
                 to.table().begin_after(now);
                 from.table().for_each_key(add_key);
                 let (unlimited, usage) = (self.algorithms.unlimited(), &self.algorithms.usage);

@@ -61,6 +61,7 @@ pub(crate) fn migrate<R: ?Sized>(
         let (mut replaced, mut earlier) = (Vec::new(), Vec::new());
         // Slots that another state holds are released there. Charging them here would hold them for ever. A block is continued in its
         // own words.
+        // Claim: rules 8, slots are never charged to other words.
         let carries_over = !state.is_in_flight() && !state.is_block();
         for old in predecessors.into_iter().filter(|_| carries_over) {
             if old.retired {

@@ -139,8 +139,15 @@ impl Block {
         self.extends
     }
 
+<<<<<<< HEAD
     /// The factor and the ceiling of repeated blocks.
     pub(crate) const fn growth(&self) -> (u32, Duration) {
+=======
+    /// The factor by which a repeated block is longer than the one before, and the longest duration: see
+    /// [`escalate`](Self::escalate).
+    #[must_use]
+    pub const fn growth(&self) -> (u32, Duration) {
+>>>>>>> main
         (self.length.factor, self.length.ceiling)
     }
 

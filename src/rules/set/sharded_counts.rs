@@ -25,6 +25,7 @@ pub(crate) enum RuleEvent {
 /// The counts of one rule, in one shard for each thread, so that threads do not write to the same cache line.
 pub(crate) struct ShardedCounts([CachePadded<Shard>; OWN_SHARDS + 1]);
 
+/// The counts of one rule that one thread, or a group of threads, has made.
 #[derive(Debug, Default)]
 struct Shard {
     admitted: Tally,

@@ -33,6 +33,8 @@ mod windows;
 
 /// Checks every promise of a store, and returns the first that it breaks.
 ///
+/// Leases, slots in flight and blocks are checked if the store says that it keeps them.
+///
 /// `pause` lets the store's time pass. The store must be empty. If it has [leases](CounterStore::leases), it must have
 /// forgotten nothing for twelve minutes, or know so.
 ///

@@ -1,5 +1,4 @@
-//! Waits for answers about leases: until a budget is renewed, permits are granted, or permits in the way are given
-//! back.
+//! Waits for answers about leases: until permits are granted, or permits in the way are given back.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -46,7 +45,9 @@ const ROUNDS: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl<R: ?Sized> SharedRules<R> {
-    /// Spends permits of the lease of a quota, and waits for a budget to be renewed.
+    /// Spends permits of the lease of a quota, and waits for answers about the lease that may grant them: for those about a
+    /// budget, and for one about a lease in demand, for a period at most. So the store gets one call for all requests of the key,
+    /// instead of one for each.
     pub(super) async fn by_lease(
         &self,
         planned: &PlannedQuota<'_>,
@@ -58,120 +59,58 @@ impl<R: ?Sized> SharedRules<R> {
             return LeaseOutcome::AskStore { reserve: 0 };
         };
         let (table, key) = (&node.table, step.lease_key(quota));
-        let quota = step.first + quota;
-        let permits = step.permits;
-        let full =
-            |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
-        let (mut at, result) = charged.spend(table, step, quota);
-        match result {
-            SpendResult::Covered { .. } => return LeaseOutcome::Spent,
-            SpendResult::Closed { left, retry_at } => return full(left, retry_at),
-            SpendResult::NotCovered => {}
-            SpendResult::NotOwner => match table.find_or_begin(key, || lease(planned, node)) {
-                Some(begun) => {
-                    at = begun;
-                    table.note_shortage(at, permits);
-                }
-                None => return LeaseOutcome::AskStore { reserve: 0 },
-            },
-        }
-        let Mode::Sync { pending, .. } = planned.mode else {
-            return self
-                .by_registered_lease(planned, step, (at, quota), charged)
-                .await;
+        let (quota, permits) = (step.first + quota, step.permits);
+        // The store does not know a budget, so it is told to leave the budget free.
+        let (reserve, rounds, patience) = match planned.mode {
+            Mode::Sync { pending, .. } => (pending.min(planned.capacity()), ROUNDS, PATIENCE),
+            _ => (0, 1, Duration::from_nanos(node.period)),
         };
-        let reserve = pending.min(planned.capacity());
-        if permits > reserve {
-            // No budget is that large. The store leaves this node's budget free.
-            return LeaseOutcome::AskStore { reserve };
-        }
-        let (mut failures, ended) = {
-            let inner = table.lock();
-            // The next copy of a request that failed is sent in the next period, and this request does not wait for it.
-            let is_failing = inner.managers[at].is_failing();
-            let failed = inner.error.clone().filter(|_| is_failing);
-            (
-                inner.managers[at].failures(),
-                inner.error_at_end.clone().or(failed),
-            )
-        };
-        if let Some(ended) = ended {
-            return LeaseOutcome::Failed(ended);
-        }
-        for _ in 0..ROUNDS {
-            // Before the attempt below, so that an answer after the attempt ends the wait.
-            let answer = table.answer_of(at).notified();
-            match charged.spend(table, step, quota).1 {
-                SpendResult::Covered { .. } => return LeaseOutcome::Spent,
-                SpendResult::Closed { left, retry_at } => return full(left, retry_at),
-                // Another key has taken over the lease, which held nothing of this key.
-                SpendResult::NotOwner => match table.find_or_begin(key, || lease(planned, node)) {
+        let is_budget = matches!(planned.mode, Mode::Sync { .. });
+        let mut at = table.find(key);
+        for round in 0..=rounds {
+            let found = match at {
+                Some(at) => at,
+                None => match table.find_or_begin(key, || lease(planned, node)) {
                     Some(begun) => {
-                        at = begun;
-                        failures = table.lock().managers[at].failures();
-                        table.note_shortage(at, permits);
-                        continue;
+                        table.note_shortage(begun, permits);
+                        begun
                     }
                     None => return LeaseOutcome::AskStore { reserve: 0 },
                 },
-                SpendResult::NotCovered => table.note_shortage(at, permits),
+            };
+            // Before the attempt below, so that an answer after the attempt ends the wait.
+            let answer = table.answer_of(found).notified();
+            match charged.spend(table, step, quota).1 {
+                SpendResult::Covered { .. } => return LeaseOutcome::Spent,
+                SpendResult::Closed { left, retry_at } => {
+                    return LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
+                }
+                SpendResult::NotCovered => at = Some(found),
+                // Another key has taken over the lease, which held nothing of this key.
+                SpendResult::NotOwner => {
+                    at = None;
+                    continue;
+                }
             }
-            table.mark_dirty(at, true);
-            if timeout(PATIENCE, answer).await.is_err() {
+            // No budget is larger than the reserve.
+            if round == rounds || is_budget && permits > reserve {
+                break;
+            }
+            match table.unanswered(found) {
+                // The store does not answer about this key, so the rule's `OnError` decides.
+                Some(error) if is_budget => return LeaseOutcome::Failed(error),
+                Some(_) => break,
+                None if !table.is_worth_waiting(found) => break,
+                None => {}
+            }
+            table.note_shortage(found, permits);
+            table.mark_dirty(found, true);
+            if timeout(patience, answer).await.is_err() && is_budget {
                 let detail = "no answer about a lease";
                 return LeaseOutcome::Failed(StoreError::new(StoreErrorKind::TimedOut, detail));
             }
-            let inner = table.lock();
-            if let Some(ended) = &inner.error_at_end {
-                return LeaseOutcome::Failed(ended.clone());
-            }
-            if inner.managers[at].failures() != failures
-                && let Some(error) = &inner.error
-            {
-                return LeaseOutcome::Failed(error.clone());
-            }
         }
         LeaseOutcome::AskStore { reserve }
-    }
-
-    /// Waits for the next answer about a lease in demand, once and for a period at most. So the store gets one call for
-    /// all of its requests, instead of one for each.
-    async fn by_registered_lease(
-        &self,
-        planned: &PlannedQuota<'_>,
-        step: &Step,
-        (at, quota): (usize, usize),
-        charged: &mut NodeCharges<'_, R>,
-    ) -> LeaseOutcome {
-        let Some(node) = &self.leases else {
-            return LeaseOutcome::AskStore { reserve: 0 };
-        };
-        let table = &node.table;
-        let full =
-            |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
-        let is_worth_waiting = {
-            let inner = table.lock();
-            inner.error_at_end.is_none() && inner.managers[at].is_worth_waiting(&table.states[at])
-        };
-        if !is_worth_waiting || table.states[at].is_closed(table.clock.now()) {
-            return LeaseOutcome::AskStore { reserve: 0 };
-        }
-        // Before the attempt below, so that an answer after the attempt ends the wait.
-        let answer = table.answer_of(at).notified();
-        match charged.spend(table, step, quota).1 {
-            SpendResult::Covered { .. } => return LeaseOutcome::Spent,
-            SpendResult::Closed { left, retry_at } => return full(left, retry_at),
-            SpendResult::NotOwner => return LeaseOutcome::AskStore { reserve: 0 },
-            SpendResult::NotCovered => {}
-        }
-        table.note_shortage(at, step.permits);
-        table.mark_dirty(at, true);
-        let _ = timeout(Duration::from_nanos(node.period), answer).await;
-        match charged.spend(table, step, quota).1 {
-            SpendResult::Covered { .. } => LeaseOutcome::Spent,
-            SpendResult::Closed { left, retry_at } => full(left, retry_at),
-            SpendResult::NotCovered | SpendResult::NotOwner => LeaseOutcome::AskStore { reserve: 0 },
-        }
     }
 
     /// Finds out whether only the reserves for this node's budgets are in the way of a request that the store has denied. If so,
@@ -212,13 +151,8 @@ impl<R: ?Sized> SharedRules<R> {
             let key = step.lease_key(quota - step.first);
             withheld.extend(node.table.withhold(key, || lease(planned, node)));
         }
-        {
-            let inner = node.table.lock();
-            // The next copy of a request that failed is sent in the next period, and this request does not wait for it.
-            let is_failing = withheld.iter().any(|lease| inner.managers[lease.at].is_failing());
-            if let Some(error) = inner.error.clone().filter(|_| is_failing) {
-                return Err(error);
-            }
+        if let Some(error) = withheld.iter().find_map(|lease| node.table.unanswered(lease.at)) {
+            return Err(error);
         }
         node.table.release(withheld.iter().map(|lease| lease.at)).await?;
         Ok(WithoutReserve::AskAgain(withheld))
@@ -249,12 +183,7 @@ impl<R: ?Sized> SharedRules<R> {
             SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => {}
         }
-        let is_awaited = {
-            let inner = table.lock();
-            // The next copy of a request that failed is sent in the next period, and this request does not wait for it.
-            inner.managers[at].is_pending() && !inner.managers[at].is_failing()
-        };
-        if !is_awaited {
+        if !table.lock().managers[at].is_asking() {
             return OwnLease::IsNotInTheWay;
         }
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
@@ -268,7 +197,7 @@ impl<R: ?Sized> SharedRules<R> {
 
 /// The terms of a new lease.
 fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
-    let (is_registered, most, period) = match planned.mode {
+    let (is_registered, most_permits, period) = match planned.mode {
         Mode::Sync { period, pending } => (false, pending, nanos(period)),
         Mode::Lease { permits } => (true, permits, node.period),
         // These modes need no lease.
@@ -283,7 +212,7 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
     Lease {
         counter: counter_request(planned),
         is_registered,
-        most: most.min(planned.capacity()),
+        most_permits: most_permits.min(planned.capacity()),
         period,
         term,
         margin: node.table.clock.margin(term),

@@ -14,6 +14,7 @@ use crate::sync::AtomicU64;
 /// A clock for terms, in nanoseconds from an arbitrary origin.
 pub(crate) struct TermClock(ClockSource);
 
+/// The clocks by which terms end.
 enum ClockSource {
     #[cfg(target_os = "linux")]
     Boot(Boot),

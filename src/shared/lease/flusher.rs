@@ -91,6 +91,7 @@ impl Drop for StoreCall {
         };
         let mut grants = core::mem::take(&mut self.grants);
         grants.resize_with(self.batch.len(), missing);
+        // Claim: shared dropped futures, a call that panics fails its reports.
         self.table.answer(&self.batch, grants, self.sent);
     }
 }
@@ -128,7 +129,7 @@ impl LeaseTable {
                     self.dirty.insert(at);
                 }
                 let busy = inner.managers[at].is_busy(&self.states[at]);
-                inner.managers[at].watched = busy;
+                inner.managers[at].is_watched = busy;
                 busy
             });
             inner.watched = watched;

@@ -11,8 +11,12 @@ mod table;
 mod terms;
 
 pub(super) use clock::{TermClock, nanos};
+<<<<<<< HEAD
 pub(crate) use flusher::jittered;
 pub(super) use flusher::run;
+=======
+pub(super) use flusher::{jittered, run};
+>>>>>>> main
 
 pub(super) use release::WithheldLease;
 pub(super) use state::SpendResult;

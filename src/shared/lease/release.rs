@@ -60,7 +60,7 @@ impl LeaseTable {
                         at,
                         lease_id,
                         sequence,
-                        failures: manager.failures(),
+                        failures: manager.failed_copies(),
                     });
                 }
             }
@@ -85,10 +85,10 @@ impl LeaseTable {
             {
                 let inner = self.lock();
                 let manager = &inner.managers[release.at];
-                let (lease_id, sequence) = manager.answered();
+                let (lease_id, sequence) = manager.last_answered();
                 if lease_id != release.lease_id {
                     // A later lease of the key holds nothing of this one, but a request of it may charge the use of this one.
-                    match manager.charging() {
+                    match manager.charging_request() {
                         Some(request) => (release.lease_id, release.sequence) = request,
                         None => return Ok(()),
                     }
@@ -101,7 +101,7 @@ impl LeaseTable {
                 if let Some(ended) = &inner.error_at_end {
                     return Err(ended.clone());
                 }
-                if manager.failures() != release.failures
+                if manager.failed_copies() != release.failures
                     && let Some(error) = &inner.error
                 {
                     return Err(error.clone());

@@ -166,6 +166,23 @@ impl LeaseTable {
         &self.answers[at]
     }
 
+    /// The error of a wait for the next answer about the lease, if none is to be waited for: the last copy of its request was not
+    /// answered, and the next one is sent a period later; or no lease is renewed any more.
+    pub(crate) fn unanswered(&self, at: usize) -> Option<StoreError> {
+        let inner = self.lock();
+        let is_failing = inner.managers[at].is_failing();
+        let ended = inner.error_at_end.as_ref();
+        ended
+            .or_else(|| inner.error.as_ref().filter(|_| is_failing))
+            .cloned()
+    }
+
+    /// Whether the next answer about the lease may grant permits.
+    pub(crate) fn is_worth_waiting(&self, at: usize) -> bool {
+        let is_worth_waiting = self.lock().managers[at].is_worth_waiting(&self.states[at]);
+        is_worth_waiting && !self.states[at].is_closed(self.clock.now())
+    }
+
     /// Ends all waits, since no lease is renewed any more.
     pub(super) fn end(&self) {
         self.lock().error_at_end = Some(StoreError::new(StoreErrorKind::Down, ENDED));
@@ -206,9 +223,12 @@ impl LeaseTable {
         }
         let first = self.bucket_of(key);
         let free = |at: &usize| inner.managers[*at].is_free(&self.states[*at], now);
-        let at = (first..first + BUCKET)
-            .filter(free)
-            .min_by_key(|&at| (self.states[at].owner() != VACANT, inner.managers[at].demand()))?;
+        let at = (first..first + BUCKET).filter(free).min_by_key(|&at| {
+            (
+                self.states[at].owner() != VACANT,
+                inner.managers[at].target_permits(),
+            )
+        })?;
         // The former key's use is known only until `assign`.
         self.charge_fallback(&mut inner, at);
         if !self.states[at].reassign(key) {
@@ -282,12 +302,12 @@ impl LeaseTable {
             if state.owner() == VACANT {
                 continue;
             }
-            let (balance, reported) = (state.balance(), manager.reported());
+            let (balance, reported) = (state.balance(), manager.reported_permits());
             stats.leases += 1;
             stats.uncharged += balance.used() + reported;
             stats.held += balance.budget() + reported;
             if balance.budget() + reported > 0 {
-                let stale = Duration::from_nanos(now.saturating_sub(manager.answered_at()));
+                let stale = Duration::from_nanos(now.saturating_sub(manager.term_began_at()));
                 stats.stale = stats.stale.max(Some(stale));
             }
         }
@@ -303,8 +323,8 @@ impl Inner {
     }
 
     pub(super) fn watch(&mut self, at: usize) {
-        if !self.managers[at].watched {
-            self.managers[at].watched = true;
+        if !self.managers[at].is_watched {
+            self.managers[at].is_watched = true;
             self.watched.push(at);
         }
     }

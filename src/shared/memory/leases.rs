@@ -96,6 +96,7 @@ impl Leases {
             ..lease
         };
         if held > 0 {
+            // Claim: shared 5, the memory keeps permits registered for a window after the term.
             let keep = term.saturating_add(window);
             let part = keep.div_ceil(16).max(1);
             lease.held_until = now.saturating_add(keep).div_ceil(part).saturating_mul(part);

@@ -63,6 +63,7 @@ pub struct MemoryStore {
 /// The name of a counter. Another counting, window or rule is another counter.
 type Name = (u128, String, usize, Counting, Duration);
 
+/// The counters of the store, by their names.
 #[derive(Debug, Default)]
 struct Counters {
     by_name: HashMap<Name, Counter>,

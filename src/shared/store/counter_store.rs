@@ -21,14 +21,17 @@ use super::lease_store::LeaseStore;
 ///   dropped may still charge them.
 /// - A counter is forgotten when none of its permits counts any more, and not before.
 ///
-/// [`conformance`](crate::shared::conformance) tests an implementation against these promises.
+/// [`conformance`](crate::shared::conformance) tests an implementation against these promises. A store says what else it keeps, by
+/// [`leases`](Self::leases), [`keeps_slots`](Self::keeps_slots) and [`keeps_blocks`](Self::keeps_blocks), and is tested for that, too.
+/// A store in a server gets timeouts, a circuit breaker and new connections by a
+/// [`Supervisor`](crate::shared::supervision::Supervisor).
 ///
 /// # Examples
 ///
 /// A store for tests, which always has room:
 ///
 /// ```
-/// use ringgate::shared::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreFuture};
+/// use ringgate::shared::{CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, StoreFuture};
 ///
 /// #[derive(Debug)]
 /// struct Unlimited;
@@ -53,6 +56,18 @@ use super::lease_store::LeaseStore;
 ///
 ///     fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
 ///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn leases(&self) -> Option<&dyn LeaseStore> {
+///         None
+///     }
+///
+///     fn keeps_slots(&self) -> bool {
+///         false
+///     }
+///
+///     fn keeps_blocks(&self) -> bool {
+///         false
 ///     }
 /// }
 /// ```
@@ -87,9 +102,7 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     /// - [`charge`](Self::charge) renews the slot, or adds it if it is not known, whatever the limit.
     /// - [`refund`](Self::refund) releases the slot. A slot that is not known is released already.
     /// - A denial has no [`retry_after`](super::CounterStatus::retry_after): a release frees a slot, and not a time.
-    fn keeps_slots(&self) -> bool {
-        false
-    }
+    fn keeps_slots(&self) -> bool;
 
     /// Whether the store counts [violations](super::Counting::Violations). Otherwise no rule over it may have a
     /// [block](crate::Rule::block).
@@ -106,14 +119,10 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     ///   has permits. Otherwise it changes nothing.
     /// - [`charge`](Self::charge) and [`refund`](Self::refund) change nothing. [`reset`](Self::reset) ends the block, and forgets the
     ///   violations and the number of earlier blocks.
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    fn keeps_blocks(&self) -> bool;
 
     /// The leases of this store. `None`: no rule over it may have a [`Mode`](crate::rules::Mode) that needs them.
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
+    fn leases(&self) -> Option<&dyn LeaseStore>;
 }
 
 /// The future of a call to a store.

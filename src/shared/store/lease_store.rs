@@ -10,26 +10,29 @@ use super::lease_request::{LeaseGrant, LeaseRequest};
 /// Grants permits to nodes that decide by themselves ([`Mode::Lease`](crate::rules::Mode::Lease) and
 /// [`Mode::Sync`](crate::rules::Mode::Sync)).
 ///
-/// Of each lease the store keeps `{ permits b, sequence, end }`. W is the window, S the permits charged in the window, and H
-/// the [registered](LeaseRequest::is_registered) permits of all leases of a counter. An implementation promises, for each
-/// request, at one instant of its own time:
+/// Of each lease the store keeps its *budget* (the permits that the node may leave uncharged), the sequence of its last request, and
+/// its *end*. Of each counter it keeps the permits that are *charged* in the window, and those that are *held*: the
+/// [registered](LeaseRequest::is_registered) budgets of all leases. An implementation promises, for each request, at one instant of
+/// its own time:
 ///
 /// 1. A lease that the store does not know, or whose end has passed, is [unknown](LeaseGrant::unknown), unless the request
 ///    says that it is [new](LeaseRequest::is_new).
-/// 2. A sequence that the lease has had already changes only the times of rule 4, and is answered with the same b.
-/// 3. Any other request adds its [charge](LeaseRequest::charge) to S, whether there is room or not: those permits were
-///    spent under the lease. Then b becomes max(c', g). c' is min(b, [cap](LeaseRequest::cap)) less the charge. g is
-///    chosen by the store, at most the [wanted](LeaseRequest::wanted) permits, and at most what the limit leaves beside S
-///    and the others' part of H.
-/// 4. The end becomes now + [term](LeaseRequest::term). If b is registered, H holds it until now + term + W, and at most an
-///    eighth of that time longer. The next request of the lease removes it from H earlier.
-/// 5. [`CounterStore::decide`](super::CounterStore::decide) of the same counter has room for n when S + H + n ≤ L.
-/// 6. After it may have forgotten something, the store registers no lease for term + W.
+/// 2. A request with a sequence that the lease has had already is a copy. It changes only the times of rule 4, and is answered with
+///    the same budget.
+/// 3. Any other request adds its [charge](LeaseRequest::charge) to the charged permits, whether there is room or not, because those
+///    permits were spent under the lease. Then the budget becomes the larger of two numbers. One is what the node has left of it:
+///    min(budget, [cap](LeaseRequest::cap)) less the charge. The other is a grant, which the store chooses: at most the
+///    [wanted](LeaseRequest::wanted) permits, and at most the limit less the charged permits and those that are held for other
+///    leases.
+/// 4. The end becomes now + [term](LeaseRequest::term). A registered budget is held until now + term + window, and at most an
+///    eighth of that time longer. The next request of the lease ends that earlier.
+/// 5. [`CounterStore::decide`](super::CounterStore::decide) of the same counter has room for n permits if charged + held + n is at
+///    most the limit.
+/// 6. After it may have forgotten something, the store registers no lease for a term and a window.
 ///
-/// A lease may end before its term, for example when the clock of the store goes back. Its part of H must not end
-/// early.
+/// A lease may end before its term, for example when the clock of the store goes back. Its held permits must not end early.
 ///
-/// A node that vanishes sends no last request. So a store should keep H as a few sums, one for each time at which
+/// A node that vanishes sends no last request. So a store should keep the held permits as a few sums, one for each time at which
 /// permits end. Then its work and its memory do not depend on the number of ended leases.
 ///
 /// The [module's documentation](crate::shared) shows why these rules are enough.

@@ -103,6 +103,7 @@ impl<'a> Entry<'a> {
     pub(in crate::table) fn fingerprint(self) -> u64 {
         // Acquire: pairs with the Release in `enter` and `rename`; a reader that finds the entry of another key sees the
         // time at which its own key has lost it.
+        // Claim: table 7, a thread that misses its key sees the time of the loss.
         self.owner().load(Ordering::Acquire)
     }
 
@@ -113,6 +114,7 @@ impl<'a> Entry<'a> {
         // If the fingerprint is newer than the word, the key has lost the entry since, and may have got it again. Then
         // the word was claimed and does not come back. So an exchange that expects the word fails, and `still_is`
         // returns false.
+        // Claim: table 5, the word is read before the fingerprint.
         (word.is_decidable() && self.fingerprint() == key).then_some(word.word())
     }
 
@@ -144,6 +146,7 @@ impl<'a> Entry<'a> {
     pub(in crate::table) fn first_word(self) -> EntryWord {
         // Acquire: pairs with the Release in `exchange` and `publish`; the fingerprint that is read next is the one that this
         // word was written for, or a later one. Exchanges by decisions continue the release sequence.
+        // Claim: table 5, a thread that reads a word reads its fingerprint or a later one.
         EntryWord::decode(self.first().load(Ordering::Acquire))
     }
 
@@ -166,6 +169,7 @@ impl<'a> Entry<'a> {
     /// *rename*: writes the fingerprint. Only for the thread that has claimed the entry.
     pub(in crate::table) fn rename(self, fingerprint: u64) {
         // Release: pairs with the Acquire in `fingerprint` and `Bucket::fingerprint`; publishes the time of the eviction.
+        // Claim: table 7, a new fingerprint publishes the time of the loss.
         self.owner().store(fingerprint, Ordering::Release);
     }
 
@@ -193,6 +197,7 @@ impl<'a> Entry<'a> {
         // Acquire: pairs with the same Release; a thread that claims an entry writes the fingerprint after the previous
         // claiming thread did. Acquire on failure: pairs with the same Release; the losing thread scans again, and then
         // sees an entry that the winning thread has published for the same key.
+        // Claim: table 7, a state of an entry publishes what its thread has written.
         self.first()
             .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
@@ -236,6 +241,7 @@ impl EntryWord {
     #[inline(always)]
     pub(in crate::table) const fn is_decidable(self) -> bool {
         // One comparison: 0 becomes the largest number.
+        // Claim: table I3, a state that has not begun is not decided with.
         self.0.wrapping_sub(1) < Self::WORD
     }
 

@@ -83,6 +83,7 @@ impl Direction {
         let Some(shared) = &mut self.shared else {
             return Poll::Ready(Ok(want));
         };
+        // Claim: throttle 2, the bytes of a poll are admitted by the shared limit.
         let bytes = ready!(shared.poll_turn(want as u64, context)).map_err(to_io_error)?;
         Poll::Ready(Ok(to_usize(bytes).min(want)))
     }
@@ -90,6 +91,7 @@ impl Direction {
     /// Charges the bytes that were moved to the local limit, and settles the turn of the shared limit by them.
     pub(super) fn charge(&mut self, at: Nanos, bytes: usize) {
         if let Some(local) = &mut self.local {
+            // Claim: throttle 1, the moved bytes are charged to the local limit.
             local.charge(at, bytes as u64);
         }
         if let Some(shared) = &mut self.shared {

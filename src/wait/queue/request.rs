@@ -44,6 +44,7 @@ impl Need {
     }
 }
 
+/// The needs of one request, one for each state.
 pub(in crate::wait) type Needs = SmallVec<[Need; 4]>;
 
 /// Returns the need of the state that has capacity last. Returns an error if a state never has capacity.

@@ -53,6 +53,7 @@ enum LeaderTimer<T> {
     Grace(T),
 }
 
+/// One waiting request in a queue.
 #[derive(Debug)]
 struct Waiter {
     permits: u64,
@@ -196,6 +197,7 @@ impl<T> StateQueue<T> {
         self.remove(ticket, deferred);
         // If there is neither a leader nor a notified waiter, a waiter panicked while it advanced the queue.
         let will_be_polled = self.leader.is_some() || !self.notified.is_empty();
+        // Claim: wait 2, a notified waiter that leaves wakes another.
         if was_notified || self.leader == Some(ticket) || !will_be_polled {
             self.wake_leader(now, deferred);
         }
@@ -290,6 +292,7 @@ impl<T> StateQueue<T> {
             if wait.is_zero() && grace.is_zero() && self.notified.len() < MAX_NOTIFIED {
                 self.notify(ticket, me, now, context.deferred);
             } else {
+                // Claim: wait 3, a timer is set only in the runtime of its waiter.
                 if first.runtime != context.runtime {
                     self.wake_leader(now, context.deferred);
                 } else if self.notified.is_empty() {
@@ -324,6 +327,7 @@ impl<T> StateQueue<T> {
             deferred.wake(waiter.waker);
         }
         self.notified.insert(ticket, waiter.permits);
+        // Claim: wait 6, the permits of all notified waiters are set aside.
         self.notified_permits = self.notified_permits.saturating_add(waiter.permits);
         self.notified_at = now;
     }

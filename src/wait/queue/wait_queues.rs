@@ -61,6 +61,7 @@ impl<T: Runtime> WaitQueues<T> {
     fn has_waiters_after_change(&self) -> bool {
         // SeqCst: pairs with the one in `join`. If that comes first, this thread sees the waiter. If this fence comes first, the
         // waiter sees the change when it checks for capacity.
+        // Claim: wait 5, waiters are counted after the change.
         sync::fence(Ordering::SeqCst);
         self.waiting() > 0
     }
@@ -122,6 +123,7 @@ impl<T: Runtime> WaitQueues<T> {
                 polling.deferred.wake(polling.waker.clone());
                 return Poll::Pending;
             }
+            // Claim: wait 1, a poll charges what it returns.
             if let Some(acquired) = self.try_acquire(request, task) {
                 return Poll::Ready(Ok(acquired));
             }
@@ -142,6 +144,7 @@ impl<T: Runtime> WaitQueues<T> {
         queues.waiting += 1;
         self.publish_waiting(&queues);
         // SeqCst: pairs with the one in `has_waiters_after_change`, where the reason is given. `enqueue` reads the state.
+        // Claim: wait 5, a waiter is counted before it reads the state.
         sync::fence(Ordering::SeqCst);
         polling.position.ticket = Some(ticket);
         self.enqueue(polling, need, &mut queues);
@@ -207,6 +210,7 @@ impl<T: Runtime> WaitQueues<T> {
             };
             match next {
                 Ok(need) if !expired => {
+                    // Claim: wait 4, a denied waiter leaves the queue in which it was notified.
                     queues.remove_from(state, |queue| {
                         queue.remove_unserved(ticket, now, &mut polling.deferred);
                     });

@@ -6,8 +6,8 @@ use core::time::Duration;
 use std::time::Instant;
 
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, DecidedBy, LeaseStats, Mode, OnError, Reason,
-    SharedLimiter, SharedLimiterBuilder, SharedRules, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, DecidedBy, LeaseStats, LeaseStore, Mode,
+    OnError, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules, StoreFuture,
 };
 use ringgate::{Rule, Settled};
 
@@ -484,6 +484,18 @@ impl CounterStore for Plain {
 
     fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
     }
 }
 

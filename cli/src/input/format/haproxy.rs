@@ -42,6 +42,7 @@ const STANDARD: &[Standard] = &[
     ("size", "bytes_read", Part::Whole),
 ];
 
+/// The HTTP log of HAProxy.
 #[derive(Debug)]
 pub(crate) struct Haproxy(Columns);
 

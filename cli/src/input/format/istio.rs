@@ -51,6 +51,7 @@ const STANDARD: &[Standard] = &[
     ("vhost", "authority", Part::Whole),
 ];
 
+/// The default access log of Istio.
 #[derive(Debug)]
 pub(crate) struct Istio {
     columns: Columns,

@@ -38,6 +38,7 @@ const CLIENT: &[u8] = b"Client ";
 /// The words from the status to the target, which precede the client.
 const BEFORE: usize = 6;
 
+/// The access log of Nginx Proxy Manager.
 #[derive(Debug)]
 pub(crate) struct ProxyManager {
     columns: Columns,

@@ -7,6 +7,7 @@ use jiff::tz::Offset;
 /// Nanoseconds in a second.
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
+/// A date of the Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Date {
     pub(crate) year: i16,

@@ -121,6 +121,7 @@ enum ClientSource {
     Header(ProxyHeader),
 }
 
+/// A function that finds the address of the peer of a request.
 type FindPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 
 /// Passes the address of the peer, from the extension of the server, to `read`.

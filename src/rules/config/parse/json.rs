@@ -37,6 +37,7 @@ fn message(error: &serde_json::Error) -> String {
     message.strip_suffix(&position).unwrap_or(&message).to_owned()
 }
 
+/// A JSON text, for the positions of its values.
 struct JsonText<'t> {
     text: &'t str,
     lines: LineIndex<'t>,

@@ -14,6 +14,7 @@ pub(crate) struct Node {
     pub(crate) value: Value,
 }
 
+/// A value of a rules file, whatever the format.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Bool(bool),

@@ -39,6 +39,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, FileError> {
     }))
 }
 
+/// A YAML document that is read event by event.
 struct Document<'t> {
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, Node>,

@@ -58,10 +58,12 @@ impl<R: ?Sized> StateCharge<R> {
                 .states
                 .iter()
                 .filter(|other| other.shares_counts_with(&state));
+            // Claim: rules reloading, debt is charged to a successor by the limit of its request.
             let charged = successors
                 .map(|successor| successor.charge_debt_of_any_tier(key, limit.lowered(), now, debt));
             // If there are several successors, the result is the least that one of them was charged. If there is none, nothing
             // is left to charge.
+            // Claim: rules reloading, the least that a successor was charged is reported.
             charged.min().unwrap_or(debt)
         };
         match debt - charged {

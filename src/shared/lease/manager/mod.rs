@@ -1,105 +1,129 @@
-//! The manager of a lease: its terms, the pending request, and the demand that determines the next request.
+//! The manager of a lease: its terms, the request without an answer, and the demand that determines the next request.
 
 use core::time::Duration;
 
+use self::demand::Demand;
 use crate::shared::lease::clock::nanos;
 use crate::shared::lease::state::{LeaseState, UsageReport};
 use crate::shared::lease::terms::Lease;
 use crate::shared::store::{LeaseGrant, LeaseRequest};
 
+mod demand;
+
 /// The manager of one lease. The lock around it is held for a few instructions, and never across an await.
+///
+/// Times are in nanoseconds of the node's clock.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseManager {
+    /// `None`: the lease belongs to no key, and the other fields are those of a new manager.
     lease: Option<Lease>,
     lease_id: u128,
     /// The sequence of the last request that was made.
     sequence: u64,
-    /// The sequence of the last request that was answered.
-    answered: u64,
-    /// Whether the store has answered a request of this lease.
-    known: bool,
-    pending: Option<PendingRequest>,
-    /// The use of budgets that have ended. The next request charges it.
-    carried: u64,
-    /// Whether a copy of the pending request is on its way.
-    sent: bool,
-    /// When the last copy was sent.
-    sent_at: u64,
-    /// Twice the permits that a period demands: the recent maximum, halved in each period.
-    demand: u64,
-    /// The permits that were requested and not covered since the last request was made. Callers wait for the next request,
-    /// which sets this to 0.
-    unmet: u64,
-    /// When demand was counted last.
-    counted_at: u64,
-    /// When demand was halved last.
-    halved_at: u64,
-    /// The part of this epoch's use that is counted as demand.
-    counted: u64,
+    standing: Standing,
+    phase: Phase,
+    demand: Demand,
+    /// The permits that were spent under budgets that have ended. The next request charges them.
+    carried_permits: u64,
     /// The part of this epoch's use that the fallback limiter was charged.
-    charged_fallback: u64,
-    /// When the last request was made.
+    fallback_permits: u64,
     requested_at: u64,
     /// When the last copy that was answered had been sent. The term begins then.
-    answered_at: u64,
-    /// The copies that were not answered.
-    failures: u64,
-    /// Whether the last copy of the pending request was not answered.
-    failing: bool,
-    /// Whether the store refused the last request for a new lease, because it has not run for a term and a window.
-    backing_off: bool,
+    term_began_at: u64,
+    failed_copies: u64,
     /// Whether the next request gives everything back. Making that request clears the flag.
-    releasing: bool,
+    is_release_due: bool,
     /// The deciders that withhold permits from the lease. Meanwhile, no request wants any.
     withholders: u16,
     /// Whether the flusher looks at the lease in every period.
-    pub(super) watched: bool,
+    pub(super) is_watched: bool,
 }
 
-#[derive(Debug)]
-struct PendingRequest {
+/// A lease as the store knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Standing {
+    /// The store has answered no request about it.
+    #[default]
+    New,
+    /// As `New`, and the store has refused the lease before this one, because the store has not run for a term and a window yet. The
+    /// node asks less often.
+    BackingOff,
+    /// The store has granted it permits, perhaps none.
+    Held,
+}
+
+/// The request of a lease that is not answered yet.
+#[derive(Clone, Copy, Debug, Default)]
+enum Phase {
+    #[default]
+    Idle,
+    /// A copy of the request is on its way.
+    Asking {
+        request: UnansweredRequest,
+        sent_at: u64,
+    },
+    /// The last copy was not answered. The next one is sent a period after it.
+    Failing {
+        request: UnansweredRequest,
+        sent_at: u64,
+    },
+}
+
+/// A request that was sent, and to which no answer has come.
+#[derive(Clone, Copy, Debug)]
+struct UnansweredRequest {
     report: UsageReport,
-    wanted: u64,
-    is_new: bool,
+    wanted_permits: u64,
     /// Whether it gives everything back.
     releases: bool,
 }
 
-/// The lowest demand for which a key gets registered permits. With less demand, a lease would save no calls of the store.
-const WORTH_A_LEASE: u64 = 4;
+impl Phase {
+    const fn unanswered(&self) -> Option<&UnansweredRequest> {
+        match self {
+            Self::Idle => None,
+            Self::Asking { request, .. } | Self::Failing { request, .. } => Some(request),
+        }
+    }
+}
 
 impl LeaseManager {
     pub(crate) const fn lease(&self) -> Option<&Lease> {
         self.lease.as_ref()
     }
 
-    pub(super) const fn demand(&self) -> u64 {
-        self.demand
+    /// Twice the permits that a period demands.
+    pub(super) const fn target_permits(&self) -> u64 {
+        self.demand.target_permits
     }
 
     /// Whether a request should wait for an answer about the lease.
     pub(crate) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
-        let is_expected = self.demand >= WORTH_A_LEASE && !self.backing_off;
-        !self.failing && (state.balance().budget() > 0 || is_expected)
+        let is_worth_asking = |lease: &Lease| lease.is_worth_asking(self.demand.target_permits);
+        let is_expected =
+            self.lease.as_ref().is_some_and(is_worth_asking) && self.standing != Standing::BackingOff;
+        !self.is_failing() && (state.balance().budget() > 0 || is_expected)
     }
 
-    /// Whether the last copy of the pending request was not answered. The next copy is sent a period after it.
+    /// Whether the last copy of the request was not answered. The next copy is sent a period after it, so no caller waits for
+    /// it.
     pub(crate) const fn is_failing(&self) -> bool {
-        self.failing
+        matches!(self.phase, Phase::Failing { .. })
     }
 
     /// Whether an answer is awaited.
-    pub(crate) const fn is_pending(&self) -> bool {
-        self.pending.is_some()
+    pub(crate) const fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. })
     }
 
-    pub(crate) const fn failures(&self) -> u64 {
-        self.failures
+    pub(crate) const fn failed_copies(&self) -> u64 {
+        self.failed_copies
     }
 
-    /// The number of the lease, and of its last request that was answered.
-    pub(super) const fn answered(&self) -> (u128, u64) {
-        (self.lease_id, self.answered)
+    /// The number of the lease, and the sequence of its last request that was answered: requests are answered one by one.
+    pub(super) fn last_answered(&self) -> (u128, u64) {
+        let unanswered = u64::from(self.phase.unanswered().is_some());
+        (self.lease_id, self.sequence - unanswered)
     }
 
     /// Makes the next request give everything back, and returns its lease and sequence. `None`: the lease
@@ -108,30 +132,31 @@ impl LeaseManager {
         if self.lease.is_none() || self.is_released(state) {
             return None;
         }
-        self.releasing = true;
+        self.is_release_due = true;
         Some((self.lease_id, self.sequence + 1))
     }
 
-    /// Whether the lease has no permits and no uncharged use, and no request is pending that may grant it some.
+    /// Whether the lease has no permits and no uncharged use, and no request is unanswered that may be granted some.
     pub(super) fn is_released(&self, state: &LeaseState) -> bool {
         let balance = state.balance();
-        self.pending.is_none() && self.carried + balance.used() + balance.budget() == 0
+        self.phase.unanswered().is_none() && self.carried_permits + balance.used() + balance.budget() == 0
     }
 
     /// The lease and the sequence of the request that charges the permits that have left the state. `None`: no such permit is
     /// uncharged.
-    pub(super) fn charging(&self) -> Option<(u128, u64)> {
-        if self.carried > 0 {
+    pub(super) fn charging_request(&self) -> Option<(u128, u64)> {
+        if self.carried_permits > 0 {
             return Some((self.lease_id, self.sequence + 1));
         }
-        let charges = |pending: &PendingRequest| pending.report.charge > 0;
-        let is_charging = self.pending.as_ref().is_some_and(charges);
+        let charges = |request: &UnansweredRequest| request.report.charge > 0;
+        let is_charging = self.phase.unanswered().is_some_and(charges);
         is_charging.then_some((self.lease_id, self.sequence))
     }
 
-    /// The uncharged permits that have left the state: the next request charges them, or the pending one does.
-    pub(super) fn reported(&self) -> u64 {
-        self.carried + self.pending.as_ref().map_or(0, |pending| pending.report.charge)
+    /// The uncharged permits that have left the state: the next request charges them, or the unanswered one does.
+    pub(super) fn reported_permits(&self) -> u64 {
+        let unanswered = self.phase.unanswered();
+        self.carried_permits + unanswered.map_or(0, |request| request.report.charge)
     }
 
     /// Makes every request want no permits, until [`end_withholding`](Self::end_withholding) is called as often as this. Returns
@@ -146,8 +171,8 @@ impl LeaseManager {
         self.withholders -= 1;
     }
 
-    pub(super) const fn answered_at(&self) -> u64 {
-        self.answered_at
+    pub(super) const fn term_began_at(&self) -> u64 {
+        self.term_began_at
     }
 
     /// Resets the manager for the lease of another key.
@@ -155,9 +180,8 @@ impl LeaseManager {
         *self = Self {
             lease: Some(lease),
             lease_id,
-            counted_at: now,
-            halved_at: now,
-            watched: self.watched,
+            demand: Demand::since(now),
+            is_watched: self.is_watched,
             ..Self::default()
         };
     }
@@ -166,43 +190,39 @@ impl LeaseManager {
     pub(super) fn is_free(&self, state: &LeaseState, now: u64) -> bool {
         let Some(lease) = &self.lease else { return true };
         let balance = state.balance();
-        let in_term = now < self.answered_at.saturating_add(lease.term);
-        let holds = lease.is_registered && balance.budget() > 0 && in_term;
+        let is_in_term = now < self.term_began_at.saturating_add(lease.term);
         // Callers wait for an answer about the lease.
-        let is_awaited = self.unmet > 0 || state.has_shortage();
+        let is_awaited = self.demand.unmet_permits > 0 || state.has_shortage();
         !is_awaited
-            && !self.sent
-            && !self.releasing
+            && !self.is_release_due
             && self.withholders == 0
-            && self.pending.is_none()
-            && self.carried + balance.used() == 0
-            && !holds
+            && self.phase.unanswered().is_none()
+            && self.carried_permits + balance.used() == 0
+            && !(lease.holds(balance.budget()) && is_in_term)
     }
 
     /// Whether the flusher has to look at the lease.
     pub(super) fn is_busy(&self, state: &LeaseState) -> bool {
         let balance = state.balance();
-        let is_registered = self.lease.as_ref().is_some_and(|lease| lease.is_registered);
-        let holds = is_registered && balance.budget() > 0;
-        self.sent
-            || self.releasing
-            || self.pending.is_some()
-            || self.carried + balance.used() > 0
-            || holds
-            || self.unmet > 0
-            || self.demand > 0
+        let holds = |lease: &Lease| lease.holds(balance.budget());
+        self.is_release_due
+            || self.phase.unanswered().is_some()
+            || self.carried_permits + balance.used() > 0
+            || self.lease.as_ref().is_some_and(holds)
+            || self.demand.unmet_permits > 0
+            || self.demand.target_permits > 0
     }
 
     /// Returns the permits that the lease has admitted since the last call. The caller charges them to the fallback limiter.
     pub(super) fn charge_fallback(&mut self, state: &LeaseState) -> u64 {
         let used = state.balance().used();
-        let uncharged = used.saturating_sub(self.charged_fallback);
-        self.charged_fallback = self.charged_fallback.max(used);
+        let uncharged = used.saturating_sub(self.fallback_permits);
+        self.fallback_permits = self.fallback_permits.max(used);
         uncharged
     }
 
     /// Returns the request to send now, and the permits that the caller charges to the fallback limiter. The request is a copy
-    /// of the pending one, or a new one. `None`: no request is due, or a copy is on its way.
+    /// of the unanswered one, or a new one. `None`: no request is due, or a copy is on its way.
     ///
     /// A `dirty` lease does not wait for the end of its period, unless the last copy was not answered. Then the next copy is
     /// sent a period after it.
@@ -213,133 +233,111 @@ impl LeaseManager {
         dirty: bool,
         new_id: impl FnOnce() -> u128,
     ) -> Option<(LeaseRequest, u64)> {
-        let lease = self.lease.as_ref()?;
-        if self.sent || self.failing && dirty && now < self.sent_at.saturating_add(lease.period) {
-            return None;
-        }
-        let fallback = match self.pending {
-            Some(_) => 0,
-            None => self.begin_request(state, now, dirty, new_id)?,
+        let period = self.lease.as_ref()?.period;
+        let (request, fallback) = match self.phase {
+            Phase::Asking { .. } => return None,
+            Phase::Failing { sent_at, .. } if dirty && now < sent_at.saturating_add(period) => return None,
+            Phase::Failing { request, .. } => (request, 0),
+            Phase::Idle => self.begin_request(state, now, dirty, new_id)?,
         };
-        let (lease, pending) = (self.lease.as_ref()?, self.pending.as_ref()?);
-        self.sent = true;
-        self.sent_at = now;
+        self.phase = Phase::Asking {
+            request,
+            sent_at: now,
+        };
+        let lease = self.lease.as_ref()?;
         let request = LeaseRequest {
             counter: lease.counter.clone(),
             lease_id: self.lease_id,
             sequence: self.sequence,
-            is_new: pending.is_new,
+            is_new: self.standing != Standing::Held,
             is_registered: lease.is_registered,
-            charge: pending.report.charge,
-            cap: pending.report.cap,
-            wanted: pending.wanted,
+            charge: request.report.charge,
+            cap: request.report.cap,
+            wanted: request.wanted_permits,
             term: Duration::from_nanos(lease.term),
         };
         Some((request, fallback))
     }
 
-    /// Makes a request the pending one, and returns the permits that the caller charges to the fallback limiter. `None`: no
-    /// request is due.
+    /// Makes a request, and returns it with the permits that the caller charges to the fallback limiter. `None`: no request is
+    /// due.
     fn begin_request(
         &mut self,
         state: &LeaseState,
         now: u64,
         dirty: bool,
         new_id: impl FnOnce() -> u128,
-    ) -> Option<u64> {
+    ) -> Option<(UnansweredRequest, u64)> {
         let lease = self.lease.as_ref()?;
-        let (most, is_registered, period) = (lease.most, lease.is_registered, lease.period);
-        let term_end = self.answered_at.saturating_add(lease.term);
-        self.count_demand(state, period, now);
-        let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
-        let wanted = if releases || self.withholders > 0 {
+        let term_end = self.term_began_at.saturating_add(lease.term);
+        self.demand.count(state, lease.period, now);
+        let releases = core::mem::take(&mut self.is_release_due) && !self.is_released(state);
+        let wanted_permits = if releases || self.withholders > 0 {
             0
-        } else if is_registered {
-            self.demand.min(most)
         } else {
-            most
+            lease.wanted_permits(self.demand.target_permits)
         };
-        if !releases && !self.is_due(state, is_registered, period, now, dirty) {
-            if is_registered && self.demand == 0 {
+        if !releases && !self.is_due(lease, state, now, dirty) {
+            if self.demand.target_permits == 0 {
                 // The store has decided about these permits, because so few are not worth a lease.
-                self.unmet = 0;
+                self.demand.unmet_permits = 0;
             }
             return None;
         }
         let balance = state.balance();
-        let has_nothing = balance.used() == 0 && (balance.budget() == 0 || !is_registered);
-        if self.known && has_nothing && now >= term_end {
+        let has_nothing = balance.used() == 0 && !lease.holds(balance.budget());
+        if self.standing == Standing::Held && has_nothing && now >= term_end {
             // The lease has ended with its term, so the request begins another.
-            self.carried += state.lose();
-            self.begin(new_id());
+            self.carried_permits += state.lose();
+            self.begin(new_id(), Standing::New);
         }
-        if wanted < state.balance().budget() {
+        if wanted_permits < state.balance().budget() {
             // The request returns a part of the budget, so the store will have permits again. The notice says that it has none.
             state.reopen();
         }
-        let mut report = state.report(wanted);
-        let fallback = report.charge.saturating_sub(self.charged_fallback);
-        (self.charged_fallback, self.counted) = (0, 0);
-        let carried = core::mem::take(&mut self.carried);
+        let mut report = state.report(wanted_permits);
+        let fallback = report.charge.saturating_sub(self.fallback_permits);
+        self.begin_epoch();
+        let carried = core::mem::take(&mut self.carried_permits);
         report.charge += carried;
         report.cap += carried;
         self.sequence += 1;
         self.requested_at = now;
-        self.unmet = 0;
-        self.pending = Some(PendingRequest {
+        self.demand.unmet_permits = 0;
+        let request = UnansweredRequest {
             report,
-            wanted,
-            is_new: !self.known,
+            wanted_permits,
             releases,
-        });
-        Some(fallback)
+        };
+        Some((request, fallback))
     }
 
-    /// Adds the demand since the last call to the estimate.
-    fn count_demand(&mut self, state: &LeaseState, period: u64, now: u64) {
-        let (used, shortage) = (state.balance().used(), state.take_shortage());
-        self.unmet = self.unmet.saturating_add(shortage);
-        let demand = used.saturating_sub(self.counted) + shortage;
-        self.counted = used;
-        let periods = now.saturating_sub(self.halved_at) / period;
-        self.demand = self
-            .demand
-            .checked_shr(u32::try_from(periods).unwrap_or(64))
-            .unwrap_or(0);
-        self.halved_at += periods * period;
-        let elapsed = now.saturating_sub(self.counted_at);
-        self.counted_at = now;
-        // A few permits in a short time may be chance, so they are taken as the demand of a whole period.
-        let min_elapsed = if demand < 8 { period } else { period / 8 };
-        let rate = u128::from(demand) * u128::from(period) / u128::from(elapsed.max(min_elapsed).max(1));
-        let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-        self.demand = self.demand.max(rate.saturating_mul(2));
-    }
-
-    /// Whether a request is due. It is due at the end of a period, and earlier if the lease is `dirty` and half of its budget
-    /// is used or callers wait for more.
-    fn is_due(&self, state: &LeaseState, is_registered: bool, period: u64, now: u64, dirty: bool) -> bool {
-        let balance = state.balance();
-        let (used, budget) = (balance.used(), balance.budget());
-        let in_time = now >= self.requested_at.saturating_add(period);
-        let early = dirty && !state.is_closed(now) && !self.backing_off;
-        if !is_registered {
-            let needed = self.carried + used > 0 || self.unmet > 0;
-            return needed && (in_time || early && (2 * used >= budget || self.unmet > 0));
-        }
-        if used == 0 && budget == 0 {
-            return self.demand >= WORTH_A_LEASE && (in_time || early);
-        }
-        in_time || early && (2 * used >= budget || self.unmet > 0)
+    /// Whether a request is due: there is use to charge, or something to renew or to ask for. It is due at the end of a period,
+    /// and earlier if the lease is `dirty` and half of its budget is used or callers wait for more.
+    fn is_due(&self, lease: &Lease, state: &LeaseState, now: u64, dirty: bool) -> bool {
+        let (balance, unmet) = (state.balance(), self.demand.unmet_permits);
+        let is_needed = self.carried_permits + balance.used() > 0
+            || lease.holds(balance.budget())
+            || lease.is_asked_for(self.demand.target_permits, unmet);
+        let is_early = dirty
+            && !state.is_closed(now)
+            && self.standing != Standing::BackingOff
+            && (2 * balance.used() >= balance.budget() || unmet > 0);
+        is_needed && (is_early || now >= self.requested_at.saturating_add(lease.period))
     }
 
     /// Begins a lease that the store does not know yet.
-    fn begin(&mut self, lease_id: u128) {
-        self.lease_id = lease_id;
-        (self.sequence, self.answered, self.known) = (0, 0, false);
+    fn begin(&mut self, lease_id: u128, standing: Standing) {
+        (self.lease_id, self.sequence, self.standing) = (lease_id, 0, standing);
     }
 
-    /// Applies an answer of the store. Returns false if it does not answer the pending request.
+    /// Notes that the use counts from 0 again.
+    const fn begin_epoch(&mut self) {
+        self.fallback_permits = 0;
+        self.demand.begin_epoch();
+    }
+
+    /// Applies an answer of the store. Returns false if it does not answer the unanswered request.
     pub(super) fn answer(
         &mut self,
         state: &LeaseState,
@@ -347,24 +345,21 @@ impl LeaseManager {
         (sent, now): (u64, u64),
         new_id: impl FnOnce() -> u128,
     ) -> bool {
-        let Some(lease) = &self.lease else { return false };
-        if request.lease_id != self.lease_id || request.sequence != self.sequence {
+        if !self.is_last(request) {
             return false;
         }
-        let Some(pending) = self.pending.take() else {
+        let (Some(lease), Some(&answered)) = (&self.lease, self.phase.unanswered()) else {
             return false;
         };
-        (self.sent, self.failing) = (false, false);
-        if pending.releases {
+        self.phase = Phase::Idle;
+        if answered.releases {
             // The demand that the lease has covered is past.
-            self.demand = 0;
+            self.demand.target_permits = 0;
         }
-        self.backing_off = grant.permits().is_none() && request.is_new;
         match grant.permits() {
             Some(permits) => {
-                self.known = true;
-                self.answered = request.sequence;
-                self.answered_at = sent;
+                self.standing = Standing::Held;
+                self.term_began_at = sent;
                 state.grant(permits, sent.saturating_add(lease.term - lease.margin));
                 state.note_left(grant.remaining());
                 match grant.retry_after() {
@@ -378,25 +373,42 @@ impl LeaseManager {
             }
             None => {
                 let used = state.lose();
-                if !lease.is_registered {
+                if !lease.covers_ended_use() {
                     // The store has no registered permits that cover the use of a budget, so the use is still to be charged.
-                    self.carried = pending.report.charge + used;
-                    self.releasing |= pending.releases && self.carried > 0;
+                    // Claim: shared 7, the use of an ended budget is charged by the next one.
+                    self.carried_permits = answered.report.charge + used;
+                    self.is_release_due |= answered.releases && self.carried_permits > 0;
                 }
-                (self.charged_fallback, self.counted) = (0, 0);
-                self.begin(new_id());
+                self.begin_epoch();
+                let standing = match request.is_new {
+                    true => Standing::BackingOff,
+                    false => Standing::New,
+                };
+                self.begin(new_id(), standing);
             }
         }
-        self.releasing &= !self.is_released(state);
+        self.is_release_due &= !self.is_released(state);
         true
     }
 
     /// Records that a copy of a request was not answered.
     pub(super) fn fail(&mut self, request: &LeaseRequest) {
-        if request.lease_id == self.lease_id && request.sequence == self.sequence {
-            (self.sent, self.failing) = (false, true);
-            self.failures += 1;
+        if let Phase::Asking {
+            request: asked,
+            sent_at,
+        } = self.phase
+            && self.is_last(request)
+        {
+            self.phase = Phase::Failing {
+                request: asked,
+                sent_at,
+            };
+            self.failed_copies += 1;
         }
+    }
+
+    const fn is_last(&self, request: &LeaseRequest) -> bool {
+        request.lease_id == self.lease_id && request.sequence == self.sequence
     }
 }
 

@@ -15,7 +15,7 @@ fn assigned(state: &LeaseState, is_registered: bool) -> LeaseManager {
     let lease = Lease {
         counter,
         is_registered,
-        most: 10,
+        most_permits: 10,
         period: PERIOD,
         term: TERM,
         margin: 0,
@@ -68,7 +68,10 @@ fn the_use_of_an_ended_budget_is_charged() {
     let answer = (&request, LeaseGrant::unknown());
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
     assert!(!manager.is_free(&state, u64::MAX) && !manager.is_released(&state));
-    assert_eq!((manager.reported(), manager.charging()), (6, Some((8, 1))));
+    assert_eq!(
+        (manager.reported_permits(), manager.charging_request()),
+        (6, Some((8, 1)))
+    );
     let (request, _) = manager
         .request(&state, 5 * PERIOD, true, || 9)
         .expect("it is due");
@@ -76,11 +79,18 @@ fn the_use_of_an_ended_budget_is_charged() {
         (request.is_new(), request.charge(), request.lease_id()),
         (true, 6, 8)
     );
-    assert_eq!((request.cap(), manager.reported()), (6, 6));
-    assert_eq!(manager.charging(), Some((8, 1)), "a flush waits for its answer");
+    assert_eq!((request.cap(), manager.reported_permits()), (6, 6));
+    assert_eq!(
+        manager.charging_request(),
+        Some((8, 1)),
+        "a flush waits for its answer"
+    );
     let answer = (&request, LeaseGrant::of(4));
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 9));
-    assert_eq!((manager.reported(), manager.charging()), (0, None));
+    assert_eq!(
+        (manager.reported_permits(), manager.charging_request()),
+        (0, None)
+    );
 }
 
 /// A store that answers each request with an error is not asked faster than once in a period, however many callers wait.
@@ -188,7 +198,7 @@ fn a_lease_without_demand_is_free() {
     assert!(manager.request(&state, 2 * PERIOD, true, || 8).is_none());
     assert!(!manager.is_free(&state, 2 * PERIOD));
     assert!(manager.request(&state, 9 * PERIOD, false, || 8).is_none());
-    assert_eq!(manager.demand(), 0);
+    assert_eq!(manager.target_permits(), 0);
     assert!(manager.is_free(&state, 9 * PERIOD));
     assert!(!manager.is_busy(&state));
 }

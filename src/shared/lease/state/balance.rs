@@ -54,6 +54,7 @@ impl Balance {
 
     /// `{ e, b, u }` → `{ e + 1, budget, 0 }`.
     const fn next(self, budget: u64) -> Self {
+        // Claim: lease 2, a report begins an epoch.
         Self::new(self.epoch().wrapping_add(1), budget, 0)
     }
 
@@ -96,6 +97,7 @@ impl BalanceWord {
     #[inline]
     pub(super) fn read(&self) -> Balance {
         // Acquire: pairs with the Release in `change`; a reader of a budget reads its term and its owner.
+        // Claim: lease 4, a thread that reads a budget reads its term and its owner.
         Balance(self.0.load(Ordering::Acquire))
     }
 
@@ -113,6 +115,7 @@ impl BalanceWord {
 
     pub(super) fn refund(&self, epoch: u32, permits: u64) -> bool {
         let refunded = self.change(|seen| {
+            // Claim: lease 6, a refund is of its own epoch.
             let covers = seen.epoch() == epoch && seen.used() >= permits;
             covers.then(|| Balance::new(epoch, seen.budget(), seen.used() - permits))
         });
@@ -121,6 +124,7 @@ impl BalanceWord {
 
     pub(super) fn report(&self, max_cap: u64) -> UsageReport {
         let cap = |seen: Balance| max_cap.min(seen.budget()).max(seen.used());
+        // Claim: lease 1, a report leaves no more than its cap.
         let seen = self.change(|seen| Some(seen.next(cap(seen) - seen.used())));
         // The closure always returns a balance, so the change succeeds.
         let seen = seen.unwrap_or(Balance(0));

@@ -93,6 +93,7 @@ impl LeaseState {
     pub(crate) fn spend(&self, key: u64, permits: u64, mut now: impl FnMut() -> u64) -> SpendResult {
         loop {
             let seen = self.balance.read();
+            // Claim: lease 5, the owner is compared after the balance was read.
             if self.owner.read() != key {
                 return SpendResult::NotOwner;
             }
@@ -107,6 +108,7 @@ impl LeaseState {
     /// Returns the result that holds while the balance is `seen`. `None`: the balance or the term has changed.
     #[inline]
     fn evaluate(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
+        // Claim: lease 3, a permit is spent before the term ends.
         if permits <= seen.room() && now < self.term.end() {
             let (left, half) = (seen.room() - permits, seen.budget() / 2);
             return Some(SpendResult::Covered {
@@ -129,6 +131,7 @@ impl LeaseState {
         if self.owner.read() != key {
             return Some(SpendResult::NotOwner);
         }
+        // Claim: lease 5, a notice is believed only while the balance is unchanged.
         if self.balance.read() != seen {
             return None;
         }

@@ -10,8 +10,8 @@ use ringgate::http::{
 };
 use ringgate::rules::{Block, Cost, Denial, OnError};
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, MemoryStore, Mode, SharedRules, SharedRulesBuilder,
-    StoreError, StoreErrorKind, StoreFuture,
+    CheckResult, CounterRequest, CounterStore, LeaseStore, MemoryStore, Mode, SharedRules,
+    SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::wait::TokioClock;
 use tokio::time::{Instant, advance, sleep, timeout};
@@ -413,6 +413,18 @@ impl CounterStore for Down {
 
     fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         down()
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
     }
 }
 

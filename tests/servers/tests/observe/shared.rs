@@ -10,10 +10,11 @@ use metrics::Unit;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use ringgate::observe::Observer;
-use ringgate::redis::{BreakerState, Health, RedisObserver, RedisStore};
+use ringgate::redis::RedisStore;
+use ringgate::shared::supervision::{BreakerState, Health, StoreObserver};
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, MemoryStore, Mode, OnError,
-    SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, LeaseStore, MemoryStore, Mode,
+    OnError, SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::{Key, Rule};
 
@@ -60,6 +61,18 @@ impl CounterStore for SmallRequests {
 
     fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
     }
 }
 
@@ -288,8 +301,8 @@ fn expected(health: &Health) -> BTreeMap<String, f64> {
 
 const STALE: &str = "ringgate_store_stale_seconds";
 
-async fn show(observer: &RedisObserver, recorder: &DebuggingRecorder, store: &RedisStore) -> f64 {
-    metrics::with_local_recorder(recorder, || observer.publish(store));
+async fn show(observer: &StoreObserver, recorder: &DebuggingRecorder, store: &RedisStore) -> f64 {
+    metrics::with_local_recorder(recorder, || observer.publish(store.live_health()));
     let mut values = shown(recorder, "main");
     let stale = values.remove(STALE).expect("the age of the last answer");
     assert_eq!(values, expected(&store.health()));
@@ -301,7 +314,7 @@ async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
     let Some(mut server) = Server::start() else {
         return Ok(());
     };
-    let (observer, recorder) = (RedisObserver::new("main"), DebuggingRecorder::new());
+    let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
     // No heartbeat is sent during the test, and an open breaker stays open.
     let minute = Duration::from_secs(60);
     let builder = patient(RedisStore::builder(&server.url()))
@@ -353,7 +366,7 @@ async fn an_open_breaker_is_exported() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
-    let (observer, recorder) = (RedisObserver::new("main"), DebuggingRecorder::new());
+    let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
     let minute = Duration::from_secs(60);
     let builder = RedisStore::builder(&server.url())
         .connect_timeout(Duration::from_secs(20))
@@ -389,7 +402,7 @@ async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
-    let (observer, recorder) = (RedisObserver::new("main"), CheckedRecorder::default());
+    let (observer, recorder) = (StoreObserver::new("main"), CheckedRecorder::default());
     let mut answered = 0;
     for calls in [5, 3, 9] {
         let store = server.store().await;
@@ -400,12 +413,12 @@ async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
             }
             // The last calls of an old store were not published. The next reader finds them while the store exists.
             if round == 0 {
-                metrics::with_local_recorder(&recorder, || observer.publish(&store));
+                metrics::with_local_recorder(&recorder, || observer.publish(store.live_health()));
             }
         }
         answered += 2 * calls;
         let next = server.store().await;
-        metrics::with_local_recorder(&recorder, || observer.publish(&next));
+        metrics::with_local_recorder(&recorder, || observer.publish(next.live_health()));
         assert_eq!(recorder.value("main", "answered"), answered);
     }
     assert_eq!(recorder.counters.lock().expect("counters").len(), 8);
@@ -433,10 +446,10 @@ async fn a_scrape_has_all_metrics() -> Result<(), Box<dyn Error>> {
     for _ in 0..5 {
         let _ = rules.check(&request(1)).await;
     }
-    let (observer, health) = (Observer::new(), RedisObserver::new("main"));
+    let (observer, health) = (Observer::new(), StoreObserver::new("main"));
     metrics::with_local_recorder(&recorder, || {
         observer.publish_counts(rules.live_counts());
-        health.publish(&store);
+        health.publish(store.live_health());
     });
     let text = recorder.handle().render();
     for line in [

@@ -338,6 +338,7 @@ fn quoted_after(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..text.len() - rest.len() - 1], rest))
 }
 
+/// The user, the time, and the text after the quotation mark that follows.
 type Bracketed<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 
 /// Splits `user [time] "rest` into the user, the time and the rest; or returns the missing part and its offset.

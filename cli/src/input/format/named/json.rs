@@ -209,6 +209,7 @@ pub(crate) fn names(line: &[u8]) -> Vec<String> {
     }
 }
 
+/// A visitor of one JSON object, which keeps the values of the wanted paths.
 struct Object<'p, 'r> {
     paths: &'p Paths,
     open: Open,

@@ -62,6 +62,7 @@ impl Paths {
     }
 }
 
+/// The paths that continue after one name.
 #[derive(Debug)]
 pub(crate) struct PathStep {
     pub(crate) here: Option<usize>,

@@ -18,6 +18,7 @@ const NAMES: [(&str, &str); 4] = [
 const TIME: &str = "__REALTIME_TIMESTAMP";
 const MESSAGE: &str = "MESSAGE";
 
+/// An export of the systemd journal as JSON lines.
 #[derive(Debug)]
 pub(crate) struct Journald {
     names: Vec<String>,

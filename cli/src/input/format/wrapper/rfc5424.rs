@@ -3,6 +3,7 @@
 use crate::input::format::wrapper::{Envelope, Parts, syslog};
 use crate::input::row::Unreadable;
 
+/// A syslog line of RFC 5424.
 #[derive(Debug)]
 pub(crate) struct Rfc5424;
 

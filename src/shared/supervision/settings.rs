@@ -1,31 +1,59 @@
-//! The settings of a store, validated once.
-
-use alloc::boxed::Box;
 use alloc::format;
 use core::time::Duration;
 
-use super::breaker::Trip;
 use crate::error::ConfigError;
-use crate::shared::StoreErrorKind;
+use crate::shared::store::StoreErrorKind;
 
-/// The settings of a [builder](super::RedisStoreBuilder).
+/// The timeouts and limits of a [`Supervisor`](super::Supervisor). Times are 1 ms to 60 s.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::shared::supervision::SupervisorSettings;
+///
+/// let mut settings = SupervisorSettings::default();
+/// settings.call_timeout = Duration::from_millis(300);
+/// ```
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) prefix: Box<str>,
-    pub(super) connect_timeout: Duration,
-    pub(super) response_timeout: Duration,
-    pub(super) call_timeout: Duration,
-    pub(super) failures: u64,
-    pub(super) reconnect_after: Duration,
-    pub(super) heartbeat: Duration,
-    pub(super) max_in_flight: usize,
-    pub(super) trip: Trip,
+#[non_exhaustive]
+pub struct SupervisorSettings {
+    /// How long a connection may take to be made: 200 ms by default.
+    pub connect_timeout: Duration,
+    /// How long a reply may take: 100 ms by default.
+    pub response_timeout: Duration,
+    /// How long a call may take in all: 150 ms by default, and at least as long as a reply.
+    pub call_timeout: Duration,
+    /// The number of failures in a row that end a connection: 3 by default, 1 to 1000.
+    pub failures: u64,
+    /// The time from the end of a connection, or a failed attempt, to the next attempt: 60 ms by default. Each wait is half to
+    /// one and a half of that time, at random.
+    pub reconnect_after: Duration,
+    /// The idle time after which the connection is tested: 1 s by default.
+    pub heartbeat: Duration,
+    /// The most concurrent calls: 10,000 by default, 1 to 1,000,000. A call above it is an error at once.
+    pub max_in_flight: usize,
+    /// When the circuit breaker opens, and for how long.
+    pub breaker: BreakerSettings,
 }
 
-impl Default for Settings {
+/// When a circuit breaker opens, and for how long: if `percent` of at least `calls` calls in the last one to two spans of `over`
+/// have failed.
+#[derive(Clone, Copy, Debug)]
+pub struct BreakerSettings {
+    /// The percentage of failures that opens it: 50 by default, 1 to 100.
+    pub percent: u32,
+    /// The number of calls from which on it may open: 20 by default, 1 to 1,000,000.
+    pub calls: u32,
+    /// The span of time whose calls count: 1 s by default.
+    pub over: Duration,
+    /// How long it stays open: 500 ms by default.
+    pub rest: Duration,
+}
+
+impl Default for SupervisorSettings {
     fn default() -> Self {
         Self {
-            prefix: "ringgate".into(),
             connect_timeout: Duration::from_millis(200),
             response_timeout: Duration::from_millis(100),
             call_timeout: Duration::from_millis(150),
@@ -33,10 +61,10 @@ impl Default for Settings {
             reconnect_after: Duration::from_millis(60),
             heartbeat: Duration::from_secs(1),
             max_in_flight: 10_000,
-            trip: Trip {
-                over: Duration::from_secs(1),
-                calls: 20,
+            breaker: BreakerSettings {
                 percent: 50,
+                calls: 20,
+                over: Duration::from_secs(1),
                 rest: Duration::from_millis(500),
             },
         }
@@ -49,7 +77,7 @@ const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_se
 /// The time between two attempts to connect to a server that has answered and does not accept the store.
 const UNACCEPTED: Duration = Duration::from_secs(1);
 
-impl Settings {
+impl SupervisorSettings {
     /// The time from a failed attempt to connect to the next one.
     pub(super) fn wait_after(&self, error: StoreErrorKind) -> Duration {
         match error {
@@ -66,8 +94,8 @@ impl Settings {
             ("call_timeout", self.call_timeout),
             ("reconnect_after", self.reconnect_after),
             ("heartbeat", self.heartbeat),
-            ("breaker.over", self.trip.over),
-            ("breaker.rest", self.trip.rest),
+            ("breaker.over", self.breaker.over),
+            ("breaker.rest", self.breaker.rest),
         ] {
             if time < TIMES.0 || time > TIMES.1 {
                 return Err(ConfigError::new(
@@ -96,15 +124,8 @@ impl Settings {
         };
         within("failures", self.failures, 1000)?;
         within("max_in_flight", self.max_in_flight as u64, 1_000_000)?;
-        within("breaker.calls", u64::from(self.trip.calls), 1_000_000)?;
-        within("breaker.percent", u64::from(self.trip.percent), 100)?;
-        if self.prefix.contains(['{', '}']) {
-            return Err(ConfigError::new(
-                "prefix",
-                format!("{:?}", self.prefix),
-                "a text without braces",
-            ));
-        }
+        within("breaker.calls", u64::from(self.breaker.calls), 1_000_000)?;
+        within("breaker.percent", u64::from(self.breaker.percent), 100)?;
         Ok(())
     }
 }
@@ -112,13 +133,12 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::jittered;
+    use crate::shared::lease::jittered;
 
     /// The defaults that the builder documents.
     #[test]
     fn the_defaults_are_those_of_the_documentation() {
-        let settings = Settings::default();
-        assert_eq!(&*settings.prefix, "ringgate");
+        let settings = SupervisorSettings::default();
         assert_eq!(settings.connect_timeout, Duration::from_millis(200));
         assert_eq!(settings.response_timeout, Duration::from_millis(100));
         assert_eq!(settings.call_timeout, Duration::from_millis(150));
@@ -130,7 +150,7 @@ mod tests {
     /// The first admission after an outage waits for an attempt to connect, so the wait has a bound that does not grow.
     #[test]
     fn an_attempt_follows_within_90_ms() {
-        let settings = Settings::default();
+        let settings = SupervisorSettings::default();
         for kind in [
             StoreErrorKind::Down,
             StoreErrorKind::Disconnected,

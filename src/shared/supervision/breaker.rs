@@ -1,8 +1,11 @@
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
-/// The state of the circuit breaker of a [`RedisStore`](super::RedisStore).
+use tokio::time::Instant;
+
+use super::settings::BreakerSettings;
+
+/// The state of the circuit breaker of a [`Supervisor`](super::Supervisor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BreakerState {
@@ -14,19 +17,6 @@ pub enum BreakerState {
     Probing,
 }
 
-/// When a breaker opens, and for how long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trip {
-    /// The span of time whose calls count.
-    pub(super) over: Duration,
-    /// The number of calls from which on it may open.
-    pub(super) calls: u32,
-    /// The percentage of failures that opens it.
-    pub(super) percent: u32,
-    /// How long it stays open.
-    pub(super) rest: Duration,
-}
-
 /// Stops calls when too many have failed, since each would cost its caller a timeout and load the server.
 ///
 /// Closed: calls are counted in spans of time. When the present span and the one before have enough calls, and enough
@@ -34,11 +24,12 @@ pub(super) struct Trip {
 /// Probing: one call at a time is made. Three answers in a row close the breaker, and a failure opens it again.
 #[derive(Debug)]
 pub(super) struct Breaker {
-    trip: Trip,
+    settings: BreakerSettings,
     /// Held for a few instructions, and never across an await.
     inside: Mutex<Inside>,
 }
 
+/// The phase of the breaker, and its counts of calls.
 #[derive(Debug)]
 struct Inside {
     state: Phase,
@@ -47,6 +38,7 @@ struct Inside {
     began: Instant,
 }
 
+/// The phase of the breaker: calls pass, calls fail at once, or one probe is tried.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Closed,
@@ -60,6 +52,7 @@ enum Phase {
     },
 }
 
+/// The calls of a span of time, and how many of them failed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     calls: u32,
@@ -70,9 +63,9 @@ struct Span {
 const PROBES: u32 = 3;
 
 impl Breaker {
-    pub(super) fn new(trip: Trip, now: Instant) -> Self {
+    pub(super) fn new(settings: BreakerSettings, now: Instant) -> Self {
         Self {
-            trip,
+            settings,
             inside: Mutex::new(Inside {
                 state: Phase::Closed,
                 span: Span::default(),
@@ -102,7 +95,8 @@ impl Breaker {
                 Phase::Closed => true,
                 Phase::Open { .. } => false,
                 Phase::Probing { out, .. } => {
-                    let free = out.is_none_or(|since| now.saturating_duration_since(since) >= self.trip.rest);
+                    let free =
+                        out.is_none_or(|since| now.saturating_duration_since(since) >= self.settings.rest);
                     if free {
                         *out = Some(now);
                     }
@@ -116,16 +110,16 @@ impl Breaker {
     pub(super) fn record(&self, now: Instant, failed: bool) -> Option<BreakerState> {
         self.inside(|inside| match &mut inside.state {
             Phase::Closed => {
-                inside.turn(now, self.trip.over);
+                inside.turn(now, self.settings.over);
                 inside.span.calls = inside.span.calls.saturating_add(1);
                 inside.span.failed = inside.span.failed.saturating_add(u32::from(failed));
                 let calls = u64::from(inside.span.calls) + u64::from(inside.before.calls);
                 let failures = u64::from(inside.span.failed) + u64::from(inside.before.failed);
                 if failed
-                    && calls >= u64::from(self.trip.calls)
-                    && failures * 100 >= calls * u64::from(self.trip.percent)
+                    && calls >= u64::from(self.settings.calls)
+                    && failures * 100 >= calls * u64::from(self.settings.percent)
                 {
-                    inside.open(now, self.trip.rest);
+                    inside.open(now, self.settings.rest);
                     return Some(BreakerState::Open);
                 }
                 None
@@ -133,7 +127,7 @@ impl Breaker {
             // The call was made before the breaker opened.
             Phase::Open { .. } => None,
             Phase::Probing { .. } if failed => {
-                inside.open(now, self.trip.rest);
+                inside.open(now, self.settings.rest);
                 Some(BreakerState::Open)
             }
             Phase::Probing { out, answered } => {
@@ -198,13 +192,13 @@ mod tests {
 
     fn breaker() -> (Breaker, Instant) {
         let now = Instant::now();
-        let trip = Trip {
+        let settings = BreakerSettings {
             over: SECOND,
             calls: 10,
             percent: 50,
             rest: SECOND,
         };
-        (Breaker::new(trip, now), now)
+        (Breaker::new(settings, now), now)
     }
 
     #[test]

@@ -7,11 +7,10 @@ use metrics::{Unit, describe_counter, describe_gauge};
 
 use super::breaker::BreakerState;
 use super::health::Health;
-use super::store::RedisStore;
-use super::supervisor::Supervisor;
-use crate::shared::{Metric, MetricSet, Publisher};
+use super::live_health::LiveHealth;
+use crate::shared::metric_set::{Metric, MetricSet, Publisher};
 
-/// Publishes the [health](RedisStore::health) of a store through the [`metrics`] facade, when it is called.
+/// Publishes the [health](LiveHealth) of a supervised store through the [`metrics`] facade, when it is called.
 ///
 /// | counter | label `outcome` | counts |
 /// |---|---|---|
@@ -46,31 +45,24 @@ use crate::shared::{Metric, MetricSet, Publisher};
 ///
 /// # Cost
 ///
-/// Fourteen registrations at the first call. After that, one [`health`](RedisStore::health), an allocation of 64 bytes and 14
+/// Fourteen registrations at the first call. After that, one [reading](LiveHealth::read), an allocation of 64 bytes and 14
 /// stores.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use ringgate::observe::Observer;
-/// use ringgate::redis::{RedisObserver, RedisStore};
-/// use ringgate::shared::SharedLimiter;
-/// use std::sync::Arc;
+/// # use ringgate::shared::supervision::Server;
+/// use ringgate::shared::supervision::{StoreObserver, Supervisor};
 ///
-/// # async fn example() -> Result<(), Box<dyn core::error::Error>> {
-/// let store = Arc::new(RedisStore::builder("redis://127.0.0.1:6379").build()?);
-/// let logins = SharedLimiter::builder("login", "100/60s".parse()?).build(store.clone())?;
-///
-/// let (rules, health) = (Observer::new(), RedisObserver::new("main"));
+/// # fn example(supervisor: &Supervisor<impl Server>) {
+/// let observer = StoreObserver::new("main");
 /// // Before each scrape.
-/// rules.publish_counts(logins.live_counts());
-/// health.publish(&store);
-/// # Ok(())
+/// observer.publish(supervisor.live_health());
 /// # }
 /// ```
-pub struct RedisObserver {
+pub struct StoreObserver {
     name: Arc<str>,
-    publisher: Mutex<Publisher<Health, Supervisor>>,
+    publisher: Mutex<Publisher<Health, LiveHealth>>,
 }
 
 const CALLS: &str = "ringgate_store_calls_total";
@@ -113,7 +105,7 @@ fn is(health: &Health, state: BreakerState) -> f64 {
     f64::from(health.breaker == state)
 }
 
-impl RedisObserver {
+impl StoreObserver {
     /// An observer of one store, with the value of its label.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
@@ -130,11 +122,11 @@ impl RedisObserver {
     /// # Concurrency
     ///
     /// Waits for other threads that publish, but not for the server. Calls wait for it only while it reads the
-    /// [health](RedisStore::health), for a few instructions.
-    pub fn publish(&self, store: &RedisStore) {
+    /// [health](LiveHealth::read), for a few instructions.
+    pub fn publish(&self, health: &Arc<LiveHealth>) {
         // If a recorder panics, the next call publishes the numbers that are missing.
         let mut publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner);
-        publisher.publish(store.supervisor(), Supervisor::health, || {
+        publisher.publish(health, LiveHealth::read, || {
             describe();
             MetricSet::register(&COUNTERS, &GAUGES, ("store", &self.name))
         });
@@ -169,9 +161,9 @@ fn describe() {
     );
 }
 
-impl fmt::Debug for RedisObserver {
+impl fmt::Debug for StoreObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisObserver")
+        f.debug_struct("StoreObserver")
             .field("name", &self.name)
             .finish_non_exhaustive()
     }

@@ -1,9 +1,9 @@
 use core::time::Duration;
 
 use super::breaker::BreakerState;
-use crate::shared::StoreError;
+use crate::shared::store::StoreError;
 
-/// The health of a [`RedisStore`](super::RedisStore).
+/// The health of a supervised store.
 ///
 /// Each number is exact by itself. Under load, the numbers may be of slightly different instants.
 #[derive(Clone, Debug)]
@@ -35,10 +35,10 @@ pub struct Health {
     pub stale: Option<Duration>,
     /// The last error.
     pub last_error: Option<StoreError>,
-    /// The reason why the server registers no leases, if it does not: it does not tell this user by `INFO server` when its
-    /// run began. Then the server decides about each request. With the feature `observe` one error is logged.
+    /// The reason why the server registers no leases, if it does not. Then the server decides about each request. With the feature
+    /// `observe` one error is logged.
     pub lease_error: Option<StoreError>,
-    /// The reason why the role of the server is not known, if it is not: this user may run neither `ROLE` nor `INFO
-    /// replication`. Then a replica is recognized only when it denies a write. With the feature `observe` one error is logged.
+    /// The reason why the role of the server is not known, if it is not. Then a replica is recognized only when it denies a write.
+    /// With the feature `observe` one error is logged.
     pub role_error: Option<StoreError>,
 }

@@ -1,0 +1,199 @@
+#[cfg(feature = "observe")]
+use alloc::boxed::Box;
+use core::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::breaker::Breaker;
+use super::health::Health;
+use super::settings::SupervisorSettings;
+use crate::shared::store::{StoreError, StoreErrorKind};
+use crate::sync::Tally;
+
+/// The health of a supervised store as it changes, for [`StoreObserver::publish`](super::StoreObserver::publish).
+pub struct LiveHealth {
+    #[cfg(feature = "observe")]
+    server: &'static str,
+    #[cfg(feature = "observe")]
+    prefix: Box<str>,
+    max_in_flight: usize,
+    pub(super) call_slots: Semaphore,
+    pub(super) breaker: Breaker,
+    pub(super) counts: CallCounts,
+    last_results: Mutex<LastResults>,
+}
+
+/// Counts of calls by their outcome.
+#[derive(Debug, Default)]
+pub(super) struct CallCounts {
+    pub(super) calls: Tally,
+    pub(super) unsent: Tally,
+    pub(super) connections: Tally,
+    answered: Tally,
+    timed_out: Tally,
+    disconnected: Tally,
+    refused: Tally,
+    unexpected_replies: Tally,
+}
+
+impl CallCounts {
+    /// Counts the end of a call. `None`: it was answered.
+    pub(super) fn count_end(&self, error: Option<StoreErrorKind>) {
+        match error {
+            None => &self.answered,
+            Some(StoreErrorKind::TimedOut) => &self.timed_out,
+            Some(StoreErrorKind::Refused) => &self.refused,
+            Some(StoreErrorKind::UnexpectedReply) => &self.unexpected_replies,
+            Some(_) => &self.disconnected,
+        }
+        .add_one();
+    }
+}
+
+/// The last results that [`Health`] shows.
+#[derive(Debug, Default)]
+pub(super) struct LastResults {
+    pub(super) connected: bool,
+    pub(super) answer: Option<Instant>,
+    pub(super) error: Option<StoreError>,
+    pub(super) leases: Restriction,
+    pub(super) role: Restriction,
+    /// Whether the log says that the store answers, or that it does not. `None`: neither.
+    #[cfg(feature = "observe")]
+    logged_as_answering: Option<bool>,
+    /// Whether an error of this connection is logged that concerns its call alone.
+    #[cfg(feature = "observe")]
+    is_error_logged: bool,
+}
+
+/// The effect of a right that the user lacks.
+#[derive(Debug, Default)]
+pub(super) struct Restriction {
+    error: Option<StoreError>,
+    #[cfg(feature = "observe")]
+    is_logged: bool,
+}
+
+impl LiveHealth {
+    /// The health of a store that has made no call yet. `server` and `prefix` are of [`Server`](super::Server).
+    #[cfg_attr(
+        not(feature = "observe"),
+        expect(unused_variables, reason = "events have them, which need the feature")
+    )]
+    pub(super) fn new(settings: &SupervisorSettings, server: &'static str, prefix: &str) -> Self {
+        Self {
+            #[cfg(feature = "observe")]
+            server,
+            #[cfg(feature = "observe")]
+            prefix: Box::from(prefix),
+            max_in_flight: settings.max_in_flight,
+            call_slots: Semaphore::new(settings.max_in_flight),
+            breaker: Breaker::new(settings.breaker, Instant::now()),
+            counts: CallCounts::default(),
+            last_results: Mutex::default(),
+        }
+    }
+
+    /// The health at this time. Each number is exact by itself.
+    #[must_use]
+    pub fn read(&self) -> Health {
+        let now = Instant::now();
+        self.with_last(|last| Health {
+            connected: last.connected,
+            breaker: self.breaker.state(now),
+            in_flight: self.max_in_flight - self.call_slots.available_permits(),
+            calls: self.counts.calls.get(),
+            answered: self.counts.answered.get(),
+            timed_out: self.counts.timed_out.get(),
+            disconnected: self.counts.disconnected.get(),
+            refused: self.counts.refused.get(),
+            unexpected_replies: self.counts.unexpected_replies.get(),
+            unsent: self.counts.unsent.get(),
+            connections: self.counts.connections.get(),
+            stale: last.answer.map(|answer| now.saturating_duration_since(answer)),
+            last_error: last.error.clone(),
+            lease_error: last.leases.error.clone(),
+            role_error: last.role.error.clone(),
+        })
+    }
+
+    pub(super) fn with_last<T>(&self, f: impl FnOnce(&mut LastResults) -> T) -> T {
+        // No operation under the lock panics half way, so a poisoned lock protects whole values.
+        f(&mut self.last_results.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes an error, or the time of an answer.
+    pub(super) fn note(&self, error: Option<StoreError>) {
+        self.with_last(|last| match error {
+            Some(error) => last.error = Some(error),
+            None => last.answer = Some(Instant::now()),
+        });
+    }
+
+    /// Notes the effect of a right that the user lacks, or that it lacks none. The first such effect is logged.
+    pub(super) fn restrict(
+        &self,
+        of: impl FnOnce(&mut LastResults) -> &mut Restriction,
+        effect: Option<&'static str>,
+    ) {
+        let error = effect.map(|effect| StoreError::new(StoreErrorKind::UnexpectedReply, effect));
+        self.with_last(|last| {
+            let restriction = of(last);
+            #[cfg(feature = "observe")]
+            if let Some(error) = &error
+                && !core::mem::replace(&mut restriction.is_logged, true)
+            {
+                tracing::error!("{error}");
+            }
+            restriction.error = error;
+        });
+    }
+
+    /// Logs that the store does not answer, unless the log says so already.
+    #[cfg(feature = "observe")]
+    pub(super) fn log_lost(&self, error: &StoreError) {
+        if self.with_last(|last| last.logged_as_answering.replace(false)) != Some(false) {
+            let (server, prefix) = (self.server, &*self.prefix);
+            tracing::warn!(target: "ringgate", prefix, %error, "{server} is lost: on_error decides until it answers");
+        }
+    }
+
+    /// Logs that the store answers, unless the log says so already.
+    #[cfg(feature = "observe")]
+    pub(super) fn log_found(&self) {
+        if self.with_last(|last| last.logged_as_answering.replace(true)) != Some(true) {
+            self.with_last(|last| last.is_error_logged = false);
+            let (server, prefix) = (self.server, &*self.prefix);
+            tracing::info!(target: "ringgate", prefix, "{server} is found: it decides");
+        }
+    }
+
+    /// Logs an error that the server has answered a call with, the first one of a connection.
+    #[cfg(feature = "observe")]
+    pub(super) fn log_error(&self, error: &StoreError) {
+        if !self.with_last(|last| core::mem::replace(&mut last.is_error_logged, true)) {
+            let (server, prefix) = (self.server, &*self.prefix);
+            tracing::error!(target: "ringgate", prefix, %error, "{server} answers with an error: on_error decides");
+        }
+    }
+
+    #[cfg(not(feature = "observe"))]
+    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
+    pub(super) const fn log_lost(&self, _: &StoreError) {}
+
+    #[cfg(not(feature = "observe"))]
+    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
+    pub(super) const fn log_found(&self) {}
+
+    #[cfg(not(feature = "observe"))]
+    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
+    pub(super) const fn log_error(&self, _: &StoreError) {}
+}
+
+impl fmt::Debug for LiveHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LiveHealth").field(&self.read()).finish()
+    }
+}

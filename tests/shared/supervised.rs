@@ -1,0 +1,429 @@
+//! A store in a server of its own kind, as another crate would write it: the ledger of `third.rs`, behind connections that fail. Only
+//! the public interface supervises it. Time is that of the paused runtime.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Mutex;
+
+use ringgate::ManualClock;
+use ringgate::shared::supervision::{
+    BreakerState, CallError, Connected, ErrorClass, Health, Server, ServerRole, Supervisor,
+    SupervisorSettings,
+};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, Counting, DecidedBy, LeaseFuture, LeaseRequest, LeaseStore,
+    OnError, SharedLimiter, StoreError, StoreErrorKind, StoreFuture, conformance,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::third::Ledger;
+
+/// The behaviour of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behaviour {
+    Serves,
+    /// No connection is accepted, and each one breaks.
+    IsDown,
+    /// No call is answered.
+    IsSilent,
+    /// Writes are refused.
+    IsReadOnly,
+    /// Each call is answered with an error of its own.
+    IsForeign,
+}
+
+/// The server: it outlives its connections.
+struct Host {
+    ledger: Ledger,
+    behaviour: Mutex<Behaviour>,
+    role: ServerRole,
+    /// The calls that have reached it.
+    calls: AtomicU64,
+}
+
+impl Host {
+    fn new(clock: &Arc<ManualClock>, role: ServerRole) -> Arc<Self> {
+        Arc::new(Self {
+            ledger: Ledger::new(Arc::clone(clock)),
+            behaviour: Mutex::new(Behaviour::Serves),
+            role,
+            calls: AtomicU64::new(0),
+        })
+    }
+
+    fn is(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().expect("no call panics") = behaviour;
+    }
+
+    /// Answers a call, or fails it as the behaviour says.
+    async fn answer(&self) -> Result<(), CallError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let behaviour = *self.behaviour.lock().expect("no call panics");
+        let failed = |kind, class| {
+            let error = StoreError::new(kind, format!("{behaviour:?}"));
+            Err(CallError { error, class })
+        };
+        match behaviour {
+            Behaviour::Serves => Ok(()),
+            Behaviour::IsDown => failed(StoreErrorKind::Disconnected, ErrorClass::Lost),
+            Behaviour::IsSilent => core::future::pending().await,
+            Behaviour::IsReadOnly => failed(StoreErrorKind::Refused, ErrorClass::ServerFault),
+            Behaviour::IsForeign => failed(StoreErrorKind::UnexpectedReply, ErrorClass::None),
+        }
+    }
+}
+
+struct LedgerServer(Arc<Host>);
+
+impl Server for LedgerServer {
+    const NAME: &'static str = "Ledger";
+
+    type Connection = Arc<Host>;
+
+    fn prefix(&self) -> &str {
+        "ringgate"
+    }
+
+    async fn connect(&self) -> Result<Connected<Arc<Host>>, StoreError> {
+        if *self.0.behaviour.lock().expect("no call panics") == Behaviour::IsDown {
+            return Err(StoreError::new(StoreErrorKind::Disconnected, "nothing listens"));
+        }
+        Ok(Connected {
+            connection: Arc::clone(&self.0),
+            role: self.0.role,
+        })
+    }
+
+    async fn ping(&self, connection: &Arc<Host>) -> Result<(), CallError> {
+        connection.answer().await
+    }
+}
+
+#[derive(Debug)]
+struct RemoteLedger {
+    supervisor: Supervisor<LedgerServer>,
+}
+
+impl RemoteLedger {
+    fn start(host: &Arc<Host>, settings: SupervisorSettings) -> Self {
+        let server = LedgerServer(Arc::clone(host));
+        Self {
+            supervisor: Supervisor::start(server, settings).expect("valid settings"),
+        }
+    }
+
+    async fn call<T>(
+        &self,
+        ask: impl AsyncFnOnce(&Ledger) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let call = async |host: &Arc<Host>| {
+            host.answer().await?;
+            ask(&host.ledger).await.map_err(|error| CallError {
+                error,
+                class: ErrorClass::None,
+            })
+        };
+        self.supervisor.call(call).await
+    }
+
+    fn health(&self) -> Health {
+        self.supervisor.health()
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        let within = Duration::from_secs(5);
+        self.supervisor
+            .ready(within, async |host: &Arc<Host>| host.answer().await)
+            .await
+    }
+}
+
+impl CounterStore for RemoteLedger {
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        Box::pin(self.call(async |ledger: &Ledger| ledger.decide(requests).await))
+    }
+
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        Box::pin(self.call(async |ledger: &Ledger| ledger.peek(requests).await))
+    }
+
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(self.call(async |ledger: &Ledger| ledger.charge(requests).await))
+    }
+
+    fn refund<'a>(
+        &'a self,
+        requests: &'a [CounterRequest],
+        charged: &'a CheckResult,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(self.call(async |ledger: &Ledger| ledger.refund(requests, charged).await))
+    }
+
+    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(self.call(async |ledger: &Ledger| ledger.reset(requests).await))
+    }
+
+    fn keeps_slots(&self) -> bool {
+        false
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+impl LeaseStore for RemoteLedger {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        Box::pin(async move {
+            let renewed = self.call(async |ledger: &Ledger| Ok(ledger.renew(requests).await));
+            match renewed.await {
+                Ok(grants) => grants,
+                Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
+    }
+}
+
+fn request() -> [CounterRequest; 1] {
+    [CounterRequest::new(
+        "rule",
+        1,
+        Counting::Log,
+        1_000_000,
+        Duration::from_secs(60),
+    )]
+}
+
+/// The kind of the error of a call. `None`: it was answered.
+async fn kind(store: &RemoteLedger) -> Option<StoreErrorKind> {
+    store.decide(&request()).await.err().map(|error| error.kind())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervised_store_keeps_every_promise() {
+    let clock = Arc::new(ManualClock::new());
+    let host = Host::new(&clock, ServerRole::Primary);
+    let store = RemoteLedger::start(&host, SupervisorSettings::default());
+    store.ready().await.expect("it serves");
+    let checked = conformance::check(&store, async |time| clock.advance(time)).await;
+    checked.unwrap_or_else(|broken| panic!("{broken}"));
+    let health = store.health();
+    assert_eq!((health.calls, health.unsent), (health.answered, 0));
+}
+
+/// Each fault has its error, ends the connection or not, and is over when the server serves again.
+#[tokio::test(start_paused = true)]
+async fn each_fault_has_its_error_and_its_end() {
+    use StoreErrorKind::{Disconnected, Down, Refused, TimedOut, UnexpectedReply};
+    // The behaviour, the error of the first call, the calls that end the connection (0: none does), and whether failures open
+    // the breaker.
+    for (behaviour, error, ends_after, opens) in [
+        (Behaviour::IsDown, Disconnected, 1, false),
+        (Behaviour::IsSilent, TimedOut, 3, false),
+        (Behaviour::IsReadOnly, Refused, 0, true),
+        (Behaviour::IsForeign, UnexpectedReply, 0, false),
+    ] {
+        let host = Host::new(&Arc::default(), ServerRole::Primary);
+        let store = RemoteLedger::start(&host, SupervisorSettings::default());
+        assert_eq!(kind(&store).await, Some(Down), "no call waits for a connection");
+        store.ready().await.expect("it serves");
+        host.is(behaviour);
+        for call in 1..=30 {
+            let began = Instant::now();
+            let connected = store.health().connected;
+            let found = kind(&store).await;
+            assert!(began.elapsed() <= Duration::from_millis(150), "{behaviour:?}");
+            let expected = match call {
+                _ if !connected => Down,
+                _ if opens && call > 20 => StoreErrorKind::BreakerOpen,
+                _ => error,
+            };
+            assert_eq!(found, Some(expected), "{behaviour:?}, call {call}");
+            assert!(connected || ends_after > 0, "{behaviour:?} ends no connection");
+            if call == ends_after {
+                assert!(!store.health().connected, "{behaviour:?}, call {call}");
+            }
+        }
+        let health = store.health();
+        let is_open = health.breaker == BreakerState::Open;
+        assert_eq!(is_open, opens, "{behaviour:?}: {health:?}");
+        assert_eq!(
+            host.calls.load(Ordering::Relaxed),
+            health.calls + 1,
+            "the first was of `ready`"
+        );
+        let ended = [
+            health.timed_out,
+            health.disconnected,
+            health.refused,
+            health.unexpected_replies,
+        ];
+        assert_eq!(health.calls, health.answered + ended.iter().sum::<u64>());
+
+        host.is(Behaviour::Serves);
+        sleep(Duration::from_secs(2)).await;
+        for _ in 0..3 {
+            assert_eq!(kind(&store).await, None, "{behaviour:?} is over");
+        }
+        let health = store.health();
+        assert!(
+            health.connected && health.breaker == BreakerState::Closed,
+            "{health:?}"
+        );
+        assert_eq!(health.connections, 1 + u64::from(ends_after > 0), "{behaviour:?}");
+    }
+}
+
+/// An open breaker lets one call through after its rest, and another failure opens it again.
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_tests_the_server_with_one_call() {
+    let host = Host::new(&Arc::default(), ServerRole::Primary);
+    let mut settings = SupervisorSettings::default();
+    // No heartbeat is sent during the test.
+    settings.heartbeat = Duration::from_secs(60);
+    let store = RemoteLedger::start(&host, settings);
+    store.ready().await.expect("it serves");
+    host.is(Behaviour::IsReadOnly);
+    while store.health().breaker == BreakerState::Closed {
+        assert_eq!(kind(&store).await, Some(StoreErrorKind::Refused));
+    }
+    for _ in 0..5 {
+        let before = host.calls.load(Ordering::Relaxed);
+        sleep(Duration::from_millis(500)).await;
+        assert_eq!(kind(&store).await, Some(StoreErrorKind::Refused));
+        assert_eq!(kind(&store).await, Some(StoreErrorKind::BreakerOpen));
+        assert_eq!(host.calls.load(Ordering::Relaxed), before + 1);
+    }
+}
+
+/// Calls beyond the limit are errors at once, and calls that their callers drop end a silent connection.
+#[tokio::test(start_paused = true)]
+async fn calls_are_limited_and_dropped_calls_count() {
+    let host = Host::new(&Arc::default(), ServerRole::Primary);
+    let mut settings = SupervisorSettings::default();
+    settings.max_in_flight = 2;
+    let store = RemoteLedger::start(&host, settings);
+    store.ready().await.expect("it serves");
+    host.is(Behaviour::IsSilent);
+    let (first, second, third) = tokio::join!(kind(&store), kind(&store), kind(&store));
+    assert_eq!(third, Some(StoreErrorKind::Overloaded));
+    assert_eq!([first, second], [Some(StoreErrorKind::TimedOut); 2]);
+    assert_eq!((store.health().in_flight, store.health().connected), (0, true));
+    // Half of the response timeout, so that the call counts.
+    let dropped = timeout(Duration::from_millis(50), kind(&store)).await;
+    assert!(dropped.is_err());
+    let health = store.health();
+    assert_eq!((health.timed_out, health.connected), (3, false), "{health:?}");
+}
+
+/// The heartbeat ends a connection on which no call is made.
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_tested() {
+    let host = Host::new(&Arc::default(), ServerRole::Primary);
+    let store = RemoteLedger::start(&host, SupervisorSettings::default());
+    store.ready().await.expect("it serves");
+    sleep(Duration::from_secs(10)).await;
+    assert!(store.health().connected && store.health().connections == 1);
+    host.is(Behaviour::IsDown);
+    sleep(Duration::from_secs(2)).await;
+    assert!(!store.health().connected);
+    let error = store.ready().await.expect_err("it is down");
+    assert_eq!(error.kind(), StoreErrorKind::Down);
+    assert!(error.to_string().contains("nothing listens"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_health_says_which_right_is_missing() {
+    for (role, expected) in [
+        (ServerRole::Primary, None),
+        (ServerRole::Replica, None),
+        (ServerRole::Unknown("no right to ask"), Some("no right to ask")),
+    ] {
+        let host = Host::new(&Arc::default(), role);
+        let store = RemoteLedger::start(&host, SupervisorSettings::default());
+        store.ready().await.expect("it serves");
+        let said = |error: Option<StoreError>| error.map(|error| error.to_string());
+        let found = said(store.health().role_error).unwrap_or_default();
+        assert!(found.ends_with(expected.unwrap_or("")), "{found}");
+        assert_eq!(found.is_empty(), expected.is_none(), "{found}");
+        assert_eq!(store.health().lease_error, None);
+        store.supervisor.note_lease_error(Some("no start"));
+        assert!(said(store.health().lease_error).is_some_and(|text| text.ends_with("no start")));
+        store.supervisor.note_lease_error(None);
+        assert_eq!(store.health().lease_error, None);
+    }
+}
+
+/// A limiter over the store falls back at once, and returns to the store.
+#[tokio::test(start_paused = true)]
+async fn a_limiter_falls_back_and_returns() {
+    let host = Host::new(&Arc::default(), ServerRole::Primary);
+    let store = Arc::new(RemoteLedger::start(&host, SupervisorSettings::default()));
+    store.ready().await.expect("it serves");
+    let builder =
+        SharedLimiter::builder("login", "100/60s".parse().expect("a quota")).on_error(OnError::Local);
+    let limiter = builder
+        .build(Arc::clone(&store) as Arc<dyn CounterStore>)
+        .expect("a limiter");
+    for (behaviour, expected) in [
+        (Behaviour::Serves, DecidedBy::Store),
+        (Behaviour::IsDown, DecidedBy::Fallback),
+        (Behaviour::Serves, DecidedBy::Store),
+        (Behaviour::IsForeign, DecidedBy::Fallback),
+        (Behaviour::IsSilent, DecidedBy::Fallback),
+        (Behaviour::Serves, DecidedBy::Store),
+    ] {
+        host.is(behaviour);
+        sleep(Duration::from_secs(2)).await;
+        let admitted = limiter.check("alice").await.expect("the limit has room");
+        assert_eq!(admitted.decided_by(), expected, "{behaviour:?}");
+    }
+}
+
+/// The task of a store that is dropped makes no connection any more, and keeps none.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_store_leaves_nothing() {
+    let host = Host::new(&Arc::default(), ServerRole::Primary);
+    let store = RemoteLedger::start(&host, SupervisorSettings::default());
+    store.ready().await.expect("it serves");
+    drop(store);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(Arc::strong_count(&host), 1);
+}
+
+#[tokio::test]
+async fn settings_out_of_their_range_are_errors() {
+    let wrong = |change: fn(&mut SupervisorSettings)| {
+        let mut settings = SupervisorSettings::default();
+        change(&mut settings);
+        let host = Host::new(&Arc::default(), ServerRole::Primary);
+        let started = Supervisor::start(LedgerServer(host), settings);
+        started.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    for (change, expected) in [
+        (
+            (|it| it.connect_timeout = Duration::ZERO) as fn(&mut SupervisorSettings),
+            "connect_timeout",
+        ),
+        (
+            |it| it.response_timeout = Duration::from_secs(61),
+            "response_timeout",
+        ),
+        (|it| it.call_timeout = Duration::from_millis(99), "call_timeout"),
+        (|it| it.failures = 0, "failures"),
+        (|it| it.max_in_flight = 1_000_001, "max_in_flight"),
+        (|it| it.breaker.percent = 101, "breaker.percent"),
+        (|it| it.breaker.calls = 0, "breaker.calls"),
+        (|it| it.breaker.over = Duration::ZERO, "breaker.over"),
+        (|it| it.breaker.rest = Duration::from_secs(61), "breaker.rest"),
+    ] {
+        let error = wrong(change);
+        assert!(error.contains(expected), "{expected}: {error:?}");
+    }
+    assert_eq!(wrong(|_| ()), "");
+}
