@@ -31,6 +31,9 @@ pub(crate) const CASES: &[Case] = &[
     (Counting::Gcra(100_000), 999_999_999, 31_622_400_000_000),
 ];
 
+/// The time in microseconds at which a bucket of one process ends, after fifteen years.
+const END: u64 = 15 * 366 * 24 * 3600 * 1_000_000;
+
 /// A step of a history, at a time in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
@@ -100,8 +103,7 @@ pub(crate) fn follow(case: Case, seed: u64, steps: u64, mut other: impl FnMut(u6
             9..11 => draw(window / 2),
             _ => draw(2 * window),
         };
-        if now > 500_000_000_000_000 {
-            // The clocks of one process end after thirty years.
+        if now >= END {
             return;
         }
         clock.set(Nanos::new(now * 1_000));
