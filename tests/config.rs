@@ -19,6 +19,8 @@ mod fields;
 mod files;
 #[path = "config/lists.rs"]
 mod lists;
+#[path = "common/random.rs"]
+mod random;
 #[path = "config/set_errors.rs"]
 mod set_errors;
 #[path = "config/syntax.rs"]

@@ -8,6 +8,8 @@ extern crate alloc;
 
 #[expect(dead_code, reason = "what only the tests of algorithms use")]
 mod common;
+#[path = "common/random.rs"]
+mod random;
 
 #[path = "keyed/addresses.rs"]
 mod addresses;

@@ -3,6 +3,8 @@
 
 #[expect(dead_code, reason = "the state is for tests of the algorithms themselves")]
 mod common;
+#[path = "common/random.rs"]
+mod random;
 
 #[path = "limiter/custom.rs"]
 mod custom;

@@ -23,6 +23,8 @@ mod idle;
 mod long;
 #[path = "oracle/lowered.rs"]
 mod lowered;
+#[path = "common/random.rs"]
+mod random;
 #[path = "oracle/reclaim.rs"]
 mod reclaim;
 #[path = "oracle/reference.rs"]

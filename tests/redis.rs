@@ -57,6 +57,8 @@ mod oracle;
 mod origins;
 #[path = "redis/support/proxy.rs"]
 mod proxy;
+#[path = "common/random.rs"]
+mod random;
 #[path = "redis/leases/renewals.rs"]
 mod renewals;
 #[path = "redis/rules.rs"]

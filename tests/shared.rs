@@ -27,6 +27,8 @@ mod pausing;
 mod refusing;
 #[path = "shared/periods/periods.rs"]
 mod periods;
+#[path = "common/random.rs"]
+mod random;
 #[path = "shared/reloads.rs"]
 mod reloads;
 #[path = "shared/reserves.rs"]

@@ -3,6 +3,8 @@
 
 extern crate alloc;
 
+#[path = "common/random.rs"]
+mod random;
 #[path = "throttle/spy.rs"]
 mod spy;
 #[path = "common/windows.rs"]

@@ -26,6 +26,8 @@ mod many;
 mod order;
 #[path = "wait/pause.rs"]
 mod pause;
+#[path = "common/random.rs"]
+mod random;
 #[path = "wait/rules.rs"]
 mod rules;
 #[path = "wait/states.rs"]

@@ -13,6 +13,8 @@ use ringgate::{
     AnyAlgorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Receipt, Settled, TimestampRing,
 };
 
+use crate::random::Random;
+
 /// A counter: how it counts, its limit, and its window in microseconds.
 pub(crate) type Case = (Counting, u64, u64);
 
@@ -86,13 +88,8 @@ pub(crate) fn follow(case: Case, seed: u64, steps: u64, mut other: impl FnMut(u6
     let counter = CounterRequest::new("equal", 1, counting, limit, Duration::from_micros(window));
     let most = counter.capacity();
     let permit = (window / limit).max(1);
-    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut draw = |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 11) % below
-    };
+    let mut random = Random::new(seed);
+    let mut draw = |end| random.below(end);
     let mut now = 1_000_000;
     let mut last: Option<(Receipt, CheckResult, u64)> = None;
     let mut admitted = [0_u64; 2];

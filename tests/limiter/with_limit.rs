@@ -1,5 +1,6 @@
 //! Decisions with a lower limit than the limiter's.
 
+use crate::random::Random;
 use crate::*;
 use ringgate::Clock;
 
@@ -50,13 +51,7 @@ fn a_lower_limit_takes_effect_at_once() {
 /// limit in the window that it ends, and that no request is denied while the summed cells have capacity for it.
 #[test]
 fn a_limit_holds_for_each_decision_when_limits_change() {
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut below = |most: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % most
-    };
+    let mut random = Random::new(1);
     let steps = if cfg!(miri) { 100 } else { 30_000 };
     for subject in counting() {
         let name = subject.name.clone();
@@ -68,8 +63,8 @@ fn a_limit_holds_for_each_decision_when_limits_change() {
         let mut all = Log::default();
         let (mut admitted, mut denied) = (0, 0);
         for _ in 0..steps {
-            clock.advance(Duration::from_millis(below(120)));
-            let (limit, permits) = (1 + below(10), 1 + below(3));
+            clock.advance(Duration::from_millis(random.below(120)));
+            let (limit, permits) = (1 + random.below(10), 1 + random.below(3));
             let now = clock.now();
             let spent_in = |length: Duration, log: &[(Nanos, u64)]| -> u64 {
                 let young = log.iter().filter(|(at, _)| now.saturating_since(*at) < length);

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use crate::cut::Cut;
 use crate::many::Paused;
 use crate::pausing::Pausing;
+use crate::random::Random;
 
 const TERM: Duration = Duration::from_secs(2);
 /// A moment in which the task of a node releases slots.
@@ -518,13 +519,7 @@ impl Member {
 async fn random_histories_of_nodes_hold_at_most_the_limit() {
     const LIMIT: usize = 5;
     for seed in 1..=20_u64 {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut random = |below: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % below
-        };
+        let mut random = Random::new(seed);
         let store = memory();
         let mut members: Vec<Member> = (0..3)
             .map(|_| {
@@ -540,10 +535,10 @@ async fn random_histories_of_nodes_hold_at_most_the_limit() {
             .collect();
         let mut denied_when_full = 0;
         for _ in 0..2_000 {
-            let at = random(3) as usize;
+            let at = random.index(3);
             let now = Instant::now();
-            match random(12) {
-                0 if random(8) == 0 => match members[at].cut_at.take() {
+            match random.below(12) {
+                0 if random.below(8) == 0 => match members[at].cut_at.take() {
                     None => {
                         members[at].connection.cut(true);
                         members[at].cut_at = Some(now);
@@ -557,13 +552,12 @@ async fn random_histories_of_nodes_hold_at_most_the_limit() {
                     }
                 },
                 0..=4 => {
-                    let some = members[at].held.len() as u64;
+                    let some = members[at].held.len();
                     if some > 0 {
-                        let last = members[at].held.swap_remove(random(some) as usize);
-                        drop(last);
+                        drop(members[at].held.swap_remove(random.index(some)));
                     }
                 }
-                5..=8 => sleep(Duration::from_millis(random(300))).await,
+                5..=8 => sleep(Duration::from_millis(random.below(300))).await,
                 _ => {
                     let answer = members[at].rules.check("key").await;
                     let counted: usize = members.iter().map(|member| member.counted(now)).sum();

@@ -8,6 +8,7 @@ use ringgate::wait::TokioClock;
 use ringgate::{Fair, Rule, RuleSet};
 
 use super::{ms, settle};
+use crate::random::Random;
 
 struct Sided {
     x: bool,
@@ -68,14 +69,8 @@ fn no_waiter_is_forgotten_between_states() {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let mut random = seed;
-            let mut next = |below: u64| {
-                // Knuth's MMIX.
-                random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (random >> 33) % below
-            };
+            let mut random = Random::new(seed);
+            let mut next = |end| random.below(end);
             let quotas: Vec<_> = (0..3)
                 .map(|_| format!("{}/{}s", 1 + next(3), 1 + next(4)))
                 .collect();
