@@ -33,6 +33,8 @@ mod equal;
 mod equal_histories;
 #[path = "redis/faults.rs"]
 mod faults;
+#[path = "common/forward.rs"]
+mod forward;
 #[path = "redis/histories.rs"]
 mod histories;
 #[path = "redis/leases/lease_faults.rs"]

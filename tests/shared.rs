@@ -3,6 +3,11 @@
 
 extern crate alloc;
 
+// First, because its macro is in scope below it only.
+#[macro_use]
+#[path = "common/forward.rs"]
+mod forward;
+
 #[path = "shared/blocks.rs"]
 mod blocks;
 #[path = "shared/counts.rs"]

@@ -9,9 +9,10 @@ use ringgate::shared::{CounterStore, DecidedBy, MemoryStore, Mode, OnError, Reas
 use ringgate::{Key, ManualClock, Quota, Rule, RuleSet};
 use tokio::time::{Instant, advance};
 
+use crate::forward::Plain;
 use crate::many::Paused;
 use crate::random::Random;
-use crate::slots::{Connection, Plain};
+use crate::slots::Connection;
 
 /// A user, and the cost of the request.
 type Request = (&'static str, u64);

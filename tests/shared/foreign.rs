@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore,
-    SharedLimiter, StoreError, StoreErrorKind, StoreFuture,
+    CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, SharedLimiter, StoreError,
+    StoreErrorKind,
 };
 use tokio::time::{sleep, timeout};
 
@@ -22,41 +22,8 @@ struct Panicking {
 }
 
 impl CounterStore for Panicking {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.store.decide(requests)
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.store.peek(requests)
-    }
-
-    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.store.charge(requests)
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        self.store.refund(requests, charged)
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.store.reset(requests)
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        Some(self)
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    forward!(store: decide peek charge refund reset);
+    forward!(keeps leases);
 }
 
 impl LeaseStore for Panicking {

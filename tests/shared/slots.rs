@@ -9,13 +9,14 @@ use core::time::Duration;
 use std::panic::catch_unwind;
 
 use ringgate::shared::{
-    Admitted, CheckResult, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError,
-    Reason, SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    Admitted, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError, Reason,
+    SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::{Key, Rule};
 use tokio::time::{Instant, sleep};
 
 use crate::cut::Cut;
+use crate::forward::Plain;
 use crate::many::Paused;
 use crate::pausing::Pausing;
 use crate::random::Random;
@@ -54,28 +55,20 @@ impl Connection {
         self.is_cut.store(is_cut, Ordering::Relaxed);
     }
 
-    fn through<'a, T: Send + 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            if self.is_cut.load(Ordering::Relaxed) {
-                return Err(StoreError::new(StoreErrorKind::Down, "cut"));
-            }
-            let answer = call.await;
-            if self.loses_answers.load(Ordering::Relaxed) {
-                return Err(StoreError::new(StoreErrorKind::TimedOut, "lost"));
-            }
-            answer
-        })
+    async fn through<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+        if self.is_cut.load(Ordering::Relaxed) {
+            return Err(StoreError::new(StoreErrorKind::Down, "cut"));
+        }
+        let answer = call.await;
+        if self.loses_answers.load(Ordering::Relaxed) {
+            return Err(StoreError::new(StoreErrorKind::TimedOut, "lost"));
+        }
+        answer
     }
 }
 
 impl CounterStore for Connection {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.through(self.store.decide(requests))
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.through(self.store.peek(requests))
-    }
+    forward!(store by through: decide peek refund reset);
 
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         let left = self.panics.load(Ordering::Relaxed);
@@ -85,18 +78,6 @@ impl CounterStore for Connection {
             sleep(self.delay).await;
             self.through(self.store.charge(requests)).await
         })
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        self.through(self.store.refund(requests, charged))
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.through(self.store.reset(requests))
     }
 
     fn keeps_slots(&self) -> bool {
@@ -109,48 +90,6 @@ impl CounterStore for Connection {
 
     fn leases(&self) -> Option<&dyn LeaseStore> {
         None
-    }
-}
-
-/// A store that keeps neither slots nor blocks.
-#[derive(Debug)]
-pub(crate) struct Plain(pub(crate) MemoryStore);
-
-impl CounterStore for Plain {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.0.decide(requests)
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.0.peek(requests)
-    }
-
-    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.0.charge(requests)
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        self.0.refund(requests, charged)
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.0.reset(requests)
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
     }
 }
 
