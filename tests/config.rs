@@ -21,8 +21,6 @@ mod files;
 mod lists;
 #[path = "common/random.rs"]
 mod random;
-#[path = "config/set_errors.rs"]
-mod set_errors;
 #[path = "config/syntax.rs"]
 mod syntax;
 #[cfg(feature = "watch")]

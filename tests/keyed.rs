@@ -57,8 +57,6 @@ mod stress;
 mod tiers;
 #[path = "keyed/verbs.rs"]
 mod verbs;
-#[path = "keyed/with_limit.rs"]
-mod with_limit;
 
 use core::time::Duration;
 

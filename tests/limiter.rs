@@ -10,12 +10,8 @@ mod random;
 mod custom;
 #[path = "limiter/inline.rs"]
 mod inline;
-#[path = "limiter/partial.rs"]
-mod partial;
-#[path = "limiter/pause.rs"]
-mod pause;
-#[path = "limiter/receipts.rs"]
-mod receipts;
+#[path = "limiter/verbs.rs"]
+mod verbs;
 #[path = "limiter/refunds.rs"]
 mod refunds;
 #[path = "limiter/units.rs"]

@@ -28,8 +28,6 @@ mod many;
 mod memory;
 #[path = "shared/pausing.rs"]
 mod pausing;
-#[path = "shared/refusing.rs"]
-mod refusing;
 #[path = "shared/periods/periods.rs"]
 mod periods;
 #[path = "common/random.rs"]

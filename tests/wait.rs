@@ -30,8 +30,6 @@ mod pause;
 mod random;
 #[path = "wait/rules.rs"]
 mod rules;
-#[path = "wait/states.rs"]
-mod states;
 
 use alloc::sync::Arc;
 use core::pin::Pin;
