@@ -19,8 +19,8 @@ mod fields;
 mod files;
 #[path = "config/lists.rs"]
 mod lists;
-#[path = "config/set_errors.rs"]
-mod set_errors;
+#[path = "common/random.rs"]
+mod random;
 #[path = "config/syntax.rs"]
 mod syntax;
 #[cfg(feature = "watch")]

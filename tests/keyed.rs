@@ -8,6 +8,8 @@ extern crate alloc;
 
 #[expect(dead_code, reason = "what only the tests of algorithms use")]
 mod common;
+#[path = "common/random.rs"]
+mod random;
 
 #[path = "keyed/addresses.rs"]
 mod addresses;
@@ -55,8 +57,6 @@ mod stress;
 mod tiers;
 #[path = "keyed/verbs.rs"]
 mod verbs;
-#[path = "keyed/with_limit.rs"]
-mod with_limit;
 
 use core::time::Duration;
 

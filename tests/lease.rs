@@ -11,6 +11,8 @@ extern crate alloc;
 mod fault;
 #[path = "lease/node.rs"]
 mod node;
+#[path = "common/random.rs"]
+mod random;
 #[path = "lease/server.rs"]
 mod server;
 #[path = "lease/world.rs"]

@@ -3,17 +3,15 @@
 
 #[expect(dead_code, reason = "the state is for tests of the algorithms themselves")]
 mod common;
+#[path = "common/random.rs"]
+mod random;
 
 #[path = "limiter/custom.rs"]
 mod custom;
 #[path = "limiter/inline.rs"]
 mod inline;
-#[path = "limiter/partial.rs"]
-mod partial;
-#[path = "limiter/pause.rs"]
-mod pause;
-#[path = "limiter/receipts.rs"]
-mod receipts;
+#[path = "limiter/verbs.rs"]
+mod verbs;
 #[path = "limiter/refunds.rs"]
 mod refunds;
 #[path = "limiter/units.rs"]

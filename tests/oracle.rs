@@ -13,16 +13,14 @@ mod common;
 mod answers;
 #[path = "oracle/bounds.rs"]
 mod bounds;
-#[path = "oracle/buckets.rs"]
-mod buckets;
 #[path = "oracle/equal.rs"]
 mod equal;
 #[path = "oracle/idle.rs"]
 mod idle;
 #[path = "oracle/long.rs"]
 mod long;
-#[path = "oracle/lowered.rs"]
-mod lowered;
+#[path = "common/random.rs"]
+mod random;
 #[path = "oracle/reclaim.rs"]
 mod reclaim;
 #[path = "oracle/reference.rs"]

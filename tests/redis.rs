@@ -33,6 +33,8 @@ mod equal;
 mod equal_histories;
 #[path = "redis/faults.rs"]
 mod faults;
+#[path = "common/forward.rs"]
+mod forward;
 #[path = "redis/histories.rs"]
 mod histories;
 #[path = "redis/leases/lease_faults.rs"]
@@ -57,6 +59,8 @@ mod oracle;
 mod origins;
 #[path = "redis/support/proxy.rs"]
 mod proxy;
+#[path = "common/random.rs"]
+mod random;
 #[path = "redis/leases/renewals.rs"]
 mod renewals;
 #[path = "redis/rules.rs"]

@@ -36,6 +36,8 @@ mod either;
 mod lists;
 #[path = "rules/missing.rs"]
 mod missing;
+#[path = "common/random.rs"]
+mod random;
 #[path = "rules/reference.rs"]
 mod reference;
 #[path = "rules/reload.rs"]

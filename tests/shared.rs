@@ -3,6 +3,11 @@
 
 extern crate alloc;
 
+// First, because its macro is in scope below it only.
+#[macro_use]
+#[path = "common/forward.rs"]
+mod forward;
+
 #[path = "shared/blocks.rs"]
 mod blocks;
 #[path = "shared/counts.rs"]
@@ -23,10 +28,10 @@ mod many;
 mod memory;
 #[path = "shared/pausing.rs"]
 mod pausing;
-#[path = "shared/refusing.rs"]
-mod refusing;
 #[path = "shared/periods/periods.rs"]
 mod periods;
+#[path = "common/random.rs"]
+mod random;
 #[path = "shared/reloads.rs"]
 mod reloads;
 #[path = "shared/reserves.rs"]

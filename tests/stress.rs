@@ -9,12 +9,15 @@
 
 #[expect(dead_code, reason = "the state is for tests of the algorithms themselves")]
 mod common;
+#[path = "common/random.rs"]
+mod random;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::thread;
 
 use common::{Log, Subject};
+use random::Random;
 use ringgate::algorithm::CounterRingBuilder;
 use ringgate::{
     Algorithm, Clock, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Settled, TimestampRing,
@@ -128,11 +131,8 @@ fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
 #[cfg(feature = "quanta")]
 #[test]
 fn the_worst_interval_is_found() {
-    let mut number = 1_u64;
-    let mut below = |end: u64| {
-        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (number >> 33) % end
-    };
+    let mut random = Random::new(1);
+    let mut below = |end| random.below(end);
     for _ in 0..2_000 {
         let calls: Vec<Call> = (0..below(12))
             .map(|_| {
@@ -278,15 +278,14 @@ fn no_reading_from_any_thread_exceeds_the_bound() {
                 .map(|thread| {
                     let limiter = &limiter;
                     scope.spawn(move || {
-                        let mut noise = thread + 1;
+                        let mut random = Random::new(thread);
                         let mut calls = Vec::new();
                         for turn in 0..20_000_u64 {
-                            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                             // Threads are up to a window apart and drift on. Sometimes one is years ahead.
-                            let jitter = noise >> 43;
+                            let jitter = random.below(1 << 21);
                             let years = if turn == 15_000 && thread == 0 { 1 << 58 } else { 0 };
                             let now = Nanos::new(turn * 20_000 + jitter + years);
-                            if let Ok(admitted) = limiter.check_at(now, 1 + noise % 3) {
+                            if let Ok(admitted) = limiter.check_at(now, 1 + random.below(3)) {
                                 calls.push(Call {
                                     before: now,
                                     after: now,

@@ -3,6 +3,8 @@
 
 extern crate alloc;
 
+#[path = "common/random.rs"]
+mod random;
 #[path = "throttle/spy.rs"]
 mod spy;
 #[path = "common/windows.rs"]
@@ -16,8 +18,6 @@ mod bounds;
 mod cancel;
 #[path = "throttle/edges.rs"]
 mod edges;
-#[path = "throttle/quantum.rs"]
-mod quantum;
 #[path = "throttle/rates.rs"]
 mod rates;
 #[cfg(all(feature = "quanta", feature = "rules"))]

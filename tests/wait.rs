@@ -26,10 +26,10 @@ mod many;
 mod order;
 #[path = "wait/pause.rs"]
 mod pause;
+#[path = "common/random.rs"]
+mod random;
 #[path = "wait/rules.rs"]
 mod rules;
-#[path = "wait/states.rs"]
-mod states;
 
 use alloc::sync::Arc;
 use core::pin::Pin;

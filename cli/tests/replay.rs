@@ -4,6 +4,8 @@ extern crate alloc;
 
 #[path = "replay/support/brute_force.rs"]
 mod brute_force;
+#[path = "../../tests/common/random.rs"]
+mod random;
 #[path = "replay/support/log.rs"]
 mod log;
 #[path = "replay/support/tool.rs"]

@@ -13,6 +13,8 @@ use ringgate::{
     AnyAlgorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Receipt, Settled, TimestampRing,
 };
 
+use crate::random::Random;
+
 /// A counter: how it counts, its limit, and its window in microseconds.
 pub(crate) type Case = (Counting, u64, u64);
 
@@ -30,6 +32,9 @@ pub(crate) const CASES: &[Case] = &[
     (Counting::Gcra(1_000), 3, 10_000_000),
     (Counting::Gcra(100_000), 999_999_999, 31_622_400_000_000),
 ];
+
+/// The time in microseconds at which a bucket of one process ends, after fifteen years.
+const END: u64 = 15 * 366 * 24 * 3600 * 1_000_000;
 
 /// A step of a history, at a time in microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -83,13 +88,8 @@ pub(crate) fn follow(case: Case, seed: u64, steps: u64, mut other: impl FnMut(u6
     let counter = CounterRequest::new("equal", 1, counting, limit, Duration::from_micros(window));
     let most = counter.capacity();
     let permit = (window / limit).max(1);
-    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut draw = |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 11) % below
-    };
+    let mut random = Random::new(seed);
+    let mut draw = |end| random.below(end);
     let mut now = 1_000_000;
     let mut last: Option<(Receipt, CheckResult, u64)> = None;
     let mut admitted = [0_u64; 2];
@@ -100,8 +100,7 @@ pub(crate) fn follow(case: Case, seed: u64, steps: u64, mut other: impl FnMut(u6
             9..11 => draw(window / 2),
             _ => draw(2 * window),
         };
-        if now > 500_000_000_000_000 {
-            // The clocks of one process end after thirty years.
+        if now >= END {
             return;
         }
         clock.set(Nanos::new(now * 1_000));

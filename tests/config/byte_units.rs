@@ -10,6 +10,7 @@ use ringgate::{
 };
 
 use super::{Request, invalid, read};
+use crate::random::Random;
 
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
@@ -78,13 +79,7 @@ fn a_rule_decides_as_the_algorithm_in_units() -> Result<(), ConfigError> {
             assert_eq!(unit, smallest, "{quota} {algorithm}");
             let limit = rate.limit();
             let alone = RateLimiter::with_clock(in_units, ManualClock::new());
-            let (mut random, mut denied) = (1_u64, 0);
-            let mut below = |end: u64| {
-                random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (random >> 33) % end
-            };
+            let (mut random, mut denied) = (Random::new(1), 0);
             // A log reads each of its slots for a denial.
             let steps = if algorithm == "algorithm = 'log'" {
                 200
@@ -92,10 +87,10 @@ fn a_rule_decides_as_the_algorithm_in_units() -> Result<(), ConfigError> {
                 2_000
             };
             for _ in 0..steps {
-                let step = Duration::from_micros(below(20_000));
+                let step = Duration::from_micros(random.below(20_000));
                 rules.clock().advance(step);
                 alone.clock().advance(step);
-                let bytes = below(limit / 40) + below(3);
+                let bytes = random.below(limit / 40) + random.below(3);
                 let request = of(bytes);
                 let (one, other) = (rules.check(&request), alone.check_n(bytes));
                 let waits = |retry: Option<Option<Duration>>| format!("{retry:?}");

@@ -7,6 +7,7 @@ use ringgate::rules::{Condition, Cost, FileFormat, RuleAlgorithm, RuleSetBuilder
 use ringgate::{Key, LiveRules, ManualClock, Quota, Rule};
 
 use super::{Request, read};
+use crate::random::Random;
 
 const USERS: [&str; 8] = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"];
 
@@ -16,21 +17,15 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
         .build_with(ManualClock::new(), [1, 2, 3, 4])
         .expect("a rule set");
     let mut seen = vec![format!("{} states", rules.states())];
-    let mut random = 1_u64;
-    let mut below = |end: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % end
-    };
+    let mut random = Random::new(1);
     for _ in 0..3_000 {
-        rules.clock().advance(Duration::from_millis(below(60)));
+        rules.clock().advance(Duration::from_millis(random.below(60)));
         let request = Request {
-            user: USERS[usize::try_from(below(8)).expect("small")],
-            number: below(300),
-            bytes: 1 + below(3),
-            upload: below(3) == 0,
-            plan: [None, Some("free"), Some("paid"), Some("else")][usize::try_from(below(4)).expect("small")],
+            user: random.one_of(&USERS),
+            number: random.below(300),
+            bytes: 1 + random.below(3),
+            upload: random.one_in(3),
+            plan: random.one_of(&[None, Some("free"), Some("paid"), Some("else")]),
         };
         let decided = match rules.check(&request) {
             Ok(_) => "admitted".to_owned(),

@@ -9,6 +9,7 @@ use ringgate::{Algorithm, Clock, KeyedRateLimiter, Nanos, QuantaClock, Quota, Se
 
 use super::subjects;
 use crate::common::{Any, Log, Subject};
+use crate::random::Random;
 
 const KEYS: usize = 100_000;
 const THREADS: u64 = 4;
@@ -29,20 +30,8 @@ impl Zipf {
 
     fn draw(&self, random: &mut Random) -> u64 {
         let all = self.0[self.0.len() - 1];
-        let at = random.next() as f64 / u64::MAX as f64 * all;
+        let at = random.bits() as f64 / u64::MAX as f64 * all;
         self.0.partition_point(|&sum| sum < at).min(self.0.len() - 1) as u64
-    }
-}
-
-/// Marsaglia's xorshift, with a multiplication that makes its upper bits uniform.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 }
 
@@ -68,7 +57,7 @@ fn ask(
     thread: u64,
     end: Nanos,
 ) -> (Vec<Call>, u64) {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (thread + 1));
+    let mut random = Random::new(thread);
     let (mut calls, mut asked) = (Vec::new(), 0);
     loop {
         let before = limiter.clock().now();
@@ -76,7 +65,7 @@ fn ask(
             return (calls, asked);
         }
         let key = zipf.draw(&mut random);
-        let permits = 1 + random.next() % 2;
+        let permits = 1 + random.below(2);
         asked += 1;
         let Ok(taken) = limiter.check_n(&key, permits) else {
             continue;
@@ -89,7 +78,7 @@ fn ask(
             permits,
             overflow: taken.is_overflow(),
         };
-        if random.next().is_multiple_of(7) && limiter.refund(&key, taken) == Settled::Exact {
+        if random.one_in(7) && limiter.refund(&key, taken) == Settled::Exact {
             call.permits = 0;
         }
         call.after = limiter.clock().now();

@@ -3,6 +3,7 @@ use alloc::collections::BTreeMap;
 use super::fault::Fault;
 use super::node::{Decider, Node, Receipt};
 use super::server::{Answer, LIMIT, Mode, Report, Server, Times};
+use crate::random::Random;
 
 /// The length of a history, in ticks.
 pub(crate) const LENGTH: u64 = 3000;
@@ -40,7 +41,7 @@ struct Admission {
 
 /// The whole simulation.
 pub(crate) struct World {
-    random: u64,
+    random: Random,
     setup: Setup,
     server: Server,
     nodes: Vec<Node>,
@@ -62,7 +63,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, setup: Setup) -> Self {
         let mut world = Self {
-            random: (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            random: Random::new(seed),
             setup,
             server: Server::new(setup.fault, setup.times),
             nodes: Vec::new(),
@@ -82,22 +83,9 @@ impl World {
         world
     }
 
-    /// Returns a pseudo-random number below `bound`, by xorshift.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) % bound
-    }
-
-    /// Returns true once in `times` calls on average.
-    fn once_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
     fn node(&mut self, mode: Mode, now: u64) -> Node {
         self.leases += 1;
-        let pace = 14 + self.below(5);
+        let pace = 14 + self.random.below(5);
         Node::new(
             self.setup.fault,
             self.setup.times.term,
@@ -111,11 +99,11 @@ impl World {
     fn post(&mut self, now: u64, message: Message) {
         let Times { window, term } = self.setup.times;
         // Most messages arrive soon. Some are lost, some arrive late, and few arrive after the end of the history.
-        let delay = match self.below(60) {
+        let delay = match self.random.below(60) {
             0..6 => return,
-            6..9 => 10 + self.below(2 * term),
-            9 => self.below(3 * (window + term)),
-            _ => self.below(4),
+            6..9 => 10 + self.random.below(2 * term),
+            9 => self.random.below(3 * (window + term)),
+            _ => self.random.below(4),
         };
         self.sent += 1;
         self.mail.insert((now + delay, self.sent), message);
@@ -128,24 +116,28 @@ impl World {
         let last = first + LENGTH;
         self.started.fill(first);
         for now in first..last {
-            if self.setup.steps && self.once_in(150) {
-                let most = if self.once_in(2) { 10 } else { 2 * (window + term) };
-                let back = self.below(most);
+            if self.setup.steps && self.random.one_in(150) {
+                let most = if self.random.one_in(2) {
+                    10
+                } else {
+                    2 * (window + term)
+                };
+                let back = self.random.below(most);
                 self.server.step_back(back);
             }
             self.deliver(now);
-            if self.setup.wipes && self.once_in(300) {
+            if self.setup.wipes && self.random.one_in(300) {
                 self.server.wipe(now);
                 self.wiped.push(now);
             }
-            if self.setup.others && self.once_in(4) {
-                let permits = 1 + self.below(3);
+            if self.setup.others && self.random.one_in(4) {
+                let permits = 1 + self.random.below(3);
                 if self.server.decide(now, 0, permits) {
                     self.admissions.push(Admission { at: now, permits });
                 }
             }
             for at in 0..self.nodes.len() {
-                if self.setup.crashes && self.once_in(400) {
+                if self.setup.crashes && self.random.one_in(400) {
                     self.crash(at, now);
                 }
                 self.step(at, now);
@@ -178,11 +170,11 @@ impl World {
             return;
         }
         // Requests come in bursts, so that budgets are full and empty in turn.
-        if self.once_in(300) {
-            self.nodes[at].cut_off = now + self.below(200);
+        if self.random.one_in(300) {
+            self.nodes[at].cut_off = now + self.random.below(200);
         }
         let busy = !(now / 50 + at as u64).is_multiple_of(3);
-        for _ in 0..self.below(if busy { 4 } else { 2 }) {
+        for _ in 0..self.random.below(if busy { 4 } else { 2 }) {
             self.request(at, now);
         }
         let waiting = core::mem::take(&mut self.nodes[at].deciders);
@@ -192,34 +184,38 @@ impl World {
             self.spend(at, now, decider);
         }
         if now >= self.nodes[at].next {
-            let want = if busy { 5 + self.below(20) } else { self.below(4) };
-            let cap = if self.once_in(3) { LIMIT } else { want };
+            let want = if busy {
+                5 + self.random.below(20)
+            } else {
+                self.random.below(4)
+            };
+            let cap = if self.random.one_in(3) { LIMIT } else { want };
             let report = self.nodes[at].report(now, want, cap);
-            self.nodes[at].next = now + 2 + self.below(8);
+            self.nodes[at].next = now + 2 + self.random.below(8);
             if now >= self.nodes[at].cut_off {
                 self.post(now, Message::Report(report));
             }
         }
-        if self.nodes[at].is_idle(now) && self.once_in(20) {
+        if self.nodes[at].is_idle(now) && self.random.one_in(20) {
             self.leases += 1;
             self.nodes[at].begin_lease(self.leases);
         }
-        if self.once_in(400) {
+        if self.random.one_in(400) {
             let Times { window, term } = self.setup.times;
-            let until = now + 1 + self.below(3 * (window + term));
+            let until = now + 1 + self.random.below(3 * (window + term));
             self.nodes[at].suspend(now, until);
         }
     }
 
     /// Makes a request to a node. Its decider checks the term, and makes the exchange at once or after a delay.
     fn request(&mut self, at: usize, now: u64) {
-        let permits = match self.below(6) {
+        let permits = match self.random.below(6) {
             0 => 3,
             1 => 2,
             _ => 1,
         };
         // Some requests go to the server instead of using a budget.
-        if self.once_in(self.setup.every_nth) && !self.setup.wipes && now >= self.nodes[at].cut_off {
+        if self.random.one_in(self.setup.every_nth) && !self.setup.wipes && now >= self.nodes[at].cut_off {
             // The node may be granted this many permits while the request is on its way.
             let own = match self.nodes[at].mode() {
                 Mode::Lease => 0,
@@ -234,19 +230,19 @@ impl World {
             return;
         }
         let Times { window, term } = self.setup.times;
-        let wakes = match self.below(20) {
-            0 => now + self.below(term),
-            1 => now + self.below(2 * (window + term)),
+        let wakes = match self.random.below(20) {
+            0 => now + self.random.below(term),
+            1 => now + self.random.below(2 * (window + term)),
             _ => now,
         };
-        let read = (!self.once_in(3)).then(|| self.nodes[at].lease());
+        let read = (!self.random.one_in(3)).then(|| self.nodes[at].lease());
         self.nodes[at].deciders.push(Decider { permits, wakes, read });
     }
 
     fn spend(&mut self, at: usize, now: u64, decider: Decider) {
         if let Some((stamp, receipt)) = self.nodes[at].spend(now, decider) {
             let permits = decider.permits;
-            if self.once_in(6) {
+            if self.random.one_in(6) {
                 self.receipts.push((at, self.admissions.len(), receipt));
             }
             self.admissions.push(Admission { at: stamp, permits });
@@ -255,10 +251,10 @@ impl World {
 
     /// Refunds some admissions.
     fn refund(&mut self) {
-        if self.receipts.is_empty() || !self.once_in(6) {
+        if self.receipts.is_empty() || !self.random.one_in(6) {
             return;
         }
-        let which = self.below(self.receipts.len() as u64) as usize;
+        let which = self.random.index(self.receipts.len());
         let (at, admission, receipt) = self.receipts.swap_remove(which);
         if self.nodes[at].refund(receipt) {
             self.admissions[admission].permits = 0;
@@ -284,7 +280,7 @@ impl World {
                     let (asleep, cut_off) = (self.nodes[at].asleep, self.nodes[at].cut_off);
                     if now < asleep.max(cut_off) {
                         // A suspended node gets the message later. A node that is cut off may lose it.
-                        if asleep > now || self.once_in(2) {
+                        if asleep > now || self.random.one_in(2) {
                             self.sent += 1;
                             self.mail
                                 .insert((asleep.max(cut_off), self.sent), Message::Answer(answer));

@@ -7,6 +7,8 @@ use ringgate::{
     Algorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, Settled, TimestampRing,
 };
 
+use crate::random::Random;
+
 const GBIT: u64 = 125_000_000;
 
 fn per_second(limit: u64) -> Quota {
@@ -88,13 +90,10 @@ fn requests_are_rounded_up() -> Result<(), ConfigError> {
         .capacity(4)
         .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))?;
     let limiter = RateLimiter::with_clock(of_units, clock.clone());
-    let (mut random, mut denied) = (7_u64, 0);
+    let (mut random, mut denied) = (Random::new(7), 0);
     for step in 0..if cfg!(miri) { 40 } else { 20_000 } {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        clock.advance(Duration::from_nanos(random >> 40));
-        let permits = (random >> 33) % (1 << 25);
+        clock.advance(Duration::from_nanos(random.below(1 << 24)));
+        let permits = random.below(1 << 25);
         let plain_taken = plain
             .check_n(permits.div_ceil(unit))
             .map(|admitted| admitted.into_receipt());

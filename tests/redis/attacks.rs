@@ -2,7 +2,7 @@
 //! few leases for many keys, threads that stall between the clock reading and the exchange, nodes that only the
 //! server decides for, and rules in different modes.
 
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::hash::Hash;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -13,6 +13,7 @@ use ringgate::shared::{Mode, OnError, SharedRules, SharedRulesBuilder};
 use ringgate::{Clock, Key, Nanos, Rule};
 
 use crate::nodes::{Turn, most_in_a_window};
+use crate::random::Random;
 use crate::rules::quota;
 use crate::server::Server;
 use crate::watch::counted;
@@ -38,17 +39,12 @@ fn costs() -> Cost<Asked> {
 
 thread_local! {
     /// Whether the clock stalls the current thread. It does not stall the flusher.
-    static RANDOM: Cell<Option<u64>> = const { Cell::new(None) };
+    static RANDOM: RefCell<Option<Random>> = const { RefCell::new(None) };
 }
 
 /// A pseudo-random number below this one, from a state of the thread.
 fn below(bound: u64) -> Option<u64> {
-    let next = RANDOM
-        .get()?
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1);
-    RANDOM.set(Some(next));
-    Some((next >> 33) % bound)
+    RANDOM.with_borrow_mut(|random| Some(random.as_mut()?.below(bound)))
 }
 
 /// A clock after whose reading some threads stall, for longer than a lease is kept.
@@ -82,7 +78,7 @@ fn calls(
     seed: u64,
     (origin, stop): (Instant, &AtomicBool),
 ) -> Vec<(u8, Turn)> {
-    RANDOM.set(Some(seed));
+    RANDOM.set(Some(Random::new(seed)));
     let micros = |at: Instant| at - origin;
     let draw = |bound| below(bound).expect("a number");
     let (mut calls, mut unused) = (Vec::new(), Vec::new());
@@ -132,8 +128,7 @@ fn attack(nodes: &[SharedRules<Asked>], attack: Attack, length: Duration) -> Vec
     std::thread::scope(|scope| {
         let callers = (0..2 * nodes.len()).map(|caller| {
             let (rules, runtime, stop) = (&nodes[caller / 2], &runtime, &stop);
-            let seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(caller as u64 + 1);
-            scope.spawn(move || calls(rules, runtime, attack, seed, (origin, stop)))
+            scope.spawn(move || calls(rules, runtime, attack, caller as u64, (origin, stop)))
         });
         let callers: Vec<_> = callers.collect();
         std::thread::sleep(length);

@@ -7,6 +7,7 @@ use ringgate::rules::Block;
 use ringgate::shared::{CounterRequest, CounterStore, Counting, MemoryStore, SharedRules};
 use ringgate::{ManualClock, Nanos, Quota, Rule};
 
+use crate::random::Random;
 use crate::rules::{Request, by_user};
 use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script};
 use crate::server::Server;
@@ -14,30 +15,18 @@ use crate::server::Server;
 const SECOND: u64 = 1_000_000;
 const TICK: u64 = 10_000;
 
-/// A small generator of random numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % bound
-    }
-}
-
 /// Sends the same random requests to the script and to a store in memory at the same times, and asserts equal results. Returns the
 /// number of blocks that began. Each request names a rule with a block, one without, and
 /// one that is in the shadow.
 async fn compare(server: &Server, seed: u64) -> u64 {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Random::new(seed);
     let (decide, mut client) = (decide_script(), server.client());
     let violations = 1 + random.below(4);
     let window = (1 + random.below(15)) * SECOND + random.below(3) * 3_000;
     let first = SECOND + random.below(6 * SECOND);
     let ceiling = first * (1 + random.below(20));
     let forgive = random.below(40 * SECOND);
-    let (factor, extends) = (2 + random.below(3) as u32, random.below(2) == 0);
+    let (factor, extends) = (2 + random.below(3) as u32, random.one_in(2));
     let micros = Duration::from_micros;
     let after = Quota::new(violations, micros(window)).expect("a quota");
     let mut block = Block::new(after, micros(first)).escalate(factor, micros(ceiling), micros(forgive));
@@ -85,7 +74,7 @@ async fn compare(server: &Server, seed: u64) -> u64 {
             .with_permits(counts_violation)
             .with_block(block.clone()),
         ];
-        let verb = if random.below(10) == 0 { "peek" } else { "charge" };
+        let verb = if random.one_in(10) { "peek" } else { "charge" };
         let (admitted, statuses) = decide.decide(&mut client, now, verb, &script);
         let expected = match verb {
             "peek" => store.peek(&memory).await,

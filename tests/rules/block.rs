@@ -6,6 +6,7 @@ use ringgate::keyed::OnFull;
 use ringgate::rules::{Block, Reloaded, RuleAlgorithm, RulePeek};
 
 use super::*;
+use crate::random::Random;
 
 /// A tick of the words of blocks, in nanoseconds.
 const TICK: u64 = 10_000_000;
@@ -94,22 +95,10 @@ impl Reference {
     }
 }
 
-/// A small generator of random numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % bound
-    }
-}
-
 /// Random requests of several keys, with clock readings that step back and forth, against the reference.
 fn compare(seed: u64, escalates: bool, extends: bool) {
     const SECOND: u64 = 1_000_000_000;
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Random::new(seed);
     let after = 1 + random.below(4);
     let window = 1 + random.below(20);
     let (first, factor, forgive) = (1 + random.below(10), 2 + random.below(3), random.below(40));

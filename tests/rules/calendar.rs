@@ -7,8 +7,8 @@ use ringgate::Settled;
 use ringgate::algorithm::CalendarQuota;
 use ringgate::rules::{Reloaded, Reservation, RuleAlgorithm};
 
-use super::in_flight::random;
 use super::*;
+use crate::random::Random;
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
@@ -96,7 +96,8 @@ impl Count {
 /// day and of each window of six hours. A request is charged to both rules or to none.
 #[test]
 fn a_calendar_and_a_rate_are_charged_together_or_not_at_all() {
-    for mut seed in 1..=20_u64 {
+    for seed in 1..=20 {
+        let mut random = Random::new(seed);
         let key = by_user();
         let rules = |limit: u64| {
             [
@@ -116,15 +117,15 @@ fn a_calendar_and_a_rate_are_charged_together_or_not_at_all() {
         let mut counts: BTreeMap<u64, [Count; 2]> = BTreeMap::new();
         let mut held: Vec<(u64, u64, [u64; 2], Reservation<Request>)> = Vec::new();
         for _ in 0..500 {
-            match random(&mut seed, 20) {
+            match random.below(20) {
                 0 => {
-                    limit = 3 + random(&mut seed, 12);
+                    limit = 3 + random.below(12);
                     reload(&live, rules(limit));
                 }
-                1..5 => hours += random(&mut seed, 9),
-                5 => hours -= random(&mut seed, 30).min(hours),
+                1..5 => hours += random.below(9),
+                5 => hours -= random.below(30).min(hours),
                 6 | 7 if !held.is_empty() => {
-                    let index = random(&mut seed, held.len() as u64) as usize;
+                    let index = random.index(held.len());
                     let (id, permits, [of_day, of_window], reservation) = held.swap_remove(index);
                     let counts = counts.get_mut(&id).expect("a request of this user");
                     let is_exact = counts[0].newest == of_day && counts[1].newest == of_window;
@@ -134,7 +135,7 @@ fn a_calendar_and_a_rate_are_charged_together_or_not_at_all() {
                     counts[1].refund(of_window, permits);
                 }
                 _ => {
-                    let (id, permits) = (random(&mut seed, 3), 1 + random(&mut seed, 4));
+                    let (id, permits) = (random.below(3), 1 + random.below(4));
                     let request = Request {
                         user: id,
                         cost: permits,

@@ -6,6 +6,7 @@ use ringgate::rules::RuleAlgorithm;
 use ringgate::{AnyAlgorithm, KeyedRateLimiter, SlidingWindow, UnitRing};
 
 use super::*;
+use crate::random::Random;
 
 fn each(limit: &str) -> Rule<Request> {
     rule("each", limit).by(&by_user()).capacity(100)
@@ -140,27 +141,18 @@ fn a_rule_decides_as_a_table_of_keys() {
                 .collect::<Vec<_>>(),
             [form]
         );
-        let (mut random, mut counts) = (7_u64, [0, 0]);
+        let (mut random, mut counts) = (Random::new(7), [0, 0]);
         for step in 0..20_000 {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            let (id, plan) = (
-                random % 6,
-                [None, Some("free"), Some("pro")][(random % 3) as usize],
-            );
+            let (id, tier) = (random.below(6), random.index(3));
+            let plan = [None, Some("free"), Some("pro")][tier];
             let request = Request { plan, ..user(id) };
             let admitted = rules.check(&request).is_ok();
-            assert_eq!(
-                table.check(&(id, (random % 3) as usize)).is_ok(),
-                admitted,
-                "{limit}, step {step}"
-            );
+            assert_eq!(table.check(&(id, tier)).is_ok(), admitted, "{limit}, step {step}");
             counts[usize::from(admitted)] += 1;
             // Each key asks for about half more than its limit, and seldom nothing for more than a window.
             let step = quota(limit).window() / (14 * u32::try_from(quota(limit).limit()).expect("a limit"));
-            clock.advance(step * [0, 0, 1, 2, 5][(random >> 32) as usize % 5]);
-            if random >> 40 & 0x7FF == 0 {
+            clock.advance(step * random.one_of(&[0, 0, 1, 2, 5]));
+            if random.one_in(2_048) {
                 clock.advance(quota(limit).window() * 2);
             }
         }

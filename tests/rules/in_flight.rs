@@ -11,6 +11,7 @@ use ringgate::keyed::OnFull;
 use ringgate::rules::{OnMissingKey, Reloaded, Reservation, RuleAlgorithm};
 
 use super::*;
+use crate::random::Random;
 
 type Held = Reservation<Request>;
 
@@ -316,19 +317,12 @@ fn slots_are_not_saved() {
     assert_eq!(spent(&other, &user(1)), [0, 1]);
 }
 
-/// A small pseudo-random number below `below`.
-pub(super) fn random(seed: &mut u64, below: u64) -> u64 {
-    *seed = seed
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    (*seed >> 33) % below
-}
-
 /// Random requests of more keys than the table has entries, compared with a count for each key. A request ends by a drop, a
 /// refund, a settlement or a panic.
 #[test]
 fn held_slots_are_those_of_an_exact_count() {
-    for mut seed in 1..=20_u64 {
+    for seed in 1..=20 {
+        let mut random = Random::new(seed);
         let key = by_user();
         let (rules, clock) = by_hand([
             slots("user", 3).by(&key).capacity(1),
@@ -338,9 +332,9 @@ fn held_slots_are_those_of_an_exact_count() {
         let (mut held, mut of_user) = (Vec::<(u64, Held)>::new(), HashMap::<u64, u64>::new());
         let mut denied_without_entry = 0;
         for _ in 0..if cfg!(miri) { 50 } else { 5_000 } {
-            clock.advance(Duration::from_millis(random(&mut seed, 30)));
-            if random(&mut seed, 5) < 3 {
-                let id = random(&mut seed, 40);
+            clock.advance(Duration::from_millis(random.below(30)));
+            if random.below(5) < 3 {
+                let id = random.below(40);
                 let mine = of_user.get(&id).copied().unwrap_or(0);
                 let rate = rules
                     .peek(&user(id))
@@ -366,10 +360,10 @@ fn held_slots_are_those_of_an_exact_count() {
                     Err(_) => {}
                 }
             } else if !held.is_empty() {
-                let at = random(&mut seed, held.len() as u64) as usize;
+                let at = random.index(held.len());
                 let (id, ended) = held.swap_remove(at);
                 *of_user.entry(id).or_default() -= 1;
-                match random(&mut seed, 4) {
+                match random.below(4) {
                     0 => drop(ended),
                     1 => assert!(matches!(
                         rules.refund(ended),
@@ -412,18 +406,19 @@ fn threads_neither_exceed_a_limit_nor_lose_a_slot() {
     let (rules, _) = by_hand([slots("user", 2).by(&by_user()).capacity(1), slots("all", 3)]);
     let held: Vec<AtomicU64> = (0..16).map(|_| AtomicU64::new(0)).collect();
     thread::scope(|scope| {
-        for mut seed in 1..=4_u64 {
+        for seed in 1..=4 {
             let (rules, held) = (&rules, &held);
+            let mut random = Random::new(seed);
             scope.spawn(move || {
                 for _ in 0..turns {
-                    let id = random(&mut seed, 16);
+                    let id = random.below(16);
                     let Ok(slot) = rules.reserve(&user(id)) else {
                         continue;
                     };
                     let count = &held[id as usize];
                     // The count is raised after the slot is held, and lowered before it is released.
                     assert!(count.fetch_add(1, Ordering::SeqCst) < 2);
-                    let fails = random(&mut seed, 8) == 0;
+                    let fails = random.one_in(8);
                     let work = AssertUnwindSafe(move || {
                         let _slot = slot;
                         count.fetch_sub(1, Ordering::SeqCst);
@@ -556,15 +551,16 @@ fn a_rule_that_is_renamed_onto_another_holds_nothing_for_ever() {
 #[test]
 fn random_reloads_neither_lose_nor_double_a_slot() {
     let key = by_user();
-    for mut seed in 1..=10_u64 {
+    for seed in 1..=10 {
+        let mut random = Random::new(seed);
         let (live, _) = live([slots("a", 2).by(&key)]);
         // The limit, and the slots of each user that the present words hold. A slot has the number of its words.
         let (mut limit, mut words) = (Some(2), 0);
         let mut held: Vec<(u64, u64, Held)> = Vec::new();
         for _ in 0..if cfg!(miri) { 20 } else { 2_000 } {
-            match random(&mut seed, 10) {
+            match random.below(10) {
                 0 => {
-                    let next = random(&mut seed, 5);
+                    let next = random.below(5);
                     if limit.is_none() && next > 0 {
                         words += 1;
                     }
@@ -573,7 +569,7 @@ fn random_reloads_neither_lose_nor_double_a_slot() {
                     assert_eq!(live.store(&set(rules)), Ok(Reloaded::Done));
                 }
                 1..6 => {
-                    let id = random(&mut seed, 3);
+                    let id = random.below(3);
                     let mine = held
                         .iter()
                         .filter(|(of, at, _)| (*of, *at) == (id, words))
@@ -584,7 +580,7 @@ fn random_reloads_neither_lose_nor_double_a_slot() {
                 }
                 _ if held.is_empty() => {}
                 _ => {
-                    let at = random(&mut seed, held.len() as u64) as usize;
+                    let at = random.index(held.len());
                     drop(held.swap_remove(at));
                 }
             }

@@ -9,24 +9,9 @@ use ringgate::keyed::OnFull;
 use ringgate::rules::{Reloaded, ReplaceError, RuleAlgorithm};
 
 use super::*;
+use crate::random::Random;
 
 const THREADS: u64 = 4;
-
-/// Marsaglia's xorshift, with a multiplication that makes its upper bits uniform.
-struct Random(u64);
-
-impl Random {
-    fn of(thread: u64) -> Self {
-        Self(0x9e37_79b9_7f4a_7c15 ^ (thread + 1))
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % end
-    }
-}
 
 /// One admission: the request, and the times at which its call began and ended.
 #[derive(Clone, Copy, Debug)]
@@ -172,7 +157,7 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
         ]);
         let rules = rules.build_with(QuantaClock::new(), [1, 2, 3, 4]).expect("rules");
         let admitted = on_threads(|thread| {
-            let mut random = Random::of(thread);
+            let mut random = Random::new(thread);
             let ask = |turn| {
                 let (id, address) = pair(thread, turn);
                 let cost = random.below(4);
@@ -267,7 +252,7 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
     let (done, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut admitted = [0_u64; 8];
     let decide = |thread: u64| {
-        let mut random = Random::of(thread);
+        let mut random = Random::new(thread);
         let mut admitted = [0_u64; 8];
         while !done.load(Ordering::Relaxed) {
             let id = random.below(8);
@@ -278,7 +263,7 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
             let rules = live.load();
             let first = rules.check(&request).is_ok();
             // Some threads hold the rules for longer, and decide twice.
-            let second = random.below(50) == 0 && {
+            let second = random.one_in(50) && {
                 thread::yield_now();
                 rules.check(&request).is_ok()
             };
@@ -292,7 +277,7 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
         let threads: Vec<_> = (0..THREADS - 1)
             .map(|thread| scope.spawn(move || decide(thread)))
             .collect();
-        let (end, mut random) = (End(&done), Random::of(99));
+        let (end, mut random) = (End(&done), Random::new(99));
         for reload in 0..1_000 {
             let next = version(&keys, random.below(20), longer(reload));
             // A thread that is not scheduled may hold old rules for long.
@@ -369,7 +354,7 @@ fn windows_hold_during_reloads() {
         .expect("rules");
     let (live, done) = (LiveRules::new(rules), AtomicBool::new(false));
     let decide = |thread: u64| {
-        let (mut random, mut calls) = (Random::of(thread), Vec::new());
+        let (mut random, mut calls) = (Random::new(thread), Vec::new());
         while !done.load(Ordering::Relaxed) {
             let id = random.below(2);
             let rules = live.load();
@@ -391,9 +376,9 @@ fn windows_hold_during_reloads() {
         let threads: Vec<_> = (0..THREADS - 1)
             .map(|thread| scope.spawn(move || decide(thread)))
             .collect();
-        let (end, mut random) = (End(&done), Random::of(99));
+        let (end, mut random) = (End(&done), Random::new(99));
         for _ in 0..400 {
-            let version = &versions[random.below(versions.len() as u64) as usize];
+            let version = &versions[random.index(versions.len())];
             let stored = live.store(version);
             assert!(
                 matches!(stored, Ok(_) | Err(ReplaceError::Pending(_))),

@@ -9,8 +9,10 @@ use ringgate::shared::{CounterStore, DecidedBy, MemoryStore, Mode, OnError, Reas
 use ringgate::{Key, ManualClock, Quota, Rule, RuleSet};
 use tokio::time::{Instant, advance};
 
+use crate::forward::Plain;
 use crate::many::Paused;
-use crate::slots::{Connection, Plain};
+use crate::random::Random;
+use crate::slots::Connection;
 
 /// A user, and the cost of the request.
 type Request = (&'static str, u64);
@@ -43,31 +45,19 @@ fn block() -> Block {
     Block::new("3/min".parse().expect("a quota"), Duration::from_secs(600))
 }
 
-/// A small generator of random numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % bound
-    }
-}
-
 /// Sends the same random requests to three nodes and to the rule set of one process, and asserts equal results. Returns the number
 /// of blocks that began.
 async fn compare(seed: u64) -> u64 {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Random::new(seed);
     let secs = Duration::from_secs;
     let after = Quota::new(1 + random.below(4), secs(1 + random.below(15))).expect("a quota");
     let first = 1 + random.below(6);
     let mut block = Block::new(after, secs(first));
-    if random.below(2) == 0 {
+    if random.one_in(2) {
         let ceiling = secs(first * (1 + random.below(20)));
         block = block.escalate(2 + random.below(3) as u32, ceiling, secs(random.below(40)));
     }
-    if random.below(2) == 0 {
+    if random.one_in(2) {
         block = block.extend_on_retry();
     }
     let rules = [
@@ -89,8 +79,8 @@ async fn compare(seed: u64) -> u64 {
         .expect("rules");
     for turn in 0..400 {
         clock.advance(Duration::from_millis(random.below(1_500)));
-        let request = (["alice", "bob"][random.below(2) as usize], random.below(4));
-        let node = &nodes[random.below(3) as usize];
+        let request = (random.one_of(&["alice", "bob"]), random.below(4));
+        let node = &nodes[random.index(3)];
         let context = format!("seed {seed}, turn {turn}, {request:?}");
         match random.below(40) {
             0 => {

@@ -1,17 +1,19 @@
-//! Stores and runtimes that fail. A panic of a store fails only its own call, and no call waits for a runtime that
-//! has ended.
+//! Stores and runtimes that fail. A panic of a store fails only its own call, and no call waits for a runtime that has ended. A
+//! store that answers every renewal with an error is asked once in a period, and no request waits for it.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 
+use ringgate::Rule;
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore,
-    SharedLimiter, StoreError, StoreErrorKind, StoreFuture,
+    CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, Mode, OnError, SharedLimiter,
+    SharedRules, StoreError, StoreErrorKind,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::cut::PATIENCE;
+use crate::many::Paused;
 
 /// A store that panics while a flag is set, in the call of a lease or in its future.
 #[derive(Debug, Default)]
@@ -22,41 +24,8 @@ struct Panicking {
 }
 
 impl CounterStore for Panicking {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.store.decide(requests)
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.store.peek(requests)
-    }
-
-    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.store.charge(requests)
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        self.store.refund(requests, charged)
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.store.reset(requests)
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        Some(self)
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    forward!(store: decide peek charge refund reset);
+    forward!(keeps leases);
 }
 
 impl LeaseStore for Panicking {
@@ -185,4 +154,86 @@ async fn second_flush(limiter: &SharedLimiter) -> Result<(), StoreError> {
         );
     }
     flushed
+}
+
+#[derive(Debug, Default)]
+struct Refusing {
+    store: MemoryStore,
+    refuses: AtomicBool,
+    renewals: AtomicU32,
+}
+
+impl CounterStore for Refusing {
+    forward!(store: decide peek charge refund reset);
+    forward!(keeps leases);
+}
+
+impl LeaseStore for Refusing {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        Box::pin(async move {
+            self.renewals.fetch_add(1, Ordering::Relaxed);
+            sleep(ROUND_TRIP).await;
+            if self.refuses.load(Ordering::Relaxed) {
+                let error = || Err(StoreError::new(StoreErrorKind::UnexpectedReply, "NOPERM"));
+                return requests.iter().map(|_| error()).collect();
+            }
+            self.store.renew(requests).await
+        })
+    }
+}
+
+const ROUND_TRIP: Duration = Duration::from_millis(2);
+const PERIOD: Duration = Duration::from_millis(20);
+const FOR: Duration = Duration::from_millis(1500);
+
+/// The time is that of tokio, which stands still while any task can run.
+#[tokio::test(start_paused = true)]
+async fn renewals_that_fail_are_not_repeated_without_a_pause() {
+    let store = Arc::new(Refusing::default());
+    store.refuses.store(true, Ordering::Relaxed);
+    let mode = Mode::Sync {
+        period: PERIOD,
+        pending: 100,
+    };
+    let rule = Rule::new("refusing", "1000000/s".parse().expect("a quota"));
+    let limiter = SharedRules::<()>::builder()
+        .rule(rule.mode(mode).on_error(OnError::Admit))
+        .term_clock(Paused(Instant::now()))
+        .build(store.clone())
+        .expect("rules");
+    let limiter = Arc::new(limiter);
+    let began = Instant::now();
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let limiter = Arc::clone(&limiter);
+            tokio::spawn(async move {
+                while began.elapsed() < FOR {
+                    let asked = Instant::now();
+                    let admitted = limiter.check(&()).await.expect("OnError::Admit");
+                    let error = admitted.error().expect("no renewal succeeds");
+                    assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply);
+                    let waited = asked.elapsed();
+                    // Timers of tokio have a resolution of a millisecond.
+                    assert!(waited <= 2 * ROUND_TRIP, "a request has waited for {waited:?}");
+                    sleep(Duration::from_millis(1)).await;
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.expect("no panic");
+    }
+    // A period is at least half as long, by its jitter.
+    let most = u32::try_from(FOR.as_millis() / (PERIOD / 2).as_millis()).expect("a few") + 2;
+    let renewals = store.renewals.load(Ordering::Relaxed);
+    assert!(
+        (2..=most).contains(&renewals),
+        "{renewals} renewals, at most {most} expected"
+    );
+
+    // Once the store answers, the budget is granted in a period.
+    store.refuses.store(false, Ordering::Relaxed);
+    sleep(2 * PERIOD).await;
+    let admitted = limiter.check(&()).await.expect("there is room");
+    assert!(admitted.error().is_none(), "{admitted:?}");
 }

@@ -3,10 +3,7 @@
 
 use core::time::Duration;
 
-use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore,
-    StoreFuture,
-};
+use ringgate::shared::{CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore};
 
 #[derive(Debug, Default)]
 pub(crate) struct Pausing {
@@ -47,29 +44,7 @@ async fn pause() {
 }
 
 impl CounterStore for Pausing {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        Box::pin(self.between(self.store.decide(requests)))
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        Box::pin(self.between(self.store.peek(requests)))
-    }
-
-    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(self.between(self.store.charge(requests)))
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        Box::pin(self.between(self.store.refund(requests, charged)))
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(self.between(self.store.reset(requests)))
-    }
+    forward!(store by between: decide peek charge refund reset);
 
     fn keeps_slots(&self) -> bool {
         true

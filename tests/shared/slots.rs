@@ -9,15 +9,17 @@ use core::time::Duration;
 use std::panic::catch_unwind;
 
 use ringgate::shared::{
-    Admitted, CheckResult, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError,
-    Reason, SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    Admitted, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError, Reason,
+    SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::{Key, Rule};
 use tokio::time::{Instant, sleep};
 
 use crate::cut::Cut;
+use crate::forward::Plain;
 use crate::many::Paused;
 use crate::pausing::Pausing;
+use crate::random::Random;
 
 const TERM: Duration = Duration::from_secs(2);
 /// A moment in which the task of a node releases slots.
@@ -53,28 +55,20 @@ impl Connection {
         self.is_cut.store(is_cut, Ordering::Relaxed);
     }
 
-    fn through<'a, T: Send + 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            if self.is_cut.load(Ordering::Relaxed) {
-                return Err(StoreError::new(StoreErrorKind::Down, "cut"));
-            }
-            let answer = call.await;
-            if self.loses_answers.load(Ordering::Relaxed) {
-                return Err(StoreError::new(StoreErrorKind::TimedOut, "lost"));
-            }
-            answer
-        })
+    async fn through<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+        if self.is_cut.load(Ordering::Relaxed) {
+            return Err(StoreError::new(StoreErrorKind::Down, "cut"));
+        }
+        let answer = call.await;
+        if self.loses_answers.load(Ordering::Relaxed) {
+            return Err(StoreError::new(StoreErrorKind::TimedOut, "lost"));
+        }
+        answer
     }
 }
 
 impl CounterStore for Connection {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.through(self.store.decide(requests))
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.through(self.store.peek(requests))
-    }
+    forward!(store by through: decide peek refund reset);
 
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         let left = self.panics.load(Ordering::Relaxed);
@@ -84,18 +78,6 @@ impl CounterStore for Connection {
             sleep(self.delay).await;
             self.through(self.store.charge(requests)).await
         })
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        self.through(self.store.refund(requests, charged))
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.through(self.store.reset(requests))
     }
 
     fn keeps_slots(&self) -> bool {
@@ -108,48 +90,6 @@ impl CounterStore for Connection {
 
     fn leases(&self) -> Option<&dyn LeaseStore> {
         None
-    }
-}
-
-/// A store that keeps neither slots nor blocks.
-#[derive(Debug)]
-pub(crate) struct Plain(pub(crate) MemoryStore);
-
-impl CounterStore for Plain {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.0.decide(requests)
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.0.peek(requests)
-    }
-
-    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.0.charge(requests)
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        self.0.refund(requests, charged)
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.0.reset(requests)
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
     }
 }
 
@@ -518,13 +458,7 @@ impl Member {
 async fn random_histories_of_nodes_hold_at_most_the_limit() {
     const LIMIT: usize = 5;
     for seed in 1..=20_u64 {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut random = |below: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % below
-        };
+        let mut random = Random::new(seed);
         let store = memory();
         let mut members: Vec<Member> = (0..3)
             .map(|_| {
@@ -540,10 +474,10 @@ async fn random_histories_of_nodes_hold_at_most_the_limit() {
             .collect();
         let mut denied_when_full = 0;
         for _ in 0..2_000 {
-            let at = random(3) as usize;
+            let at = random.index(3);
             let now = Instant::now();
-            match random(12) {
-                0 if random(8) == 0 => match members[at].cut_at.take() {
+            match random.below(12) {
+                0 if random.below(8) == 0 => match members[at].cut_at.take() {
                     None => {
                         members[at].connection.cut(true);
                         members[at].cut_at = Some(now);
@@ -557,13 +491,12 @@ async fn random_histories_of_nodes_hold_at_most_the_limit() {
                     }
                 },
                 0..=4 => {
-                    let some = members[at].held.len() as u64;
+                    let some = members[at].held.len();
                     if some > 0 {
-                        let last = members[at].held.swap_remove(random(some) as usize);
-                        drop(last);
+                        drop(members[at].held.swap_remove(random.index(some)));
                     }
                 }
-                5..=8 => sleep(Duration::from_millis(random(300))).await,
+                5..=8 => sleep(Duration::from_millis(random.below(300))).await,
                 _ => {
                     let answer = members[at].rules.check("key").await;
                     let counted: usize = members.iter().map(|member| member.counted(now)).sum();

@@ -5,56 +5,13 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use ringgate::rules::{Block, RuleAlgorithm};
-use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, MemoryStore, Mode, SharedRules,
-    StoreFuture,
-};
+use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedRules};
 use ringgate::{Key, Quota, Rule};
+
+use crate::forward::Plain;
 
 fn rule(name: &'static str) -> Rule<str> {
     Rule::new(name, "10/min".parse().expect("a quota"))
-}
-
-/// A store that keeps counters, and nothing else.
-#[derive(Debug)]
-struct Plain;
-
-impl CounterStore for Plain {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.peek(requests)
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        let statuses = requests
-            .iter()
-            .map(|it| CounterStatus::with_room(it.limit()))
-            .collect();
-        Box::pin(async { Ok(CheckResult::admitted(0, statuses)) })
-    }
-
-    fn charge<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
-        Box::pin(async { Ok(0) })
-    }
-
-    fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
 }
 
 /// The rule and the field of each part of the error.
@@ -181,7 +138,7 @@ async fn one_error_names_every_rule_that_this_store_does_not_serve() {
         ("synced", "mode"),
     ];
     let expected: Vec<_> = expected.iter().map(name).collect();
-    assert_eq!(parts(Arc::new(Plain), rules.clone()), expected);
+    assert_eq!(parts(Arc::new(Plain::default()), rules.clone()), expected);
     assert_eq!(
         parts(Arc::new(MemoryStore::new()), rules),
         [name(&("synced", "key"))]

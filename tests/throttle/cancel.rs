@@ -9,6 +9,7 @@ use ringgate::{Fair, ManualClock, Nanos, RateLimiter};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
+use crate::random::Random;
 use crate::spy::{KINDS, kind, limiter, steady};
 use crate::wire::{Behavior, Log, Wire};
 
@@ -205,13 +206,12 @@ async fn threads_that_drop_futures_do_not_block_each_other() {
             .build()
             .unwrap();
         tasks.push(tokio::spawn(async move {
-            let (mut stream, mut moved, mut step) = (stream, 0, seed);
+            let (mut stream, mut moved, mut random) = (stream, 0, Random::new(seed));
             while began.elapsed() < Duration::from_secs(1) {
-                step = step.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let after = Duration::from_micros(step >> 50);
-                let done = match step & (1 << 40) {
-                    0 => timeout(after, stream.read(&mut [0; 3_000])).await,
-                    _ => timeout(after, stream.write(&[7; 3_000])).await,
+                let after = Duration::from_micros(random.below(1 << 14));
+                let done = match random.one_in(2) {
+                    true => timeout(after, stream.read(&mut [0; 3_000])).await,
+                    false => timeout(after, stream.write(&[7; 3_000])).await,
                 };
                 moved += done.map_or(0, |done| done.unwrap_or(0) as u64);
             }

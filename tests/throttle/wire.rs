@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use crate::random::Random;
 use crate::windows::most_in_a_window;
 
 /// How often, in 256 calls, the stream behaves in each way.
@@ -27,7 +28,7 @@ pub(crate) struct Behavior {
 pub(crate) struct Wire {
     behavior: Behavior,
     vectored: bool,
-    random: u64,
+    random: Random,
     /// Position of the end of file.
     end: u64,
     read: u64,
@@ -39,7 +40,7 @@ impl Wire {
         Self {
             behavior,
             vectored: true,
-            random: seed | 1,
+            random: Random::new(seed),
             end: u64::MAX,
             read: 0,
             written: Arc::default(),
@@ -66,15 +67,8 @@ impl Wire {
         (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
     }
 
-    fn next(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
-    }
-
     fn happens(&mut self, often: u8) -> bool {
-        (self.next() >> 20) as u8 <= often && often > 0
+        self.random.below(256) < u64::from(often)
     }
 
     /// Returns how many of `max` bytes are moved by this call.
@@ -88,7 +82,7 @@ impl Wire {
         }
         let short = max > 1 && self.happens(self.behavior.short);
         Poll::Ready(Ok(match short {
-            true => 1 + (self.next() as usize >> 8) % (max - 1),
+            true => 1 + self.random.index(max - 1),
             false => max,
         }))
     }

@@ -8,29 +8,13 @@ use super::cases::{Case, WINDOW};
 use super::model::{Mark, Model};
 use super::target::{Answer, Target};
 use crate::common::Log;
+use crate::random::Random;
 use crate::subjects::nanos;
 
 /// The steps of each history.
 fn steps() -> u64 {
     let steps = std::env::var("RINGGATE_STEPS");
     steps.map_or(20_000, |steps| steps.parse().expect("RINGGATE_STEPS is a number"))
-}
-
-/// An xorshift generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % most
-    }
-
-    /// Whether one of so many cases is drawn.
-    fn one_in(&mut self, cases: u64) -> bool {
-        self.below(cases) == 0
-    }
 }
 
 /// An admission. Refunded permits are removed.
@@ -92,7 +76,7 @@ impl<'a, T: Target> History<'a, T> {
             case,
             target,
             clock,
-            random: Random(0x2545_f491_4f6c_dd1d),
+            random: Random::new(1),
             exact: true,
             late: true,
             keys: (0..keys).map(|_| Key::fresh(&case.model)).collect(),

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crate::node::{ORDERS, Orders};
+use crate::random::Random;
 use crate::server::PATIENCE;
 use crate::shim::Clocks;
 
@@ -239,11 +240,8 @@ fn turns_count_that_lie_within() {
     );
     assert_eq!(most_in_a_window(&[], 31), 0);
     // By adding all turns.
-    let mut random = 1_u64;
-    let mut next = |below: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (random >> 33) % below
-    };
+    let mut random = Random::new(1);
+    let mut next = |end| random.below(end);
     let many: Vec<Turn> = (0..300)
         .map(|_| {
             let before = next(1000);

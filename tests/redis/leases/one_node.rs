@@ -6,11 +6,11 @@ use core::time::Duration;
 use std::time::Instant;
 
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, DecidedBy, LeaseStats, LeaseStore, Mode,
-    OnError, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules, StoreFuture,
+    DecidedBy, LeaseStats, Mode, OnError, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules,
 };
 use ringgate::{Rule, Settled};
 
+use crate::forward::Plain;
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, until};
 
@@ -457,59 +457,22 @@ async fn the_fallback_counts_admissions_by_leases() {
     assert_eq!(60 + by_lease + by_node, 100);
 }
 
-/// A store that grants no leases.
-#[derive(Debug)]
-struct Plain;
-
-impl CounterStore for Plain {
-    fn decide<'a>(&'a self, parts: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.peek(parts)
-    }
-
-    fn peek<'a>(&'a self, parts: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        let found = parts
-            .iter()
-            .map(|part| CounterStatus::with_room(part.limit()))
-            .collect();
-        Box::pin(async { Ok(CheckResult::admitted(0, found)) })
-    }
-
-    fn charge<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
-        Box::pin(async { Ok(0) })
-    }
-
-    fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
-}
-
 #[tokio::test]
 async fn rules_that_cannot_have_a_lease_are_errors() {
     let field = |builder: SharedLimiterBuilder| {
-        let error = builder.build(Arc::new(Plain)).expect_err("not built");
+        let error = builder.build(Arc::new(Plain::default())).expect_err("not built");
         (error.rule, error.error.field)
     };
     let named = |field| ("plain".to_owned(), field);
     let plain = || limiter("plain", "1/s");
     assert_eq!(field(plain().lease(5)), named("mode"));
     assert_eq!(field(plain().sync(Duration::from_secs(1), 5)), named("mode"));
-    assert!(plain().mode(Mode::Local).build(Arc::new(Plain)).is_ok());
+    assert!(
+        plain()
+            .mode(Mode::Local)
+            .build(Arc::new(Plain::default()))
+            .is_ok()
+    );
     assert_eq!(field(plain().lease(0)), named("permits"));
     assert_eq!(field(plain().lease(1_000_001)), named("permits"));
     assert_eq!(field(plain().sync(Duration::ZERO, 5)), named("period"));

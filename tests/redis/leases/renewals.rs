@@ -9,6 +9,7 @@ use core::slice::from_ref;
 use ringgate::shared::Counting;
 
 use crate::oracle::most_in_a_window;
+use crate::random::Random;
 use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script, renew_script};
 use crate::server::Server;
 
@@ -72,11 +73,8 @@ fn registered(client: &mut redis::Connection, part: &ScriptRequest, now: u64) ->
 fn charged_and_leased_permits_never_exceed_the_limit() {
     let Some(server) = Server::start() else { return };
     let (renew, decide, mut client) = (renew_script(), decide_script(), server.client());
-    let mut random = 1_u64;
-    let mut draw = |below: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (random >> 33) % below
-    };
+    let mut random = Random::new(1);
+    let mut draw = |end| random.below(end);
     let (mut granted, mut most) = (0, 0);
     for history in 0..40 {
         let part = match history % 2 {

@@ -2,6 +2,8 @@
 
 extern crate alloc;
 
+#[path = "../../common/random.rs"]
+mod random;
 #[path = "observe/recorders.rs"]
 mod recorders;
 #[path = "observe/requests.rs"]

@@ -14,7 +14,7 @@ use crate::brute_force::{self, Request, SECOND};
 use crate::formats::{
     clf, combined, common, csv, json_lines, requests, rfc3339, seconds, syslog, syslog_lines,
 };
-use crate::log::Random;
+use crate::random::Random;
 use crate::tool::{json, on_pipe, run, stderr, tool};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
@@ -194,12 +194,12 @@ fn garbage_is_unreadable_without_a_panic() {
         ] {
             let mut bytes = text.clone().into_bytes();
             for _ in 0..200 {
-                let at = random.below(bytes.len() as u64) as usize;
+                let at = random.index(bytes.len());
                 match random.below(4) {
                     0 => bytes[at] = random.below(256) as u8,
                     1 => drop(bytes.remove(at)),
-                    2 => bytes.insert(at, b"\"\\[]{},:\n 9"[random.below(11) as usize]),
-                    _ => bytes.truncate(bytes.len() - random.below(20) as usize),
+                    2 => bytes.insert(at, random.one_of(b"\"\\[]{},:\n 9")),
+                    _ => bytes.truncate(bytes.len() - random.index(20)),
                 }
             }
             let output = on_pipe(

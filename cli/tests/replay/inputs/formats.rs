@@ -2,7 +2,8 @@
 
 use crate::agreement::{assert_report, models};
 use crate::brute_force::{self, Request, SECOND, civil};
-use crate::log::{Random, START, shuffled};
+use crate::log::{START, shuffled};
+use crate::random::Random;
 use crate::tool::{json, on_pipe, tool};
 use core::fmt::Write as _;
 

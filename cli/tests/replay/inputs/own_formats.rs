@@ -1,6 +1,7 @@
 //! Formats of the command line, and formats in columns.
 
-use crate::log::{Random, access, clock, twenty};
+use crate::log::{access, clock, twenty};
+use crate::random::Random;
 use crate::tool::{assert_error, assert_half_denied, replay, stderr, texts};
 
 #[test]
@@ -175,12 +176,12 @@ fn damaged_lines_of_any_format_are_counted() {
         for format in formats.split_whitespace() {
             let mut bytes = log.clone().into_bytes();
             for _ in 0..12 {
-                let at = random.below(bytes.len() as u64) as usize;
+                let at = random.index(bytes.len());
                 match random.below(4) {
                     0 => bytes[at] = random.below(256) as u8,
                     1 => drop(bytes.remove(at)),
-                    2 => bytes.insert(at, b"\"\\[]{},:\n 9<>"[random.below(13) as usize]),
-                    _ => bytes.truncate(bytes.len() - random.below(9) as usize),
+                    2 => bytes.insert(at, random.one_of(b"\"\\[]{},:\n 9<>")),
+                    _ => bytes.truncate(bytes.len() - random.index(9)),
                 }
             }
             let output = replay(&format!("--lenient --format {format}"), &bytes);

@@ -1,24 +1,7 @@
 //! Generated logs.
 
 use crate::brute_force::civil;
-
-/// Marsaglia's xorshift with a fixed seed.
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
+use crate::random::Random;
 
 /// 2020-02-28T23:30:00Z: the leap day is half an hour away.
 pub(crate) const START: i64 = 1_582_932_600;
@@ -56,7 +39,7 @@ pub(crate) fn lines(count: usize, seed: u64) -> Vec<String> {
                 0 => random.below(7),
                 _ => random.below(60),
             };
-            let zone = [0, 0, 120, -210, 345][random.below(5) as usize];
+            let zone = random.one_of(&[0, 0, 120, -210, 345]);
             line_at(&format!("192.0.2.{client}"), second, zone)
         })
         .collect()
@@ -66,7 +49,7 @@ pub(crate) fn lines(count: usize, seed: u64) -> Vec<String> {
 pub(crate) fn shuffled<T>(mut lines: Vec<T>, seed: u64) -> Vec<T> {
     let mut random = Random::new(seed);
     for place in (1..lines.len()).rev() {
-        lines.swap(place, random.below(place as u64 + 1) as usize);
+        lines.swap(place, random.index(place + 1));
     }
     lines
 }

@@ -10,6 +10,7 @@ use ringgate::{LiveRules, ManualClock, Rule};
 
 use super::recorders::{CheckedRecorder, Scraped, value};
 use super::requests::{SEEDS, ask, live, named, request, with_quota};
+use crate::random::Random;
 
 #[test]
 fn the_counters_of_a_rule_that_is_added_again_continue() -> Result<(), Box<dyn Error>> {
@@ -116,19 +117,11 @@ fn counters_are_exact_over_many_reloads() -> Result<(), Box<dyn Error>> {
     let mut last = scraped.scrape(&live.load());
     let mut judged = BTreeMap::<&str, u64>::new();
     let mut chosen = NAMES.to_vec();
-    let mut random = 1_u64;
+    let mut random = Random::new(1);
     for _ in 0..500 {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let draw = random >> 33;
-        match draw % 3 {
+        match random.below(3) {
             0 => {
-                chosen = (0..)
-                    .zip(NAMES)
-                    .filter(|(bit, _)| draw >> (8 + bit) & 1 == 1)
-                    .map(|(_, name)| name)
-                    .collect();
+                chosen = NAMES.into_iter().filter(|_| random.one_in(2)).collect();
                 live.store(&named(&chosen))?;
                 scraped.scrape(&live.load());
             }

@@ -1,0 +1,78 @@
+//! Stores of the tests that pass their calls on to another store.
+
+use ringgate::shared::{CounterStore, MemoryStore};
+
+/// Methods of a `CounterStore` that call the same method of the store in a field: as it is, or by a method that gets its future.
+/// `keeps nothing` and `keeps leases` say what the store serves beside counters.
+macro_rules! forward {
+    (keeps nothing) => {
+        forward!(@ keeps);
+
+        fn leases(&self) -> Option<&dyn ringgate::shared::LeaseStore> {
+            None
+        }
+    };
+    (keeps leases) => {
+        forward!(@ keeps);
+
+        fn leases(&self) -> Option<&dyn ringgate::shared::LeaseStore> {
+            Some(self)
+        }
+    };
+    ($store:tt: $($method:ident)*) => {
+        $(forward!(@ $method $store);)*
+    };
+    ($store:tt by $by:ident: $($method:ident)*) => {
+        $(forward!(@ $method $store $by);)*
+    };
+    (@ keeps) => {
+        fn keeps_slots(&self) -> bool {
+            false
+        }
+
+        fn keeps_blocks(&self) -> bool {
+            false
+        }
+    };
+    (@ refund $store:tt $($by:ident)?) => {
+        fn refund<'a>(
+            &'a self,
+            requests: &'a [ringgate::shared::CounterRequest],
+            charged: &'a ringgate::shared::CheckResult,
+        ) -> ringgate::shared::StoreFuture<'a, u64> {
+            forward!(@@ self, self.$store.refund(requests, charged) $(, $by)?)
+        }
+    };
+    (@ decide $store:tt $($by:ident)?) => {
+        forward!(@ decide ringgate::shared::CheckResult, $store $($by)?);
+    };
+    (@ peek $store:tt $($by:ident)?) => {
+        forward!(@ peek ringgate::shared::CheckResult, $store $($by)?);
+    };
+    (@ $method:ident $store:tt $($by:ident)?) => {
+        forward!(@ $method (), $store $($by)?);
+    };
+    (@ $method:ident $output:ty, $store:tt $($by:ident)?) => {
+        fn $method<'a>(
+            &'a self,
+            requests: &'a [ringgate::shared::CounterRequest],
+        ) -> ringgate::shared::StoreFuture<'a, $output> {
+            forward!(@@ self, self.$store.$method(requests) $(, $by)?)
+        }
+    };
+    (@@ $this:ident, $call:expr) => {
+        $call
+    };
+    (@@ $this:ident, $call:expr, $by:ident) => {
+        Box::pin($this.$by($call))
+    };
+}
+
+/// A store that keeps counters, and nothing else.
+#[derive(Debug, Default)]
+pub(crate) struct Plain(pub(crate) MemoryStore);
+
+impl CounterStore for Plain {
+    forward!(0: decide peek charge refund reset);
+    forward!(keeps nothing);
+}
