@@ -305,7 +305,7 @@ fn wait_for_rules() {
             .build_with(time.clone(), [1, 2, 3, 4])
             .unwrap();
         let rules = Arc::new(Fair::with_runtime(rules, time.clone()));
-        assert!(rules.check(&0).is_ok());
+        assert!(rules.check(0).is_ok());
         // The first request waits for the rule of its user. The second has capacity, unless the first is admitted before it.
         let first = {
             let rules = Arc::clone(&rules);

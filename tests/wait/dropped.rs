@@ -224,7 +224,7 @@ async fn waits_for_rules() {
         let rules = RuleSet::<()>::builder().rule(rule);
         let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
         let rules = Arc::new(Fair::new(rules));
-        assert!(rules.check(&()).is_ok());
+        assert!(rules.check(()).is_ok());
         rules
     };
     try_cuts("acquire", spent, |it| {

@@ -171,7 +171,7 @@ fn a_panic_does_not_block_others() {
                 .build_with(TokioClock::new(), [1, 2, 3, 4]);
             let rules = Arc::new(Fair::new(rules.unwrap()));
             for _ in 0..2 {
-                assert!(rules.check(&0).is_ok());
+                assert!(rules.check(0).is_ok());
             }
             left.store(fatal, Ordering::Relaxed);
             let mut tasks = Vec::new();

@@ -47,13 +47,13 @@ fn timed(rules: &Rules, request: Request) -> tokio::task::JoinHandle<u128> {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_one_rule_does_not_delay_others() {
     let rules = fair("1/10s", "100/1s");
-    assert!(rules.check(&Request(1, 1)).is_ok());
+    assert!(rules.check(Request(1, 1)).is_ok());
     let waits = timed(&rules, Request(1, 1));
     settle().await;
     assert_eq!(rules.waiting(), 1);
-    assert_eq!(rules.check(&Request(1, 1)), Err(CheckError::Queued));
+    assert_eq!(rules.check(Request(1, 1)), Err(CheckError::Queued));
     for user in 2..50 {
-        assert!(rules.check(&Request(user, 1)).is_ok());
+        assert!(rules.check(Request(user, 1)).is_ok());
     }
     assert_eq!(waits.await.unwrap(), 10_000);
 }
@@ -96,7 +96,7 @@ async fn a_request_waits_for_the_next_period_of_a_calendar() {
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_in_the_slowest_queue_only() {
     let rules = fair("1/10s", "100/1s");
-    assert!(rules.check(&Request(1, 100)).is_ok());
+    assert!(rules.check(Request(1, 100)).is_ok());
     let shared = timed(&rules, Request(2, 1));
     settle().await;
     // The deadline is compared with the slower state.
@@ -106,7 +106,7 @@ async fn a_request_waits_in_the_slowest_queue_only() {
     let own = timed(&rules, Request(1, 1));
     settle().await;
     assert_eq!(shared.await.unwrap(), 1000);
-    assert!(rules.check(&Request(3, 99)).is_ok());
+    assert!(rules.check(Request(3, 99)).is_ok());
     assert_eq!(own.await.unwrap(), 10_000);
 }
 
@@ -114,7 +114,7 @@ async fn a_request_waits_in_the_slowest_queue_only() {
 #[tokio::test(start_paused = true)]
 async fn a_large_request_is_not_starved_by_other_users() {
     let rules = fair("1000/1s", "100/1s");
-    assert!(rules.check(&Request(1, 100)).is_ok());
+    assert!(rules.check(Request(1, 100)).is_ok());
     let mut streams = Vec::new();
     for user in 10..30 {
         let rules = Arc::clone(&rules);
@@ -137,9 +137,9 @@ async fn a_large_request_is_not_starved_by_other_users() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_needs_two_states_gets_both() {
     let rules = fair("1/10s", "100/1s");
-    assert!(rules.check(&Request(1, 1)).is_ok());
+    assert!(rules.check(Request(1, 1)).is_ok());
     tokio::time::sleep(ms(9_500)).await;
-    assert!(rules.check(&Request(2, 100)).is_ok());
+    assert!(rules.check(Request(2, 100)).is_ok());
     let both = timed(&rules, Request(1, 50));
     let mut streams = Vec::new();
     for user in 0..40 {
@@ -170,9 +170,9 @@ async fn a_request_that_needs_two_states_gets_both() {
 #[tokio::test(start_paused = true)]
 async fn a_later_request_is_later_at_every_state() {
     let rules = fair("1/10s", "100/1s");
-    assert!(rules.check(&Request(1, 1)).is_ok());
+    assert!(rules.check(Request(1, 1)).is_ok());
     tokio::time::sleep(ms(8_800)).await;
-    assert!(rules.check(&Request(2, 60)).is_ok());
+    assert!(rules.check(Request(2, 60)).is_ok());
     let began = Instant::now();
     let mut large = Arc::clone(&rules).acquire_owned(Request(3, 60));
     assert!(poll(&mut large).is_pending());
@@ -192,7 +192,7 @@ async fn a_later_request_is_later_at_every_state() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_moves_reserves_nothing() {
     let rules = fair("1/10s", "100/1s");
-    assert!(rules.check(&Request(2, 100)).is_ok());
+    assert!(rules.check(Request(2, 100)).is_ok());
     let elsewhere = timed(&rules, Request(1, 1));
     settle().await;
     let others: Vec<_> = (10..300).map(|user| timed(&rules, Request(user, 1))).collect();
@@ -208,7 +208,7 @@ async fn a_request_that_moves_reserves_nothing() {
     assert!(!elsewhere.is_finished());
     tokio::time::sleep(ms(1000)).await;
     assert_eq!(rules.waiting(), 1);
-    assert!(rules.check(&Request(9_999, 1)).is_ok());
+    assert!(rules.check(Request(9_999, 1)).is_ok());
     let took = elsewhere.await.unwrap();
     assert!((10_000..=10_010).contains(&took), "{took}");
 }
@@ -219,14 +219,14 @@ async fn an_exhausted_user_does_not_block_others() {
     for all in ["1/1s", "10/1s"] {
         let rules = fair("1/h", all);
         let limit = if all == "1/1s" { 1 } else { 10 };
-        assert!(rules.check(&Request(1, limit)).is_ok());
+        assert!(rules.check(Request(1, limit)).is_ok());
         for _ in 0..11 {
             drop(timed(&rules, Request(7, 1)));
         }
         tokio::time::sleep(ms(3000)).await;
         let other = tokio::time::timeout(ms(2000), rules.acquire(&Request(8, 1))).await;
         assert!(other.expect("blocked").is_ok());
-        assert!(rules.check(&Request(9, 1)).is_ok() || all == "1/1s");
+        assert!(rules.check(Request(9, 1)).is_ok() || all == "1/1s");
     }
 }
 
@@ -241,7 +241,7 @@ async fn a_deadline_behind_a_higher_tier_can_be_met() {
         .rule(rule)
         .build_with(TokioClock::new(), [1, 2, 3, 4]);
     let rules = Arc::new(Fair::new(rules.unwrap()));
-    assert!(rules.check(&Request(1, 100)).is_ok());
+    assert!(rules.check(Request(1, 100)).is_ok());
     let before = timed(&rules, Request(1, 90));
     settle().await;
     let free = Request(2, 1);
@@ -257,7 +257,7 @@ async fn rules_that_never_admit_fail_at_once() {
         rules.acquire(&Request(1, 6)).await.map(drop),
         Err(WaitError::Never)
     );
-    assert!(rules.check(&Request(1, 5)).is_ok());
+    assert!(rules.check(Request(1, 5)).is_ok());
     let hasty = rules.acquire(&Request(2, 1)).within(ms(999)).await;
     assert_eq!(
         hasty.map(drop),
@@ -349,7 +349,7 @@ async fn waiters_survive_a_reload() {
             .unwrap(),
     );
     let live = Arc::new(Fair::new(live));
-    assert!(live.check(&Request(1, 10)).is_ok());
+    assert!(live.check(Request(1, 10)).is_ok());
     let wait = |cost| {
         let live = Arc::clone(&live);
         tokio::spawn(async move {
@@ -384,7 +384,7 @@ async fn a_blocked_key_waits_for_the_end_of_its_block() {
     let rules: Rules = Arc::new(Fair::new(
         rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
     ));
-    assert!(rules.check(&Request(1, 1)).is_ok() && rules.check(&Request(2, 1)).is_ok());
+    assert!(rules.check(Request(1, 1)).is_ok() && rules.check(Request(2, 1)).is_ok());
     // Two waits, none of which is a violation.
     let waits = [timed(&rules, Request(1, 1)), timed(&rules, Request(1, 1))];
     for (wait, expected) in waits.into_iter().zip([10_000, 20_000]) {
@@ -392,7 +392,7 @@ async fn a_blocked_key_waits_for_the_end_of_its_block() {
     }
     assert_eq!(rules.limiter().blocked().next(), Some(("user", 0)));
     // A call that does not wait is denied, and blocks the user.
-    assert!(rules.check(&Request(1, 1)).is_err());
+    assert!(rules.check(Request(1, 1)).is_err());
     assert_eq!(rules.limiter().blocked().next(), Some(("user", 1)));
     let blocked = timed(&rules, Request(1, 1));
     settle().await;
@@ -427,9 +427,9 @@ fn sided(quotas: [&str; 3]) -> Arc<Fair<RuleSet<Sided, TokioClock>>> {
 async fn two_requests_for_the_same_two_states_do_not_deadlock() {
     let rules = sided(["1/10s", "1/15s", "1/1s"]);
     let only = |x, y| Sided { x, y, z: false };
-    assert!(rules.check(&only(false, true)).is_ok());
+    assert!(rules.check(only(false, true)).is_ok());
     tokio::time::sleep(ms(10_000)).await;
-    assert!(rules.check(&only(true, false)).is_ok());
+    assert!(rules.check(only(true, false)).is_ok());
     let begin = |x, y| {
         let own = Arc::clone(&rules);
         tokio::spawn(async move { own.acquire(&only(x, y)).await.is_ok() })
