@@ -410,6 +410,9 @@ fn unused_tokens_are_refunded_as_documented() {
     let (served, forfeited) = reserved_and_settled(TimestampRing::new(quota).expect("a log"));
     println!("log: {served} served, {forfeited} per mille forfeited");
     assert_eq!((served, forfeited), (250, 1_000));
+    let (served, forfeited) = reserved_and_settled(UnitRing::new(quota).expect("a word"));
+    println!("one word: {served} served, {forfeited} per mille forfeited");
+    assert_eq!((served, forfeited), (300, 0));
 }
 
 /// The guide recommends `SlidingWindow::settled` for token budgets, and says that a rule with a cost counts in cells by default: at
