@@ -158,32 +158,27 @@ impl WideRing {
     #[inline(always)]
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         if self.plain {
-            let capacity = |state, seen| limit.saturating_sub(Self::sum(state, Window::FIRST_BASE, seen));
-            self.attempt_by(capacity, words, tick, permits)
+            self.attempt_by(None, limit, words, tick, permits)
+        } else if limit == self.limit() {
+            self.attempt_all(&self.first.cell_window, opaque_copy(words), tick, permits)
         } else {
-            self.attempt_all(limit, opaque_copy(words), tick, permits)
+            let first = self.first.cell_window.with_limit(limit);
+            self.attempt_all(&first, opaque_copy(words), tick, permits)
         }
     }
 
-    /// Decides once, by the shares and all windows.
+    /// Decides once, by the shares and all windows. `first` is the first window, with the limit of the request.
     #[inline(never)]
-    fn attempt_all<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let lower;
-        let first = if limit == self.limit() {
-            &self.first.cell_window
-        } else {
-            lower = self.first.cell_window.with_limit(limit);
-            &lower
-        };
-        let capacity = |state, seen| self.least_capacity(first, state, seen);
-        self.attempt_by(capacity, words, tick, permits)
+    fn attempt_all<W: Words>(&self, first: &CellWindow, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        self.attempt_by(Some(first), first.limit(), words, tick, permits)
     }
 
-    /// Decides once. `capacity` is that of all windows at an open control word.
+    /// Decides once. `first` is the first window with this limit. `None`: there is no other window, and no shares.
     #[inline(always)]
     fn attempt_by<W: Words>(
         &self,
-        capacity: impl Fn(State<W>, TotalWord) -> u64,
+        first: Option<&CellWindow>,
+        limit: u64,
         words: W,
         tick: u64,
         permits: u64,
@@ -193,8 +188,12 @@ impl WideRing {
         if seen.entering() || seen.tick() < tick {
             return Attempt::Retry;
         }
+        let capacity = match first {
+            Some(first) => self.least_capacity(first, state, seen),
+            None => limit.saturating_sub(Self::sum(state, Window::FIRST_BASE, seen)),
+        };
         // Claim: counter_ring 4, a denial has read the same control word twice.
-        if permits <= capacity(state, seen) {
+        if permits <= capacity {
             if state.exchange_control(seen, seen.plus(permits)) {
                 return Attempt::Admitted(seen.tick());
             }
