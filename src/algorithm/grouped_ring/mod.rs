@@ -237,7 +237,6 @@ impl GroupedRing {
                 self.publish_and_open(state, seen);
             } else if charged != seen.tick() {
                 // A receipt may be of a later cell if the words are fresh, or belong to another key now.
-                // Claim: table 9, a refund changes nothing if the window does not sum its cell.
                 let counts = charged < seen.tick() && seen.tick() - charged <= self.older;
                 return counts && self.refund_older(state, seen.tick(), charged, permits);
             } else {
@@ -258,6 +257,7 @@ impl GroupedRing {
     fn refund_older<W: Words>(&self, state: State<'_, W>, current: u64, charged: u64, permits: u64) -> bool {
         let lowered = state.lower(charged, permits);
         if lowered {
+            // Claim: table 9, a refund is added to no cell of a later owner.
             // Claim: grouped_ring 6, a refund is added to the cell that it has read first.
             // This counts only if no other cell has been entered meanwhile. The base of such a cell is a sum of the counts.
             state.add_refund(current, permits);
