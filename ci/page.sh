@@ -9,10 +9,10 @@ needs python3 python3
 needs chromium chromium
 needs chromedriver chromium-driver
 # The same build settings as in ci/readme.sh, so that one build serves both checks.
-export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-cargo build --locked --release --package ringgate-cli
+# The program that `ci/test.sh` has built.
+cargo build --locked --workspace --all-features --bins --examples
 tool=$(cargo metadata --locked --no-deps --format-version 1 |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/release/ringgate
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/debug/ringgate
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

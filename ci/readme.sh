@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows that the commands of README.md, and the main commands of cli/README.md and the guide, work as they are written. The
-# command of README.md for the tests is the check `test` of .ci/run, which is run as it is written there.
+# Shows that the first command of README.md works as it is written, and that the programs of the main commands of cli/README.md and
+# the guide work with the arguments that are written there. They are the programs that ci/test.sh builds. The second command
+# of README.md is the check `test` of .ci/run, which is run as it is written there.
 source "$(dirname "$0")/common.sh"
 
 log=../shared/data/access.log
@@ -19,16 +20,19 @@ mapfile -t commands < <(awk '/^In a clone of this repository/ { clone = 1 } clon
     { echo "README.md does not state one command for the example and \"bash ci/test.sh\" for the tests:"; printf '%s\n' "${commands[@]}"; exit 1; }
 grep -q '^check test ' .ci/run || { echo ".ci/run does not run the test command of README.md"; exit 1; }
 bash -c "${commands[0]}"
-cargo run --locked --release --features config --example rules
-cargo run --locked --release --package ringgate-servers --bin axum -- --once
+# The other programs are those that `ci/test.sh` has built.
+cargo build --locked --workspace --all-features --bins --examples
+built=$(cargo metadata --locked --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/debug
+"$built/examples/rules"
+"$built/axum" --once
 needs redis-server redis-server
-cargo run --locked --release --features redis --example redis
+"$built/examples/redis"
 # A server at a free port. The check may report problems of this server.
 redis-server --port 16379 --bind 127.0.0.1 --save "" >/dev/null &
 server=$!
 status=0
-cargo run --locked --release --package ringgate-cli -- redis check redis://127.0.0.1:16379 || status=$?
+"$built/ringgate" redis check redis://127.0.0.1:16379 || status=$?
 kill "$server"
 ((status < 2)) || { echo "ringgate redis check did not reach the server"; exit 1; }
-cargo run --locked --release --package ringgate-cli -- replay --rule 20/60s --compare "$log"
-cargo run --locked --release --package ringgate-cli -- suggest --window 60s --deny 1% "$log"
+"$built/ringgate" replay --rule 20/60s --compare "$log"
+"$built/ringgate" suggest --window 60s --deny 1% "$log"
