@@ -24,7 +24,7 @@ run() {
 # Without isolation, proptest finds its directory. Only `cargo test` runs long tests of one thread.
 PROPTEST_CASES=8 run "$(host)" -Zmiri-disable-isolation --lib -- \
     --skip shares_of_consecutive_cells_add_up_to_the_limit --skip unit_ring::tests --skip every_pace_is_as_documented \
-    --skip a_key_is_found_wherever_it_is
+    --skip a_key_is_found_wherever_it_is --skip a_word_is_idle_when_it_means_as_much_as_a_fresh_one
 run "$(host)" "-Zmiri-many-seeds=0..$seeds" --test models
 
 [[ ${1:-} == all ]] || exit 0
