@@ -13,16 +13,14 @@ use super::harness::{BOUNDED, Call, Call::*, FULL};
 /// Nanoseconds in a cell.
 const W: u64 = 1_000;
 
+/// The calls of each thread.
+type Threads = &'static [&'static [Call]];
+
 /// A window of `cells` cells of 1 µs.
 fn ring(limit: u64, cells: u64) -> CounterRing {
     let quota = Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
     let ring = CounterRing::builder(quota).cells(cells).unpacked().build();
     ring.unwrap().for_table(limit).unwrap()
-}
-
-/// The calls of a thread that makes one.
-fn one(call: Call) -> &'static [Call] {
-    vec![call].leak()
 }
 
 /// Two threads enter one cell concurrently and request its last permit.
@@ -251,24 +249,21 @@ fn grouped_charge() {
 /// Read-only calls write nothing, while cells are entered and charged.
 #[test]
 fn grouped_queries() {
-    for query in [Remaining(W), ReadyAt(2 * W, 1)] {
-        FULL.run(
-            ring(1, 1),
-            &[Check(0, 1)],
-            vec![&[Check(W, 1)] as &[Call], one(query)].leak(),
-        );
+    let queries: [Threads; 2] = [
+        &[&[Check(W, 1)], &[Remaining(W)]],
+        &[&[Check(W, 1)], &[ReadyAt(2 * W, 1)]],
+    ];
+    for threads in queries {
+        FULL.run(ring(1, 1), &[Check(0, 1)], threads);
     }
     // While the cell is being entered, the base is that of an earlier cell, whose permits may no longer count.
-    for (time, query) in [
-        (W, ReadyAt(W, 2)),
-        (3 * W, Remaining(3 * W)),
-        (3 * W, ReadyAt(3 * W, 2)),
-    ] {
-        BOUNDED.up_to(2).run(
-            ring(2, 2),
-            &[Check(0, 2)],
-            vec![one(Check(time, 1)), one(query)].leak(),
-        );
+    let queries: [Threads; 3] = [
+        &[&[Check(W, 1)], &[ReadyAt(W, 2)]],
+        &[&[Check(3 * W, 1)], &[Remaining(3 * W)]],
+        &[&[Check(3 * W, 1)], &[ReadyAt(3 * W, 2)]],
+    ];
+    for threads in queries {
+        BOUNDED.up_to(2).run(ring(2, 2), &[Check(0, 2)], threads);
     }
     // The cell of the call is entered and left meanwhile, and the slot of an older cell is replaced.
     BOUNDED.up_to(2).run(
