@@ -229,35 +229,6 @@ mod real {
         }
     }
 
-    /// The test stores readings: whole seconds, fractions, and the end of time. If the upkeep thread wakes up meanwhile, the
-    /// round does not count.
-    #[test]
-    fn a_coarse_reading_is_exact() {
-        let _turn = turn();
-        let clock = CoarseClock::start(Duration::from_millis(40)).expect("no other runs");
-        let precise = quanta::Clock::new();
-        let begin = precise.recent();
-        let read = |at| loop {
-            quanta::set_recent(at);
-            let now = clock.now();
-            if precise.recent() == at {
-                return now;
-            }
-        };
-        for later in [
-            0,
-            1,
-            999_999_999,
-            1_000_000_000,
-            5_000_000_007,
-            86_400_999_999_999,
-        ] {
-            let later = Duration::from_nanos(later);
-            assert_eq!(read(begin + later).saturating_since(read(begin)), later);
-        }
-        assert_eq!(read(begin + Duration::from_nanos(1 << 63)), Nanos::MAX);
-    }
-
     /// The upkeep thread sleeps for a long interval. The test sets the coarse time back, as if the thread had
     /// stalled. If the thread wakes up meanwhile, the round does not count.
     #[test]

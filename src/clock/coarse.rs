@@ -102,11 +102,7 @@ impl CoarseClock {
 
     #[inline]
     fn since_origin(&self, now: ::quanta::Instant) -> Nanos {
-        let since = now.saturating_duration_since(self.origin);
-        // An instant of quanta is 64 bits of nanoseconds, so nothing overflows here. The compiler reduces this form to a
-        // subtraction, unlike `Nanos::from_duration`.
-        let nanos = since.as_secs() * NANOS_PER_SEC + u64::from(since.subsec_nanos());
-        Nanos::new(self.scale.correct(nanos))
+        Nanos::new(self.scale.correct(nanos_between(self.origin, now)))
     }
 
     /// Returns the precise time if the coarse clock has stopped, and the coarse time otherwise.
@@ -144,6 +140,15 @@ impl Clock for CoarseClock {
     }
 }
 
+/// The nanoseconds from `origin` to `now` by the calibration of `quanta`.
+#[inline]
+fn nanos_between(origin: ::quanta::Instant, now: ::quanta::Instant) -> u64 {
+    let since = now.saturating_duration_since(origin);
+    // An instant of quanta is 64 bits of nanoseconds, so nothing overflows here. The compiler reduces this form to a
+    // subtraction, unlike `Nanos::from_duration`.
+    since.as_secs() * NANOS_PER_SEC + u64::from(since.subsec_nanos())
+}
+
 /// The error of a coarse clock that cannot be started.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -173,6 +178,36 @@ impl core::error::Error for CoarseClockError {
         match self {
             Self::Spawn(error) => Some(error),
             Self::ZeroInterval | Self::Running => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nanos_between;
+    use core::time::Duration;
+
+    /// Only the correction of the rate may change a reading, and it is 1 in most processes but not on a busy machine. So this
+    /// test has no clock.
+    #[test]
+    fn a_coarse_reading_is_exact_before_it_is_corrected() {
+        let origin = ::quanta::Instant::recent();
+        for nanos in [
+            0,
+            1,
+            999_999_999,
+            1_000_000_000,
+            5_000_000_007,
+            86_400_999_999_999,
+            1 << 63,
+        ] {
+            let later = origin + Duration::from_nanos(nanos);
+            assert_eq!(nanos_between(origin, later), nanos);
+            assert_eq!(
+                nanos_between(later, origin),
+                0,
+                "a coarse clock that is set back stands"
+            );
         }
     }
 }
