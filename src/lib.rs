@@ -32,7 +32,7 @@
 //! | quota for each civil day, week, month or year (`calendar`) | [`algorithm::Calendar`] |
 //! | choose the algorithm at run time | [`AnyAlgorithm`] |
 //! | limit one resource from many cores | [`StripedLimiter`] |
-//! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
+//! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`]; for language models: [token budgets](guide::token_budgets) |
 //! | keep the state over a restart | [`RateLimiter::save`], [`RateLimiter::restore`]; tables and rule sets (`std`): [`saved`] |
 //! | limit each of many keys | [`KeyedRateLimiter`] |
 //! | choose what happens when the table is full | [`OnFull`](keyed::OnFull) |
@@ -49,9 +49,10 @@
 //! | throttle the bytes of a connection (`wait`) | [`throttle::Throttled`] |
 //! | limit an HTTP or gRPC server (`tower`) | [`http::RateLimitLayer`] |
 //! | obey a server that answers with status 429 (`tower`) | [`http::ClientRateLimitLayer`] |
-//! | share limits over many nodes (`shared`), in Redis or Valkey (`redis`) | [`shared`], [`redis`] |
+//! | share limits over many nodes (`shared`), in Redis or Valkey (`redis`) | [`shared`], [`redis`]; [guide](guide::redis) |
 //! | control time in tests | [`ManualClock`] |
 //! | write an algorithm, or keep its state in your own memory | [`Algorithm`], [`algorithm::Reclaim`] |
+//! | move from governor, tower_governor or leaky-bucket | [guide](guide::migrating) |
 //!
 //! # Guarantees
 //!
