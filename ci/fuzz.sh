@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows that no fuzz target finds a failure in FUZZ_RUNS inputs (default 50000), from the seed FUZZ_SEED (default 1). So a run on a
-# fast machine searches no further than one on a slow machine. With FUZZ_SECONDS, each target runs for that time instead:
+# Shows that no fuzz target finds a failure in FUZZ_RUNS inputs (default 50000; a tenth for lines of logs and a third for quotas,
+# which take longer, and whose formats have tests of their own), from the seed FUZZ_SEED (default 1). So a run on a fast machine
+# searches no further than one on a slow machine. With FUZZ_SECONDS, each target runs for that time instead:
 # use it for a long search. The script builds the targets with plain cargo and the flags of cargo-fuzz.
 # With cargo-fuzz, `cargo fuzz run <target>` does the same. A failing input is saved in fuzz/artifacts/<target>/, and
 # `cargo fuzz run <target> <file>` repeats it.
@@ -21,12 +22,16 @@ RUSTFLAGS="${flags[*]}" cargo build --locked --release --bins --manifest-path fu
     --target-dir "$target_dir" --target "$(host)"
 
 fuzz() {
-    local name=$1 program=$2 length
+    local name=$1 program=$2 runs=${FUZZ_RUNS:-50000} length
+    case $name in
+        lines) runs=$((runs / 10)) ;;
+        quota) runs=$((runs / 3)) ;;
+    esac
     # A corpus of an earlier search would change the inputs of a run of fixed length.
     if [[ -n ${FUZZ_SECONDS:-} ]]; then
         length=("fuzz/corpus/$name" "-max_total_time=$FUZZ_SECONDS")
     else
-        length=("-runs=${FUZZ_RUNS:-50000}")
+        length=("-runs=$runs")
     fi
     mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
     if "$program" "${length[@]}" -artifact_prefix="fuzz/artifacts/$name/" -timeout=20 \

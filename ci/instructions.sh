@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that no fast path executes more than 1.10 times the instructions recorded in benches/instructions.txt, counted under
+# Shows that no fast path executes more than 1.10 times the instructions recorded in benches/instructions/instructions.txt, counted under
 # valgrind. The counts are equal in each run, but depend on the compiler and the target. With another compiler or target, the
 # script only prints them.
 #
@@ -7,15 +7,15 @@
 #   ci/instructions.sh --record    records the counts
 source "$(dirname "$0")/common.sh"
 
-table=benches/instructions.txt
+table=benches/instructions/instructions.txt
 [[ $# -eq 0 || $* == --record ]] || { echo "usage: ci/instructions.sh [--record]"; exit 2; }
 
 needs valgrind valgrind
 
 # Without flags for a processor or a sanitizer, as users build the crate.
 export RUSTFLAGS=
-program=$(cargo build --locked --release --package ringgate-benches --bench instructions --message-format json-render-diagnostics |
-    sed -n 's/.*"executable":"\([^"]*\/instructions-[^"]*\)".*/\1/p')
+program=$(cargo build --locked --release --package ringgate-instructions --message-format json-render-diagnostics |
+    sed -n 's/.*"executable":"\([^"]*\/instructions\)".*/\1/p')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -5,6 +5,8 @@ source "$(dirname "$0")/common.sh"
 toolchain nightly rust-src
 [[ $(host) == x86_64-unknown-linux-gnu ]] || not_run "set up for x86_64-unknown-linux-gnu only"
 export RUSTFLAGS=-Zsanitizer=thread
+# Each model runs this often.
+export RINGGATE_EXECUTIONS=${RINGGATE_EXECUTIONS:-100}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/tsan
 # Less optimization makes the build faster, and hides no data race.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16

@@ -42,7 +42,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// - 1.08 for a [`CounterRing`](crate::CounterRing) of one word, and 1.06 for one of several words;
     /// - 1.4 for a `Gcra`, which divides once to compute the time per permit.
     ///
-    /// This is measured on x86-64 by `benches/instructions.rs`. A [`TimestampRing`](crate::TimestampRing) reads one slot more.
+    /// This is measured on x86-64 by `benches/instructions`. A [`TimestampRing`](crate::TimestampRing) reads one slot more.
     /// The methods of a decision or of a peek, such as [`remaining`](crate::Denied::remaining), copy the algorithm without its
     /// words. Nothing is allocated.
     ///

@@ -30,7 +30,7 @@ impl<A: Reclaim, C: Clock> RateLimiter<A, C> {
     /// - 1.7 for a `Gcra`, which divides once to compute the time per permit;
     /// - 2.1 for a [`TimestampRing`](crate::TimestampRing), which reads one slot more.
     ///
-    /// This is measured on x86-64 by `benches/instructions.rs`. The methods of a decision or of a peek, such as
+    /// This is measured on x86-64 by `benches/instructions`. The methods of a decision or of a peek, such as
     /// [`remaining`](crate::Denied::remaining), copy the algorithm without its words. Nothing is allocated.
     ///
     /// # Examples

@@ -120,12 +120,12 @@ pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     models
 }
 
-/// Asserts that reports agree with brute force for every algorithm and for several rules.
-fn assert_agrees(log: &str) {
+/// Asserts that reports agree with brute force for every algorithm and these limits and windows in seconds.
+fn assert_agrees(log: &str, quotas: &[(i64, i64)]) {
     let path = file(log);
     let requests = brute_force::requests(log);
     let mut denied = BTreeSet::new();
-    for (limit, window) in [(20, 60), (5, 10), (100, 3600), (1, 1), (10, 30), (1, 86_400)] {
+    for &(limit, window) in quotas {
         for (algorithm, model) in models(limit, window) {
             let args = format!("--json --rule {limit}/{window}s {algorithm}");
             let output = tool(&args, Some(path.path())).output().unwrap();
@@ -138,14 +138,16 @@ fn assert_agrees(log: &str) {
     assert!(denied.len() > 10, "{denied:?}");
 }
 
+const QUOTAS: [(i64, i64); 6] = [(20, 60), (5, 10), (100, 3600), (1, 1), (10, 30), (1, 86_400)];
+
 #[test]
 fn an_ordered_log_agrees_with_brute_force() {
-    assert_agrees(&text(&lines(4_000, 1)));
+    assert_agrees(&text(&lines(2_000, 1)), &QUOTAS);
 }
 
 #[test]
 fn an_unordered_log_agrees_with_brute_force() {
-    assert_agrees(&text(&shuffled(lines(4_000, 2), 3)));
+    assert_agrees(&text(&shuffled(lines(2_000, 2), 3)), &QUOTAS);
 }
 
 /// Returns the log outside of the repository. Without it, reports that the test is skipped.
@@ -164,7 +166,8 @@ pub(crate) fn shared_log() -> Option<String> {
 #[test]
 fn the_shared_log_agrees_with_brute_force() {
     if let Some(log) = shared_log() {
-        assert_agrees(&log);
+        // It is longer, so that the first three of them suffice.
+        assert_agrees(&log, &QUOTAS[..3]);
     }
 }
 
@@ -306,7 +309,7 @@ fn large_limits_are_exact() {
     let log = text(&lines);
     let requests = brute_force::requests(&log);
     let path = file(&log);
-    for (limit, window) in [(700, 60), (5_000, 600), (50_000, 3600), (100_000, 7200)] {
+    for (limit, window) in [(5_000, 600), (100_000, 7200)] {
         // Without JSON there are no charts, which would simulate sixty limits.
         let args = format!("--compare --rule {limit}/{window}s --algorithm log");
         let output = tool(&args, Some(path.path())).output().unwrap();

@@ -2,6 +2,7 @@
 
 use core::slice::from_ref;
 use core::time::Duration;
+use std::time::Instant;
 
 use ringgate::redis::RedisStore;
 use ringgate::shared::{CounterRequest, CounterStore, Counting, LeaseRequest};
@@ -131,10 +132,13 @@ async fn restarts_leave_no_memory_behind() {
         for _ in 0..count {
             lease_id += 1;
             let first = LeaseRequest::first(counter.clone(), lease_id, 4, term);
+            let began = Instant::now();
             for request in [first.clone(), first.next(1, 4, 4)] {
                 let answer = leases.renew(from_ref(&request)).await.pop();
                 let grant = answer.expect("one answer").expect("the server answers");
-                assert!(grant.permits().is_some_and(|granted| granted > 0), "{grant:?}");
+                // On a busy machine, the second request may come after the term, and is then rejected.
+                let granted = grant.permits().is_some_and(|granted| granted > 0);
+                assert!(granted || began.elapsed() >= term, "{grant:?}");
             }
         }
         until("the terms are over", || {

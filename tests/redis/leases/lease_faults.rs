@@ -239,7 +239,7 @@ async fn a_lease_request_counts_once() {
         tokio::time::sleep(Duration::from_millis(3400)).await;
         let proxy = Proxy::before(server.port()).await;
         let store = RedisStore::builder(&proxy.url()).breaker(100, 1_000_000, WINDOW, WINDOW);
-        let store = ready(store.reconnect_after(Duration::from_millis(5))).await;
+        let store = ready(patient(store.reconnect_after(Duration::from_millis(5)))).await;
         let limiter = builder(sync, "100000/2s")
             .build(store.clone())
             .expect("a limiter");

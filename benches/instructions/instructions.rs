@@ -1,15 +1,15 @@
 //! The cost of the fast paths in instructions, which is equal in every run. `ci/instructions.sh` counts them under valgrind
-//! and compares them with `benches/instructions.txt`.
+//! and compares them with `benches/instructions/instructions.txt`.
 //!
 //! `instructions N` makes N decisions by each path, and prints the name of each path after its decisions. Only the
 //! instructions within [`counted_turns`] are counted, and each path calls it once. Without a number
-//! (`cargo bench -p ringgate-benches --bench instructions`) the program makes a few decisions by each path, and asserts that
+//! (`cargo run --release -p ringgate-instructions`) the program makes a few decisions by each path, and asserts that
 //! each has the outcome that the path's name states.
 //!
 //! Windows last a day, so that no cell ends while decisions are counted. Seeds, stripes and batches are fixed.
 
-#[path = "instructions/http.rs"]
 mod http;
+#[path = "../service.rs"]
 mod service;
 
 use core::error::Error;
