@@ -30,9 +30,7 @@ pub(crate) enum Command {
     /// Validate a rules file and say what it means
     Check(RulesArgs),
     /// Explain a topic: formats, rules and others
-    Explain {
-        topic: Topic,
-    },
+    Explain { topic: Topic },
     /// Print a completion script for a shell
     Completions {
         /// Shell

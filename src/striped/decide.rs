@@ -269,8 +269,8 @@ impl<C: Clock> StripedLimiter<C> {
         word: StripeWord,
         now: Nanos,
     ) -> Result<(Nanos, StripeWord), StripeWord> {
-        // Every admission came before the claim, or was made by the claiming thread. So none is later than the clock and the
-        // latest given time, which are read after the claim. `now` alone may be older than an admission.
+        // Every admission came before the claim, or was made by the claiming thread. So none is later than the newer of
+        // the clock reading and the latest given time, both of which are read after the claim. `now` may be older than an admission.
         // Claim: striped 2, a charge reads the clock after the claim.
         let at = self.clock.now().max(self.stripes[index].latest_given()).max(now);
         let tick = self.periods.tick(at);

@@ -89,7 +89,7 @@ impl LocalLimit {
                 }))
             }
             Readiness::After(wait) => {
-                // The timer is set in each poll, because the task may not be the one of the last poll.
+                // The timer is set in each poll, because another task may have polled before.
                 self.timer = Some(TokioRuntime.set_timer(wait, waker));
                 Poll::Pending
             }

@@ -88,7 +88,7 @@ impl GroupedRing {
         self.attempt_with_limit(self.cell_window.limit(), words, tick, permits)
     }
 
-    /// Calls [`attempt_or_enter`](Self::attempt_or_enter) with a lower limit.
+    /// Calls `attempt` with `limit`. If it has to be repeated, helps to enter the cell first, and repeats it once.
     #[inline(always)]
     pub(super) fn attempt_with_limit<W: Words>(
         &self,

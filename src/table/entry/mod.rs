@@ -46,7 +46,7 @@ impl<'a> Entry<'a> {
     /// The fingerprint of an entry that no key has ever had.
     pub(crate) const VACANT: u64 = 0;
 
-    /// The fingerprint of an entry whose key was reset; its state may not be idle.
+    /// The fingerprint of an entry whose key was reset; its state need not be idle.
     pub(crate) const TOMBSTONE: u64 = u64::MAX;
 
     /// The fingerprint of an entry whose state was made fresh for a key that did not use it.
