@@ -23,15 +23,16 @@
 //! | limit each of very many connections | [`InlineLimiter`], 16 bytes each |
 //! | limit log lines, by a `static` | [`LogLimiter`], which counts suppressed lines |
 //! | choose a limit and a window | [`Quota`], from numbers or from text such as `"100/60s"` |
-//! | exact sliding window, the default | [`SlidingWindow`], which chooses its representation; in one word: [`UnitRing`] |
-//! | sliding window counter | [`CounterRing`]: strict, classic or even; several windows by [`also`](algorithm::CounterRingBuilder::also) |
+//! | exact sliding window, the default | [`SlidingWindow`], which chooses one of the next three |
+//! | sliding window of 8 bytes, for very many keys | [`UnitRing`] |
+//! | sliding window counter | [`CounterRing`]; several windows by [`also`](algorithm::CounterRingBuilder::also) |
 //! | sliding log | [`TimestampRing`] |
 //! | token bucket, leaky bucket | [`Gcra`] |
 //! | fixed window | [`CounterRing::fixed_window`] |
 //! | quota for each civil day, week, month or year (`calendar`) | [`algorithm::Calendar`] |
 //! | choose the algorithm at run time | [`AnyAlgorithm`] |
 //! | limit one resource from many cores | [`StripedLimiter`] |
-//! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
+//! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`]; for language models: [token budgets](guide::token_budgets) |
 //! | keep the state over a restart | [`RateLimiter::save`], [`RateLimiter::restore`]; tables and rule sets (`std`): [`saved`] |
 //! | limit each of many keys | [`KeyedRateLimiter`] |
 //! | choose what happens when the table is full | [`OnFull`](keyed::OnFull) |
@@ -48,50 +49,54 @@
 //! | throttle the bytes of a connection (`wait`) | [`throttle::Throttled`] |
 //! | limit an HTTP or gRPC server (`tower`) | [`http::RateLimitLayer`] |
 //! | obey a server that answers with status 429 (`tower`) | [`http::ClientRateLimitLayer`] |
-//! | share limits over many nodes (`shared`), in Redis or Valkey (`redis`) | [`shared`], [`redis`] |
+//! | share limits over many nodes (`shared`), in Redis or Valkey (`redis`) | [`shared`], [`redis`]; [guide](guide::redis) |
 //! | control time in tests | [`ManualClock`] |
-//! | keep the state in memory of your own, or write an algorithm | [`Algorithm`], [`algorithm::Reclaim`] |
+//! | write an algorithm, or keep its state in your own memory | [`Algorithm`], [`algorithm::Reclaim`] |
+//! | move from governor, tower_governor or leaky-bucket | [guide](guide::migrating) |
 //!
 //! # Guarantees
 //!
-//! L is the limit, W the window, N the cells of a window, b the burst, B the batch of a stripe, S the number of stripes.
+//! L is the limit, W the window and b the burst. A ring counts the permits of a *cell* together, and a window has N cells. A
+//! `UnitRing` counts permits in *units* of several. A `StripedLimiter` has S *stripes*, each for some of the threads, and takes
+//! permits from the ring in *batches* of B. A *paced* client asks evenly, exactly at the limit.
 //!
-//! | algorithm | state in bytes | most admitted in any interval of length W | a paced client gets (one that asks evenly at the limit) | `Retry-After` after a burst |
+//! | algorithm | state in bytes | most admitted in any interval of length W | admitted of a paced client | `Retry-After` after a burst |
 //! |---|---|---|---|---|
-//! | [`SlidingWindow`] | of one of the next three rows | **L** | as there | as there |
+//! | [`SlidingWindow`] | one of the next three rows | **L** | that row | that row |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`UnitRing`] | 8 | **L** | 83 to 91 % for a limit of 5 to 10,000 per minute; its page has a table | up to W + W/N and the time in which a unit fills |
-//! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about N/(N + 1): 98 % with 60 cells, the default, 83 % with 5; for L below N about L/(L + 1) | up to W + W/N |
+//! | [`UnitRing`] | 8 | **L** | 83 to 91 % at limits of 5 to 10,000 per minute | up to W + W/N, and the time to fill a unit |
+//! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about M/(M + 1), where M is the lesser of L and N: 98 % with 60 cells, the default | up to W + W/N |
 //! | [`CounterRing`], classic | 8, or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |
 //! | [`Calendar`](algorithm::Calendar) | 8 | 2L | all | up to W |
 //! | [`Gcra`] | 8 | b + L − 1 | all | W/L |
-//! | [`StripedLimiter`], batches of B | a strict ring's, and 128·S | **L** | about (L − S·B)/L · N/(N + 1) | up to W + W/N |
+//! | [`StripedLimiter`] | 8·(N + 2), and 128·S | **L** | (L − S·B)/L of a strict ring's share | up to W + W/N |
 //!
 //! The bounds hold for limiters and for rules. Waiting, throttling, metrics and shared limits document their additional
 //! bounds.
 //!
-//! - The third column is [`RateLimiter::bound`]. It holds in every interleaving of threads, by the readings that the
-//!   decisions used. Windows are half-open: an admission at s counts at t if t − W < s ≤ t.
-//! - For the algorithms whose state is one word, z3 proves the transitions for every word, reading and request. `proofs/README.md` in the
-//!   repository states what is proved, and what is only modelled or tested.
+//! - The third column is [`RateLimiter::bound`]. It holds in every interleaving of threads, if each admission is dated by the
+//!   clock reading of its decision. Windows are half-open: an admission at s counts at t if t − W < s ≤ t.
+//! - For the algorithms whose state is one word, z3 proves the transitions for every word, reading and request.
+//!   `proofs/README.md` in the repository states what is proved, and what is only modelled or tested.
 //! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
-//! - The decision path has no lock, allocation, system call, thread or timer, and no thread waits for another. (The first
-//!   decision of a thread by a `RuleSet` takes a lock and may allocate a cache line for its counts. Other methods that
-//!   allocate say so.)
+//! - A decision takes no lock, allocates nothing, makes no system call, waits for no thread and needs no timer. There is one
+//!   exception: the first decision that a thread makes by a `RuleSet` takes a lock, and may allocate a cache line for the
+//!   thread's counts.
 //! - A table of keys never grows. A key whose window runs does not lose its count to another key, except under
 //!   [`OnFull::Forget`](keyed::OnFull::Forget).
-//! - A request that one of several rules denies is charged to none of them. If a race prevents a refund,
-//!   [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts the permits. A reload gives no fresh budget to a rule that keeps its name and its key's name.
-//! - Every bound holds by the readings of the clock. A clock that steps back or stalls makes a limiter stricter, except a
-//!   [`StripedLimiter`]. A clock that jumps ahead ends windows early. No reading leads to a panic.
+//! - A request that one of several rules denies is charged to none of them: the charges that it has made before are refunded. If
+//!   another thread has prevented such a refund, [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts the permits.
+//! - A reload gives no key a fresh budget, as long as the rule keeps its name and the name of its key.
+//! - No reading of the clock leads to a panic. A clock that jumps ahead ends windows early. A clock that steps back or stalls makes
+//!   a limiter stricter, except a [`StripedLimiter`], whose documentation states the effect.
 //! - An invalid configuration cannot be built. A [`ConfigError`] names the field, the value and the accepted values.
 //!
 //! # Trade-offs
 //!
-//! - A strict counter ring denies for up to one cell too long, which is the price of an exact bound in constant memory. More
-//!   cells shorten that. A [`TimestampRing`] avoids it, at 8 bytes a permit.
+//! - A strict counter ring denies for up to one cell too long, because it forgets a cell only when all of it has left the window.
+//!   More cells shorten that time. A [`TimestampRing`] has no cells, and takes 8 bytes a permit instead.
 //! - Threads that share a limiter share one word. An admission transfers its cache line; a denial only reads it. A
 //!   [`StripedLimiter`] avoids most transfers and most clock readings.
 //!
@@ -99,12 +104,12 @@
 //!
 //! - Windows last 1 µs to 366 days. Limits go up to 10^12 permits; a counter ring with narrow cells accepts less (268 million in
 //!   cells of 200 ms) and says so in its error.
-//! - 20 years after the origin of its clock (15 years for [`Gcra`]) a limiter may deny every request, because its words have no
-//!   later times.
-//! - Bounds hold by readings, and the readings of two processors can differ by half a microsecond.
-//!   [`RateLimiter::promise`] states the bound in true time.
-//! - The clock does not count time during which the machine is suspended, which makes limits stricter. A
-//!   [`clock::SystemClock`] does.
+//! - 20 years after the origin of its clock (15 years for [`Gcra`]) a limiter may deny every request, because later times do
+//!   not fit into its words.
+//! - Bounds hold by clock readings, and those of two processors can differ by half a microsecond. So the bound in true time is
+//!   slightly different, and [`RateLimiter::promise`] states it.
+//! - The default clock may not count the time during which the machine is suspended, which makes limits stricter. A
+//!   [`clock::SystemClock`] counts it.
 //! - Targets without 64-bit atomics use those of `portable-atomic`, which may take locks.
 //!
 //! # Features

@@ -378,6 +378,78 @@ fn files_that_documents_name_exist() {
     assert!(seen > 20, "only {seen} names were found");
 }
 
+/// Rows of the tables of the first page and of the guide: a task, and the link that leads to it.
+#[test]
+fn tasks_are_two_clicks_from_the_first_page() {
+    let rows = |file| {
+        let text = fs::read_to_string(source().join(file)).unwrap();
+        let rows: Vec<String> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("//! | ").map(str::to_owned))
+            .collect();
+        rows
+    };
+    let (first, guide) = (rows("lib.rs"), rows("guide/mod.rs"));
+    let lib = fs::read_to_string(source().join("lib.rs")).unwrap();
+    assert!(lib.contains("//! The [guide] has a page for each task"));
+    for (page, task, link) in [
+        (&guide, "choose an algorithm", "[`choosing`]"),
+        (&guide, "limit each client", "[`keys`]"),
+        (&guide, "share a limit between machines", "[`redis`]"),
+        (&guide, "an algorithm or a store", "[`extending`]"),
+        (&guide, "test with a manual clock", "[`choosing`]"),
+        (
+            &guide,
+            "the messages or bytes of a connection",
+            "[`per_connection`]",
+        ),
+        (&guide, "the tokens of a language model", "[`token_budgets`]"),
+        (
+            &guide,
+            "from governor, tower_governor or leaky-bucket",
+            "[`migrating`]",
+        ),
+        (&first, "use client addresses as keys", "[`ClientAddress`]"),
+        (&first, "share limits over many nodes", "[`redis`]"),
+        (&first, "write an algorithm", "[`Algorithm`]"),
+        (&first, "control time in tests", "[`ManualClock`]"),
+        (&first, "limit log lines", "[`LogLimiter`]"),
+        (&first, "each of very many connections", "[`InlineLimiter`]"),
+        (&first, "refund, or settle an estimate", "(guide::token_budgets)"),
+        (
+            &first,
+            "from governor, tower_governor or leaky-bucket",
+            "(guide::migrating)",
+        ),
+    ] {
+        let leads = |row: &&String| row.contains(task) && row.contains(link);
+        assert_eq!(page.iter().filter(leads).count(), 1, "{task} -> {link}");
+    }
+}
+
+/// A page has a title before its first code, and at most a heading and a line more.
+#[test]
+fn pages_of_the_guide_begin_with_code() {
+    let mut pages = 0;
+    for entry in fs::read_dir(source().join("guide")).unwrap() {
+        let path = entry.unwrap().path();
+        // The limitations have no code.
+        if path.extension().is_none_or(|extension| extension != "md") || path.ends_with("caveats.md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let before = text.lines().take_while(|line| !line.starts_with("```"));
+        let lines = before.filter(|line| !line.is_empty()).count();
+        assert!(
+            lines <= 3,
+            "{}: {lines} lines come before the code",
+            path.display()
+        );
+        pages += 1;
+    }
+    assert!(pages > 10, "{pages}");
+}
+
 /// The file of the module with this path below `src`: `["rules", "key"]` is `rules/key.rs` or `rules/key/mod.rs`.
 fn file_of(module: &[String]) -> Option<PathBuf> {
     let path = source().join(module.join("/"));

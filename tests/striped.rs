@@ -81,10 +81,12 @@ fn closed(limiter: &StripedLimiter<ManualClock>) -> bool {
     debug.contains("firm: true")
 }
 
-/// The counts of a limiter, without the closed word.
+/// The counts of a limiter, without the published denial.
 fn counts(limiter: &StripedLimiter<ManualClock>) -> String {
     let debug = format!("{limiter:?}");
-    let (counts, _) = debug.split_once(", closed: ").expect("the word that denies");
+    let (counts, _) = debug
+        .split_once(", published_denial: ")
+        .expect("the word that denies");
     counts.into()
 }
 

@@ -22,19 +22,17 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Apply rules to the requests of a log
-    ///
-    /// Evaluates the requests in order of time with the library's own rule set. Requests of the same time keep the order of
-    /// their lines.
-    #[command(after_long_help = REPLAY_NOTES)]
+    #[command(after_help = NOTES)]
     Replay(ReplayArgs),
     /// Find the limits that deny a given share of a log
-    ///
-    /// For each share, finds the lowest limit at which, and above which, no larger share is denied. The limits are found by
-    /// exact replays.
-    #[command(after_long_help = INPUT_NOTES)]
+    #[command(after_help = NOTES)]
     Suggest(SuggestArgs),
     /// Validate a rules file and say what it means
     Check(RulesArgs),
+    /// Explain a topic: formats, rules and others
+    Explain {
+        topic: Topic,
+    },
     /// Print a completion script for a shell
     Completions {
         /// Shell
@@ -47,96 +45,28 @@ pub(crate) enum Command {
     Redis(RedisCommand),
 }
 
-macro_rules! input_notes {
-    () => {
-        r#"Input:
-  One request a line. The format is that of most of the first 1,000 lines of each file, or given with --format:
-
-    common, combined  address ident user [17/May/2015:10:05:03 +0000] "request" status size "referer" "user-agent"
-                      Fields: client, ident, user, request, method, target, path, protocol, status, size, referer,
-                      agent (or nginx's names for them), and vhost if each line begins with a virtual host. A client
-                      is an address or a host name; its port is left out. A line may be in quotation marks, and the
-                      client may be there again in brackets.
-    json, logfmt      {"time": "2015-05-17T10:05:03Z", "client": "1.2.3.4", "user": {"id": 7}}
-                      time=2015-05-17T10:05:03Z client=1.2.3.4 user=7
-                      Fields: those of the line. user.id is a field of a field. A null field is missing. client, method,
-                      path, status and so on also stand for the names that nginx, Caddy, Traefik and others use, as
-                      they are in lines about requests. Lines of other loggers are no requests.
-    csv               The first line names the columns. Commas, tabs, semicolons or bars separate values, which may be
-                      quoted. A record is one line.
-    w3c               IIS, CloudFront: #Fields: date time c-ip cs-method ..
-    alb, elb, nlb, s3, envoy, istio, haproxy, proxy-manager
-                      Access logs in the documented order of fields. Fields: those of common, or the documented names.
-    syslog, rfc5424, journald
-                      Fields: host, program, pid, message, and those of a message in one of the other formats.
-    docker, cri, timed
-                      Lines of containers. Fields: stream, and those of the message.
-    --log-format '$remote_addr [$time_local] "$request" $status'
-                      As in nginx's directive. Fields: the variables, and those of common that they have.
-    --pattern 'Failed password for .* from (?<address>\S+)'
-                      Lines that a regular expression matches; others are no requests. Fields: the named groups. The
-                      time is that of a group "time", or of the line around the message.
-
-  A message's own time counts, unless the line around it has a year and the message has none.
-
-  Files may be compressed by gzip or zstd. If a compressed file was cut, the result so far is printed. Holes of zeros, as
-  copytruncate leaves them, are skipped. A line whose time or whose fields in rules cannot be read, or that exceeds 64 KiB,
-  is unreadable: it is counted and skipped. The first three are shown on standard error. Other fields may be invalid or cut.
-  With more of them than requests, the input is an error unless --lenient is given. Blank lines are skipped. Requests
-  without the field of a key share one key.
-
-Time:
-  17/May/2015:10:05:03 +0000, RFC 3339, seconds, milliseconds, microseconds or nanoseconds since 1970 (by the size of the
-  number, also as 1.4318571e+09), or May 17 10:05:03. A time without a zone has that of --utc-offset. A missing year is the one nearest to the line
-  before. For the first line it is --year, or else the last year in which the time is not in the future. From 1678 to
-  2261. A leap second counts as second 59."#
-    };
+/// A subject of `ringgate explain`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Topic {
+    /// Formats of logs, their fields, and unreadable lines
+    Formats,
+    /// Timestamps
+    Time,
+    /// Rules, keys, costs and conditions
+    Rules,
+    /// Algorithms of rules, and the shares of suggested limits
+    Algorithms,
+    /// Memory and temporary files
+    Memory,
+    /// Addresses and load of a check of a Redis server
+    Redis,
 }
 
-const INPUT_NOTES: &str = concat!(
-    input_notes!(),
-    r#"
+const NOTES: &str = r#"Exit status:
+  0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input
+  cannot be read or has no request
 
-Exit status:
-  0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input cannot be read or has no request."#
-);
-
-const REPLAY_NOTES: &str = concat!(
-    input_notes!(),
-    r#"
-
-Rules:
-  --rule QUOTA [by FIELD,..|by all] [cost FIELD] [when CONDITION] [algorithm NAME] [cells N] [burst N] [as NAME]
-  QUOTA is 20/60s or "5 per min". With a cost in bytes, it may have a unit: 50MiB/s, 10GB/min, 2.5Gbit/s.
-  A condition is "field" (present, and not "", "-", "0", "false" or "no"), "field=value", "field!=value" or
-  "field=prefix*". Every spelling of a whole address of IPv6 is equal. Several rules are one decision: a request that one
-  rule denies is charged to none. In a rules file, keys, costs, conditions and tiers name fields in the same way. --alias
-  maps other names to fields.
-
-  A client counts as in the library: by the /64 network of an address of IPv6, and by the address of IPv4 in one, or by
-  the prefix of a rule of a file. The lists of a key of one field have addresses, networks and other texts. A rule of a
-  file with in_flight is left out with a note, because a log does not show when a request ends.
-
-  The default algorithm, sliding-window, chooses as a rule set of the library does: one word for a rule with a key; 60 cells for a
-  rule without one, with a cost, or with several quotas of one key. "ringgate check" names what was chosen.
-
-  Cells and fixed windows begin at multiples of the window since 1970-01-01T00:00:00Z (of all windows, if they have a
-  common multiple of at most 400 days, or else of the longest). A log may span 15 years, less two windows. Times are
-  rounded so that no more is admitted: cells to whole nanoseconds, gcra to half a nanosecond a permit, log to a unit
-  that grows with the limit (0.5 ms at a million).
-
-  Rules of the command line have room for all keys, up to 1 GiB. Rules of a file have the capacity that it says, and
-  requests without room are reported. The comparison and "what if" replay each rule by itself, with its quota, key,
-  cost and condition, without tiers, lists and shadow, and with room for all keys.
-
-Memory:
-  The tables of keys grow to at most 1 GiB. Requests are in temporary files in $TMPDIR (8 bytes for the time and for
-  each field of a rule, several times), and sorted there. For the key with the most requests in one window, 16 bytes for
-  each distinct time of that window are in memory.
-
-Exit status:
-  0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input cannot be read or has no request."#
-);
+More: "ringgate explain formats", time, rules, algorithms or memory"#;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct FileArgs {
@@ -151,9 +81,6 @@ pub(crate) struct RulesArgs {
     pub(crate) file: FileArgs,
 
     /// Check also that a store can serve the rules
-    ///
-    /// Limits over many machines (SharedRules) keep their counts in a store, such as a Redis server. Everything in the file that
-    /// no store serves is reported at once. The exit status is 2 then.
     #[arg(long)]
     pub(crate) shared: bool,
 }
@@ -165,10 +92,15 @@ pub(crate) struct InputArgs {
     pub(crate) files: Vec<PathBuf>,
 
     /// Format of the lines
-    #[arg(long, value_name = "NAME", default_value = "auto")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
     pub(crate) format: FormatArg,
 
-    /// Value of nginx's log_format, as in '$remote_addr [..]'
+    /// Value of nginx's log_format, as '$remote_addr ..'
     #[arg(long, value_name = "STRING", conflicts_with = "pattern")]
     pub(crate) log_format: Option<String>,
 
@@ -181,14 +113,19 @@ pub(crate) struct InputArgs {
     pub(crate) time_field: Option<String>,
 
     /// Format of that field
-    #[arg(long, value_name = "NAME", default_value = "auto")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
     pub(crate) time_format: TimestampFormat,
 
     /// Year of the first timestamp without a year
     #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i16).range(1678..=2261))]
     pub(crate) year: Option<i16>,
 
-    /// UTC offset of timestamps without a time zone
+    /// UTC offset of times without a zone
     #[arg(long, value_name = "OFFSET", default_value = "Z", allow_hyphen_values = true)]
     pub(crate) utc_offset: String,
 
@@ -200,11 +137,11 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<String>,
 
-    /// Accept inputs with more unreadable lines than requests
+    /// Accept more unreadable lines than requests
     #[arg(long)]
     pub(crate) lenient: bool,
 
-    /// Name in rules for a field, as in user=client (repeatable)
+    /// Other name of a field, as user=client (repeatable)
     #[arg(long, value_name = "NAME=FIELD")]
     pub(crate) alias: Vec<String>,
 
@@ -215,16 +152,21 @@ pub(crate) struct InputArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CountArgs {
-    /// Fields with a limit for each value; "all" for one limit
+    /// Fields that have limits, or "all"
     #[arg(long, value_name = "FIELDS", default_value = "client")]
     pub(crate) key: String,
 
-    /// Field with the permits of a request [default: one permit]
+    /// Field of the permits [default: one a request]
     #[arg(long, value_name = "FIELD")]
     pub(crate) cost: Option<String>,
 
     /// Algorithm
-    #[arg(long, value_name = "NAME", default_value = "sliding-window")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "sliding-window",
+        hide_possible_values = true
+    )]
     pub(crate) algorithm: AlgorithmName,
 
     /// Cells [default: counter 60, classic and even 5]
@@ -267,11 +209,11 @@ pub(crate) struct SuggestArgs {
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) window: Vec<String>,
 
-    /// Largest share to deny (repeatable) [default: 0%, 0.1%, ..]
+    /// Largest denied share (repeatable) [default: 0%, ..]
     #[arg(long, value_name = "SHARE")]
     pub(crate) deny: Vec<String>,
 
-    /// Condition of the counted requests, as in method=POST
+    /// Condition of counted requests, as in method=POST
     #[arg(long, value_name = "CONDITION")]
     pub(crate) when: Option<String>,
 
@@ -358,7 +300,7 @@ impl fmt::Display for AlgorithmName {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     use super::Args;
 
@@ -376,6 +318,35 @@ mod tests {
         }
         lines.extend(command.get_subcommands().flat_map(phrases));
         lines
+    }
+
+    /// The arguments that lead to each command.
+    fn commands(command: &clap::Command, names: &[String]) -> Vec<Vec<String>> {
+        let below = command.get_subcommands().flat_map(|command| {
+            let names = [names, &[command.get_name().to_owned()]].concat();
+            commands(command, &names)
+        });
+        core::iter::once(names.to_vec()).chain(below).collect()
+    }
+
+    #[test]
+    fn help_fits_a_screen() {
+        let all = commands(&Args::command(), &["ringgate".to_owned()]);
+        assert!(all.len() > 8, "{}", all.len());
+        for names in all {
+            for flag in ["-h", "--help"] {
+                let arguments = [&names[..], &[flag.to_owned()]].concat();
+                let text = match Args::try_parse_from(&arguments) {
+                    Ok(_) => panic!("{arguments:?} is no help"),
+                    Err(help) => help.to_string(),
+                };
+                assert!(text.contains("Usage:"), "{arguments:?}: {text}");
+                assert!(text.lines().count() <= 40, "{arguments:?}: {text}");
+                for line in text.lines() {
+                    assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
+                }
+            }
+        }
     }
 
     #[test]

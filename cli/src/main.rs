@@ -14,6 +14,7 @@ mod report;
 mod rules;
 mod sorter;
 mod suggest;
+mod topics;
 
 use std::collections::HashMap;
 use std::fs;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay(&args),
         Command::Suggest(args) => suggest(&args),
         Command::Check(args) => check_rules(&args),
+        Command::Explain { topic } => print(&topics::text(topic)).map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "ringgate", &mut script);
@@ -86,7 +88,8 @@ fn check_rules(args: &RulesArgs) -> Result<ExitCode, Failure> {
 /// Prints the manual page of the tool and of its commands.
 fn man() -> Result<ExitCode, Failure> {
     let mut page = Vec::new();
-    let mut tool = Args::command();
+    let mut tool =
+        Args::command().mut_subcommand("explain", |explain| explain.after_long_help(topics::all()));
     tool.build();
     let commands: Vec<clap::Command> = tool.get_subcommands().cloned().collect();
     for command in core::iter::once(tool).chain(commands) {

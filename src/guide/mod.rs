@@ -16,7 +16,7 @@
 //! | limit a server of axum, tonic or hyper, also behind a proxy | [`servers`] |
 //! | share a limit between machines | [`redis`] |
 //! | implement a clock, an algorithm or a store | [`extending`] |
-//! | move from governor, from tower_governor, or from a sorted set in Redis | [`migrating`] |
+//! | move from governor, tower_governor or leaky-bucket, or from a sorted set in Redis | [`migrating`] |
 //! | see how the bounds are checked | [`verification`] |
 //! | see what a decision costs | [`performance`] |
 //! | see the limitations | [`caveats`] |

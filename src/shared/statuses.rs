@@ -38,8 +38,8 @@ impl<R: ?Sized> SharedRules<R> {
                 };
                 let status = match target.route {
                     _ if known.iter().any(|status| same(&status)) => known.iter().find(same).cloned(),
-                    Route::Listed => Some(planned.unknown_status()),
-                    Route::Free => None,
+                    Route::Denied => Some(planned.unknown_status()),
+                    Route::Undecided => None,
                     Route::Local => local(),
                     Route::Lease if decided_by != DecidedBy::Fallback => {
                         self.lease_status(target, quota, &planned)

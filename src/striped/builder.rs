@@ -4,8 +4,8 @@ use std::thread;
 
 use crossbeam_utils::CachePadded;
 
-use super::closed::Closed;
 use super::limiter::StripedLimiter;
+use super::published_denial::PublishedDenial;
 use super::ring::Ring;
 use super::stripe::Stripe;
 use super::word::StripeWord;
@@ -133,7 +133,7 @@ impl StripedBuilder {
         Ok(StripedLimiter {
             stripes: (0..stripes).map(|_| CachePadded::new(Stripe::new())).collect(),
             batch,
-            closed: CachePadded::new(Closed::new(Nanos::from_duration(ring.cell()).get())),
+            published_denial: CachePadded::new(PublishedDenial::new(Nanos::from_duration(ring.cell()).get())),
             ring: Ring::new(ring),
             periods: periods(self.quota.window()),
             window: self.quota.window_nanos(),

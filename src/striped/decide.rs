@@ -24,7 +24,7 @@ impl<C: Clock> StripedLimiter<C> {
         // Without stripes the batch is zero.
         if permits > 0 && permits <= self.batch {
             let index = self.stripe_of(thread_index);
-            // The count of an expiring stripe may have expired, which cannot be decided without a clock reading.
+            // An expiring stripe is left out, because only a clock reading shows whether its count has expired.
             match self.take(index, permits, given, StripeWord::capacity_unless_expiring) {
                 TakeResult::Taken => return Ok(()),
                 TakeResult::Filled(word) => {
@@ -51,16 +51,16 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Returns the clock reading if the closed word denies the request. Then an earlier request for as many permits or fewer
-    /// was denied, and no permit can have become free since.
+    /// Returns the clock reading if a published denial denies the request too: an earlier request for as many permits or fewer was
+    /// denied, and no permit can have become free since.
     #[inline]
     pub(super) fn denied_at(&self, permits: u64, given: Option<Nanos>) -> Option<Nanos> {
-        let until = self.closed.until(permits)?;
+        let until = self.published_denial.until(permits)?;
         let now = given.unwrap_or_else(|| self.clock.now());
-        (self.newest(now) < until).then_some(now)
+        (self.decision_time(now) < until).then_some(now)
     }
 
-    /// Takes `permits` from the batch of a stripe if `capacity` of the stripe word and the batch is at least `permits`.
+    /// Takes `permits` from the batch of a stripe, if the function `capacity` returns as many for the stripe word and the batch.
     #[inline(always)]
     fn take(
         &self,
@@ -94,7 +94,9 @@ impl<C: Clock> StripedLimiter<C> {
         }
         loop {
             let now = given.unwrap_or_else(|| self.clock.now());
-            if permits <= self.batch && self.take_anywhere(thread_index, permits, given, self.newest(now)) {
+            if permits <= self.batch
+                && self.take_anywhere(thread_index, permits, given, self.decision_time(now))
+            {
                 return Ok(());
             }
             if self.ring.take(now, permits) {
@@ -112,35 +114,35 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Publishes the denial of a request for `permits` in the closed word, with the time until which later requests for as many
-    /// permits are denied too.
+    /// Publishes the denial of a request for `permits`, with the time until which later requests for as many permits are denied
+    /// too.
     fn close(&self, permits: u64, now: Nanos) {
-        let Some(closing) = self.closed.begin(permits) else {
+        let Some(closing) = self.published_denial.begin(permits) else {
             return;
         };
-        let now = self.newest(now);
+        let now = self.decision_time(now);
         if let Some(until) = self.ready_at(now, permits).filter(|&until| until > now) {
-            self.closed.publish(closing, permits, until);
+            self.published_denial.publish(closing, permits, until);
         }
     }
 
-    /// Ends a claim of a stripe, and then reopens the limiter. In the other order, another thread could observe the claim in between
-    /// and close the limiter.
+    /// Ends a claim of a stripe, and then reopens the limiter. In the other order, a thread that finds the stripe claimed could
+    /// close the limiter in between, although the end of the claim frees permits.
     pub(super) fn end_claim(&self, stripe: &Stripe, word: StripeWord) {
         // Claim: striped 6, the limiter is reopened after the claim has ended.
         stripe.release(word);
-        self.closed.reopen();
+        self.published_denial.reopen();
     }
 
     /// Returns the time at which the ring decides for a caller whose reading is `now`: the newer of `now` and the time that the
     /// ring has published.
-    pub(super) fn newest(&self, now: Nanos) -> Nanos {
+    pub(super) fn decision_time(&self, now: Nanos) -> Nanos {
         now.max(self.ring.latest_time())
     }
 
     /// Whether a stripe has capacity for `permits` at the newest of `now` and the time that the ring has published.
     fn any_has_capacity(&self, permits: u64, now: Nanos) -> bool {
-        let now = self.newest(now);
+        let now = self.decision_time(now);
         self.stripes
             .iter()
             .any(|stripe| permits <= self.capacity(stripe, now))
@@ -150,29 +152,29 @@ impl<C: Clock> StripedLimiter<C> {
     /// count and tries the remaining batch. If that is too small, it charges the count to the ring, which empties the stripe, and
     /// tries again. It does not charge a count that has expired, and that another thread is removing at this moment.
     fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
-        let mut denied = u64::MAX;
+        let mut smallest_denied = u64::MAX;
         // Claim: striped 7, a caller searches every stripe.
         (0..self.stripes.len()).any(|step| {
             let index = self.stripe_of(thread_index.wrapping_add(step));
             let stripe = &self.stripes[index];
-            // An expired count must never be charged. So where `forget` fails, because another thread has changed the word, this
-            // stripe is not charged by this thread.
+            // An expired count must never be charged, because the charge would make it count again. If `forget` fails, another
+            // thread has changed the word, so this thread does not charge this stripe.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
-            if self.take_and_charge(index, permits, given) {
+            if self.take_and_flush(index, permits, given) {
                 return true;
             }
             let since = stripe.load().tick();
-            if !(may_charge && self.try_charge(index, now, &mut denied)) {
+            if !(may_charge && self.try_charge(index, now, &mut smallest_denied)) {
                 return false;
             }
-            let taken = self.take_and_charge(index, permits, given);
-            self.empty_old(since, now);
+            let taken = self.take_and_flush(index, permits, given);
+            self.charge_old_stripes(since, now);
             taken
         })
     }
 
-    /// Takes `permits` from the batch of a stripe. If these fill the batch, the stripe is charged at once.
-    fn take_and_charge(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
+    /// Takes `permits` from the batch of a stripe. If the batch is full then, charges the stripe at once.
+    fn take_and_flush(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
         match self.take(index, permits, given, StripeWord::capacity) {
             TakeResult::Taken => true,
             TakeResult::Filled(word) => {
@@ -183,17 +185,17 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `denied` is the smallest
-    /// count that the ring has denied in this search: as large a count is not tried again.
-    fn try_charge(&self, index: usize, now: Nanos, denied: &mut u64) -> bool {
+    /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `smallest_denied` is the smallest
+    /// count that the ring has denied in this search, so a count as large is not tried again.
+    fn try_charge(&self, index: usize, now: Nanos, smallest_denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.load();
         if !seen.is_chargeable() {
             return false;
         }
         // The ring is read first, so that a stripe is not claimed for a charge that the ring denies.
-        if seen.count() >= *denied || self.ring.denies(now, seen.count()) {
-            *denied = seen.count().min(*denied);
+        if seen.count() >= *smallest_denied || self.ring.denies(now, seen.count()) {
+            *smallest_denied = seen.count().min(*smallest_denied);
             return false;
         }
         stripe
@@ -204,7 +206,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// Removes an expired count from a stripe, and returns whether it did.
     pub(super) fn forget(&self, stripe: &Stripe, now: Nanos) -> bool {
         let seen = stripe.load();
-        // The time is published first. Otherwise a clock that steps back could make the count current again.
+        // The time is published first, so that a clock that steps back cannot make the count current again.
         self.is_forgettable(seen, now) && self.is_expired(seen, self.ring.publish(now)) && stripe.forget(seen)
     }
 
@@ -213,8 +215,8 @@ impl<C: Clock> StripedLimiter<C> {
         word.is_chargeable() && self.is_expired(word, now)
     }
 
-    /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`, which is the time
-    /// that the ring can publish for `at`.
+    /// Whether the whole count of a stripe has expired at the time that the ring can publish for `at`: the beginning of the cell
+    /// that contains `at`, or an earlier cell if time has ended.
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
@@ -233,12 +235,13 @@ impl<C: Clock> StripedLimiter<C> {
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
     }
 
-    /// Charges a claimed stripe. Once in a period of the stripe, it also charges the stripes that were not charged for a whole period.
+    /// Charges a claimed stripe. Once in a period of the stripe, it also charges the stripes that were not charged for a whole
+    /// period.
     #[cold]
     #[inline(never)]
     fn flush(&self, index: usize, word: StripeWord) {
         if let Some(at) = self.charge(index, word, Nanos::ZERO) {
-            self.empty_old(word.tick(), at);
+            self.charge_old_stripes(word.tick(), at);
         }
     }
 
@@ -266,8 +269,8 @@ impl<C: Clock> StripedLimiter<C> {
         word: StripeWord,
         now: Nanos,
     ) -> Result<(Nanos, StripeWord), StripeWord> {
-        // The clock and the latest given time are read after the claim. Every admission came before the claim, or was
-        // made by the claiming thread. The reading `now` can be older than that.
+        // Every admission came before the claim, or was made by the claiming thread. So none is later than the clock and the
+        // latest given time, which are read after the claim. `now` alone may be older than an admission.
         // Claim: striped 2, a charge reads the clock after the claim.
         let at = self.clock.now().max(self.stripes[index].latest_given()).max(now);
         let tick = self.periods.tick(at);
@@ -275,7 +278,7 @@ impl<C: Clock> StripedLimiter<C> {
         if self.ring.take(at, word.count()) {
             Ok((at, word.charged(tick)))
         } else {
-            // The period is not before the published time, even if the clock was set back.
+            // The period is the later one, because the clock may have been set back.
             // Claim: striped 4, a kept count is not dated before the published time.
             Err(word.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }
@@ -285,20 +288,20 @@ impl<C: Clock> StripedLimiter<C> {
     /// capacity, and removes expired counts.
     ///
     /// The caller has just charged its own stripe at the time `at`, and `since` is the period in which that stripe was charged
-    /// before. If `at` is in the same period, there is nothing to do, because the caller's stripe has done it in this period.
-    pub(super) fn empty_old(&self, since: u64, at: Nanos) {
+    /// before. If `at` is in the same period, there is nothing to do, because the earlier charge has led to this call already.
+    pub(super) fn charge_old_stripes(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {
             return;
         }
-        let mut denied = u64::MAX;
+        let mut smallest_denied = u64::MAX;
         for (index, stripe) in self.stripes.iter().enumerate() {
             let seen = stripe.load();
             // Claim: striped 8, the stripes of an older period are charged.
             if self.is_forgettable(seen, at) {
                 self.forget(stripe, at);
             } else if seen.is_chargeable() && seen.tick() + 1 < tick {
-                self.try_charge(index, at, &mut denied);
+                self.try_charge(index, at, &mut smallest_denied);
             }
         }
     }
@@ -327,8 +330,8 @@ impl<C: Clock> StripedLimiter<C> {
                 .map(|stripe| stripe.load())
                 .filter(|seen| seen.is_chargeable())
         };
-        // The request is admitted when the ring has capacity for it or for the count of a stripe, or when the count of a
-        // stripe has expired.
+        // The request is admitted when the ring has capacity for it, when the ring has capacity for the count of a stripe, whose
+        // batch is then free again, or when the count of a stripe has expired.
         let needed = words().map(StripeWord::count).fold(permits, u64::min);
         let expiries = words().filter_map(|seen| self.expires_at(seen));
         expiries

@@ -3,7 +3,7 @@ use core::fmt;
 
 use crossbeam_utils::CachePadded;
 
-use super::closed::Closed;
+use super::published_denial::PublishedDenial;
 use super::ring::Ring;
 use super::stripe::Stripe;
 use crate::algorithm::Algorithm;
@@ -52,8 +52,8 @@ use crate::time::Cells;
 /// other stripes.
 ///
 /// A request that does not fit into the stripe of its thread reads the clock, and searches the stripes and then the ring for
-/// capacity. If it is denied, the caller publishes the denial in a shared word. Until permits become free, further requests for as many
-/// permits are denied by that word and one clock reading. A denial changes no count.
+/// capacity. If it is denied, the caller publishes the denial in a shared word. Until permits become free, further requests for
+/// as many permits are denied by that word and one clock reading. A denial changes no count.
 ///
 /// Nothing is allocated, and no thread waits for another. A thread that is suspended while it charges blocks only its
 /// stripe. A worker with a [`LocalStripe`](crate::striped::LocalStripe) admits without a compare-exchange.
@@ -87,7 +87,7 @@ pub struct StripedLimiter<C = DefaultClock> {
     /// The permits that are reserved for each stripe, or zero without stripes.
     pub(super) batch: u64,
     pub(super) ring: Ring,
-    pub(super) closed: CachePadded<Closed>,
+    pub(super) published_denial: CachePadded<PublishedDenial>,
     /// The periods in which stripes are charged and expire.
     pub(super) periods: Cells,
     /// The window in nanoseconds.
@@ -106,7 +106,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// charges and miss others. It is exact without concurrent requests.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        let now = self.newest(self.clock.now());
+        let now = self.decision_time(self.clock.now());
         let in_stripes: u64 = self.stripes.iter().map(|stripe| self.capacity(stripe, now)).sum();
         self.ring.remaining(now) + in_stripes
     }
@@ -163,7 +163,7 @@ impl<C: fmt::Debug> fmt::Debug for StripedLimiter<C> {
             .field("ring", self.ring.algorithm())
             .field("batch", &self.batch)
             .field("stripes", &self.stripes)
-            .field("closed", &*self.closed)
+            .field("published_denial", &*self.published_denial)
             .field("clock", &self.clock)
             .finish_non_exhaustive()
     }

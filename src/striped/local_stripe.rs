@@ -133,7 +133,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
     #[cold]
     #[inline(never)]
     fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {
-        // Only the owner can charge the count of its stripe, so the closed word cannot deny an owner.
+        // Only the owner can charge the count of its stripe, so the published denial does not concern an owner.
         if !self.has_claim()
             && let Some(now) = self.limiter.denied_at(permits, given)
         {
@@ -183,7 +183,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         match self.limiter.charge_keeping_claim(index, word, self.latest_given) {
             Ok((at, charged)) => {
                 self.set_claimed(charged.claimed());
-                self.limiter.empty_old(since, at);
+                self.limiter.charge_old_stripes(since, at);
                 true
             }
             Err(kept) => {

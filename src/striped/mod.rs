@@ -2,11 +2,11 @@
 
 mod builder;
 mod check;
-mod closed;
 mod decide;
 mod denied;
 mod limiter;
 mod local_stripe;
+mod published_denial;
 mod ring;
 mod stripe;
 mod thread_index;

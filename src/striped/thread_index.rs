@@ -26,11 +26,11 @@ pub(super) fn get() -> usize {
 
 /// Sets the index of the current thread, from 0, for all [striped limiters](crate::StripedLimiter).
 ///
-/// The index selects the stripe of the thread. Indices from the number of stripes on wrap around to the first stripe. This
-/// is for runtimes that number their threads or cores: no two workers share a stripe as long as there are
-/// [enough stripes](crate::StripedLimiter::stripes). A thread without an index gets the next one at its first request, and
-/// may share a stripe with a thread whose index was set. A [`LocalStripe`](crate::striped::LocalStripe) keeps the stripe that it was
-/// created with.
+/// The index selects the stripe of the thread. Indices from the number of stripes on wrap around to the first stripe. This is for
+/// runtimes that number their threads or cores: no two workers share a stripe as long as there are [enough
+/// stripes](crate::StripedLimiter::stripes). A thread without an index gets the next one at its first request, and may share a
+/// stripe with a thread whose index was set. A [`LocalStripe`](crate::striped::LocalStripe) keeps the stripe that it was created
+/// with.
 ///
 /// # Examples
 ///

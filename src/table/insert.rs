@@ -41,7 +41,8 @@ pub(crate) struct NoEntry {
     /// The time at which the catch-all decides: the reading, or a newer time of the region, since the key may have lost an entry
     /// then.
     pub(crate) now: Nanos,
-    /// The time before which the key gets no entry, because admissions of the key by the catch-all may count until then.
+    /// The time before which the key gets no entry, because admissions of the key by the catch-all may count until then. `None`
+    /// if there are no such admissions.
     pub(crate) barred_until: Option<Nanos>,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Evictable<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Idle<'a> {
     Found(Seen<'a>),
-    /// A step of another thread may have to be finished before an entry is idle.
+    /// An entry is in a step of its algorithm that another thread has begun. Whether it is idle is known when that is finished.
     Unknown,
     None,
 }
@@ -205,9 +206,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
-            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The time is this thread's
-            // reading, at which the evicted key was idle. It is not `now`, because `now` may be a time of the region of the
-            // inserted key, and a reading far ahead of the clock must not spread from one region to another.
+            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The evicted key was idle at
+            // `self.now`. The local `now` may be a later time, that of the region of the inserted key, and must not be passed on:
+            // otherwise a reading far ahead of the clock would spread from one region to another.
             // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
@@ -227,8 +228,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         };
         // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
-            // *resolve* without a second scan, because no thread of the region had a rendezvous since the count was read. If another
-            // thread has published an entry for the key meanwhile, its rendezvous comes later, so it sees this entry.
+            // *resolve* without a second scan, because no thread of the region had a rendezvous since the count was read. If
+            // another thread has published an entry for the key meanwhile, its rendezvous comes later, so it sees this entry.
             let is_open = seen.entry.open(tentative);
             return is_open.then_some(entered);
         }
@@ -248,8 +249,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// select the same one: the open entry if there is one, otherwise the tentative entry with the lowest number.
     /// Returns true if this thread has opened the entry `number`.
     ///
-    /// The caller has found that entry tentative with the word `tentative`, whose state begins at `begun` or later, and has read
-    /// `overflow_until` at its *rendezvous* afterwards.
+    /// The caller has found that entry tentative, with the word `tentative`. The state in it begins at `begun` or later. The caller
+    /// has had its *rendezvous* afterwards, which returned `overflow_until`.
     #[cold]
     #[inline(never)]
     fn resolve(
@@ -290,16 +291,17 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // Never: `own_in` skips claimed entries. It need not wait for one, because the thread that has claimed it
-                // for this key has its rendezvous later, and then sees the entry of this thread.
+                // Never: `own_in` skips claimed entries. A thread that has claimed one of them for this key has its rendezvous
+                // later, so that thread sees the entry of this one, and this one need not wait.
                 EntryState::Claimed => {}
             }
             overflow_until = this.region.rendezvous(key).overflow_until;
         }
     }
 
-    /// Whether a tentative state begins no earlier than the end of the key's mark, `overflow_until`, and no earlier than the newest
-    /// loss of an entry in the region. The caller knows that it begins at `begun` or later, which mostly answers that already.
+    /// Whether a tentative state begins no earlier than the end of the key's mark, `overflow_until`, and no earlier than the
+    /// newest loss of an entry in the region. The caller knows that the state begins at `begun` or later. The time in the word is
+    /// read only if `begun` is too early.
     #[inline(always)]
     fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow_until: Nanos) -> bool {
         let latest = overflow_until.max(self.region.reclaimed());
@@ -319,14 +321,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         true
     }
 
-    /// *reset*: takes the key's open entry from it. Returns false if it has none, or if time has ended.
+    /// *reset*: takes the key's open entry from it. Returns false if the key has none, or if the algorithm has no later time.
     pub(crate) fn reset(&self) -> bool {
         while let Some(own) = self.probe.own_entry() {
             let first = own.word.word();
             let now = self.now.max(self.algorithm.latest_time(first));
             let Some(word) = self.algorithm.advance(first, now) else {
                 if !self.finish(own) {
-                    // No step is unfinished, so `advance` failed because the algorithm's time has ended.
+                    // No step is unfinished, so `advance` failed because the algorithm has no later time.
                     return false;
                 }
                 continue;

@@ -23,7 +23,7 @@ use std::thread;
 use super::harness::{BOUNDED, FULL, Model};
 
 /// Nanoseconds in the window, which is one cell: a charge counts until the end of the next cell. The window is long
-/// enough for the `closed` word to represent each cell.
+/// enough for the word of the published denial to represent each cell.
 const W: u64 = 1_000_000;
 
 /// Requests as a worker. Each worker has the stripe of its number.

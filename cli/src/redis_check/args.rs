@@ -10,33 +10,24 @@ use crate::failure::Failure;
 #[derive(clap::Subcommand)]
 pub(crate) enum RedisCommand {
     /// Check the server's state and settings
-    ///
-    /// Check the version, rights, eviction, persistence, replication, cluster, scripts and latency of a server. Each finding
-    /// says what was found, what it means for the limits, and what to do.
-    #[command(after_long_help = NOTES)]
+    #[command(after_help = NOTES)]
     Check(CheckArgs),
 }
 
 const NOTES: &str = r#"Levels:
-  ok; warning: most users should act; problem: a bound does not hold, or calls are errors.
-
-Load:
-  Some hundred decisions within about a second. Each needed command is tried with arguments that change
-  nothing. Decisions use unique keys, which are removed at the end and expire within 12 seconds in any case. A check
-  takes at most 5 seconds and 5 times --timeout.
-
-TLS:
-  Certificates must lead to an authority of the system, or of the file that the variable SSL_CERT_FILE names.
+  ok       nothing to do
+  warning  most users should act
+  problem  a bound does not hold, or calls are errors
 
 Exit status:
-  0 without a problem, 1 with a problem (also if the login fails), 2 if an argument is invalid or no server answers."#;
+  0 without a problem, 1 with a problem (also if the login fails), 2 if an
+  argument is invalid or no server answers.
+
+Addresses, load and TLS: "ringgate explain redis""#;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
     /// Server, or nodes of a cluster; "-" reads from standard input
-    ///
-    /// redis://user:password@host:port/database, rediss:// for TLS, or unix:///path?user=name&pass=password&db=0. Arguments
-    /// are visible to other users of the machine. With "-" addresses are read from standard input, one a line.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
 

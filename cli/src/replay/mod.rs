@@ -52,7 +52,7 @@ pub(crate) struct ReportParts {
     pub(crate) compare: bool,
 }
 
-/// Cells of further counters in the comparison: those of entries of 64, 128 and 512 bytes.
+/// The numbers of cells of further counters in the comparison. With them, an entry of a table takes 64, 128 and 512 bytes.
 const OTHER_CELLS: [u64; 3] = [5, 13, 60];
 
 /// The approximate number of simulated limits for each rule.
@@ -217,7 +217,8 @@ fn compare(
         .into_iter()
         .map(|algorithm| (algorithm.to_string(), own.by(algorithm)))
         .collect();
-    // Fewer cells take less memory, and more deny less of what a log admits.
+    // Counters with other numbers of cells: fewer take less memory, and with more the counter denies fewer requests that a log
+    // admits.
     let counter = own.by(AlgorithmName::Counter);
     candidates.extend(
         OTHER_CELLS
@@ -286,7 +287,7 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
         }
         Some(_) | None => None,
     };
-    // Of several that deny least, the one with the fewest cells, which is the first.
+    // Of several that deny equally few, `min_by_key` returns the first, which has the fewest cells.
     let fewer = found
         .iter()
         .filter(|row| row.denied < own)
@@ -310,7 +311,8 @@ fn what_if(
     let (requests, keys) = (by_key.requests(), by_key.survey.keys);
     let mut search = Search::new(entry, by_key, span);
     search.try_limits(ladder(top, entry.quota.limit(), LIMITS), progress)?;
-    // The limits around the lowest that denies at most one percent are tried too, so that it is exact.
+    // The ladder has gaps. So this search also tries the limits between two steps, to find exactly the lowest limit that denies at
+    // most one percent.
     search.lowest(
         |found| u128::from(found.denied) * 100 <= u128::from(requests),
         progress,

@@ -32,7 +32,7 @@ impl GroupedRing {
         let older = cell_window.summed() - 1;
         let horizon = cells.tick(Nanos::new(HORIZON));
         let groups = Groups::new(cell_window.limit(), older, horizon)?;
-        wide.is_plain().then_some(Self {
+        wide.needs_one_sum().then_some(Self {
             layout,
             cells: cells.with_last(groups.last().min(cells.last())),
             groups,

@@ -18,6 +18,9 @@ mod word;
 pub(super) use word::{TotalLayout, TotalWord};
 
 /// A counter ring in several words: one control word, and a base and slots for each window.
+///
+/// The control word has the current cell and the total of all admissions. A slot has that total at the beginning of one cell. The
+/// base has it at the beginning of the oldest cell that the window sums, so the control word less the base is the sum.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
     layout: TotalLayout,
@@ -25,8 +28,8 @@ pub(super) struct WideRing {
     /// The first window that was configured. A ring with shares has no other.
     first: Window,
     rest: Box<[Window]>,
-    /// Whether there is only one window, and it has no shares.
-    plain: bool,
+    /// Whether the sum of the first window decides: there is no other window, and no cell is limited to a share of the limit.
+    needs_one_sum: bool,
 }
 
 impl WideRing {
@@ -43,7 +46,7 @@ impl WideRing {
         Self {
             layout,
             cells: Cells::new(width, first_tick, layout.last_tick()),
-            plain: rest.is_empty() && first.cell_window.shares().is_none(),
+            needs_one_sum: rest.is_empty() && first.cell_window.shares().is_none(),
             first,
             rest,
         }
@@ -82,9 +85,9 @@ impl WideRing {
         self.layout
     }
 
-    /// Whether there is only one window, and it has no shares.
-    pub(super) const fn is_plain(&self) -> bool {
-        self.plain
+    /// Whether the sum of the first window decides: there is no other window, and no cell is limited to a share of the limit.
+    pub(super) const fn needs_one_sum(&self) -> bool {
+        self.needs_one_sum
     }
 
     pub(super) fn words(&self) -> usize {
@@ -103,7 +106,7 @@ impl WideRing {
         State::new(words, self.layout)
     }
 
-    /// Decides, and returns the tick that is charged.
+    /// Decides, and returns the tick that is charged. `None`: the request is denied.
     #[inline(always)]
     pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         self.attempt(self.limit(), words, tick, permits)
@@ -129,7 +132,8 @@ impl WideRing {
         self.attempt_with_limit(self.limit(), words, tick, permits)
     }
 
-    /// Calls [`attempt_or_enter`](Self::attempt_or_enter) with a lower limit for the first window.
+    /// Calls `attempt` with `limit` for the first window. If it has to be repeated, helps to enter the cell first, and repeats it
+    /// once.
     #[inline(always)]
     pub(super) fn attempt_with_limit<W: Words>(
         &self,
@@ -157,7 +161,7 @@ impl WideRing {
     /// open, or another thread changed the control word.
     #[inline(always)]
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        if self.plain {
+        if self.needs_one_sum {
             self.attempt_by(None, limit, words, tick, permits)
         } else if limit == self.limit() {
             self.attempt_all(&self.first.cell_window, opaque_copy(words), tick, permits)
@@ -198,8 +202,8 @@ impl WideRing {
                 return Attempt::Admitted(seen.tick());
             }
         } else if state.control() == seen {
-            // The bases were read between two equal reads of the control word. So the sums were these, and a window did
-            // not have the capacity.
+            // The bases were read between two equal reads of the control word. So the sums were these in between, and at least
+            // one window lacked the capacity.
             return Attempt::Denied;
         }
         Attempt::Retry
@@ -232,7 +236,7 @@ impl WideRing {
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
         if seen.entering() {
-            // The cell that was entered before is not known.
+            // Another thread has replaced the number of the cell before. `seen.tick()` in its place makes this search all slots.
             self.publish_and_open(state, seen, seen.tick());
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
@@ -245,14 +249,14 @@ impl WideRing {
     /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do this, any number of
     /// times. After the cell has been opened, it changes nothing.
     ///
-    /// No cell between `newest_before` and this one was entered. So the slots of these cells need not be read, and a state that was
-    /// idle or fresh is entered without a search of its slots.
+    /// `newest_before` is the cell that was current before, so no cell between it and the new one was entered, and none of their
+    /// slots need be read. If the state was idle or fresh, no slot is read at all.
     fn publish_and_open<W: Words>(&self, state: State<W>, entering: TotalWord, newest_before: u64) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let total = entering.with_tick(cell);
-            // The base is published first. The slot replaces that of the oldest cell, whose total the base holds. So a
-            // thread that finds the old slot replaced finds the base published.
+            // The base is published first, because the slot replaces that of the oldest cell, whose total is then in the base
+            // only. A thread that finds the old slot replaced finds the base published.
             let end = cell.min(window.cell(newest_before) + 1);
             let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
             // Claim: counter_ring 1, the base is published before the slot.
@@ -350,12 +354,13 @@ impl WideRing {
                 continue;
             }
             counted = true;
-            // The slots are raised first. A thread that admits because the base was raised finds the slots raised when it
-            // enters the next cell.
+            // The slots are raised before the base. So a thread that admits a request because the base was raised computes the
+            // base of the next cell from raised slots.
             for cell in (oldest..=charged).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }
-            // This does nothing if another cell has been entered meanwhile. Its base was computed from the slots.
+            // If another cell has been entered meanwhile, this does nothing, because the base of that cell was computed from the
+            // slots.
             // Claim: counter_ring 5, a refund raises no base of a later cell.
             state.raise(window.base, current, permits);
         }
@@ -371,7 +376,7 @@ impl WideRing {
                 self.enter_cell(state, seen, tick);
                 continue;
             }
-            // The sum of each window must stay below 2^b, because totals are modulo 2^b.
+            // The sum of each window must stay below 2^b, because totals have b bits and wrap around.
             let capacity = |window: &Window| self.layout.largest_sum() - seen.since(state.total(window.base));
             let charged = self.windows().map(capacity).fold(permits, u64::min);
             if state.exchange_control(seen, seen.plus(charged)) {

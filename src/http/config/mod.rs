@@ -14,14 +14,14 @@ use ::http::{Response, response};
 
 pub(super) use self::skip::Skip;
 use super::answer::{Rejection, RejectionReason, RejectionResponse, Statuses, respond};
-use super::rules::{HttpRules, Terms};
+use super::rules::{HttpRules, Settings};
 use crate::rules::Cost;
 use crate::time::jitter;
 
 /// Rules and options of a layer. `R` makes the responses to rejected requests.
 pub(super) struct Config<S: HttpRules, R> {
     pub(super) rules: Arc<S>,
-    pub(super) terms: Terms<S>,
+    pub(super) settings: Settings<S>,
     pub(super) rejection_response: R,
     pub(super) statuses: Statuses,
     /// The time after which a request that needs a slot is told to retry.
@@ -67,7 +67,11 @@ impl<S: HttpRules, R> Config<S, R> {
         if let Some(on_rejected) = &self.on_rejected {
             on_rejected(&rejection);
         }
-        Box::new(respond(&rejection, self.terms.headers, &self.rejection_response))
+        Box::new(respond(
+            &rejection,
+            self.settings.headers,
+            &self.rejection_response,
+        ))
     }
 
     /// Logs the first rejection of each kind that the operator has to know of.
@@ -100,7 +104,7 @@ impl<S: HttpRules, R: Clone> Clone for Config<S, R> {
     fn clone(&self) -> Self {
         Self {
             rules: Arc::clone(&self.rules),
-            terms: self.terms.clone(),
+            settings: self.settings.clone(),
             rejection_response: self.rejection_response.clone(),
             statuses: self.statuses,
             slot_retry_after: self.slot_retry_after,
@@ -123,7 +127,7 @@ impl<S: HttpRules, R: fmt::Debug> fmt::Debug for Config<S, R> {
             .field("statuses", &self.statuses)
             .field("slot_retry_after", &self.slot_retry_after)
             .field("max_jitter", &self.max_jitter)
-            .field("headers", &self.terms.headers)
+            .field("headers", &self.settings.headers)
             .field("skip", &self.skip)
             .field("body_cost", &self.body_cost)
             .finish_non_exhaustive()

@@ -14,7 +14,7 @@ use tower_layer::Layer;
 
 use super::answer::{Grpc, Problem, QuotaHeaders, Rejection, Statuses};
 use super::config::{Config, Skip};
-use super::rules::{HttpRules, Terms};
+use super::rules::{HttpRules, Settings};
 use super::service::{Metered, RateLimitService, Unmetered};
 use crate::clock::Clock;
 use crate::rules::{Cost, LiveRules, RuleSet};
@@ -76,7 +76,7 @@ impl<S: HttpRules> RateLimitLayer<S> {
     pub fn new(rules: Arc<S>) -> Self {
         Self {
             config: Config {
-                terms: Terms {
+                settings: Settings {
                     headers: QuotaHeaders::Standard,
                     reserves: false,
                     max_wait: None,
@@ -128,7 +128,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Chooses the quota headers. The default is [`QuotaHeaders::Standard`].
     pub fn headers(self, headers: QuotaHeaders) -> Self {
-        self.with(|config| config.terms.headers = headers)
+        self.with(|config| config.settings.headers = headers)
     }
 
     /// Sets whether admitted requests get a [`Decision`](super::Decision) in their extensions. The default is `true`.
@@ -176,8 +176,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Charges only requests whose response satisfies a predicate, such as failed logins.
     ///
     /// A request is charged before it is served, and refunded if the predicate returns `false`. So concurrent requests cannot
-    /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays
-    /// (the charge of a [settled body](Self::settle_body) is settled by 0 bytes).
+    /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays.
+    /// With [`settle_body`](Self::settle_body), the rules with its cost are settled by 0 bytes instead.
     ///
     /// The algorithm determines how much can be refunded. The rest stays charged, and is counted by
     /// [`RuleCounts::forfeited`](crate::rules::RuleCounts):
@@ -185,13 +185,15 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// | algorithm | refunded |
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
-    /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word | everything while the charge counts; older permits of one unit count for longer |
-    /// | cells of a window | everything while the charge counts, for at least N − 1 of N cells of a window |
+    /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word | everything while the charge counts, but see below |
+    /// | cells of a window | everything while the charge counts: at least N − 1 cells of the N in a window |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
-    /// A rule with a key and a high limit counts in units of several permits by default. If the predicate refunds most requests, set
-    /// [`cells`](crate::Rule::cells). With `Gcra` and the log, concurrent requests use up the limit even if the predicate accepts no response.
+    /// A rule with a key counts in one word by default. At a high limit it counts units of several permits, and each refund may make
+    /// fewer than a unit of older permits count for longer. So set [`cells`](crate::Rule::cells) if the predicate refunds most
+    /// requests.
+    /// With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false` for each of them.
     ///
     /// # Cost
     ///
@@ -221,7 +223,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     pub fn charge_if(self, predicate: impl Fn(&response::Parts) -> bool + Send + Sync + 'static) -> Self {
         self.with(|config| {
             config.charge_if = Some(Arc::new(predicate));
-            config.terms.reserves = true;
+            config.settings.reserves = true;
         })
     }
 
@@ -272,7 +274,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     pub fn rejection_response<T>(self, rejection_response: T) -> RateLimitLayer<S, T, M> {
         let Config {
             rules,
-            terms,
+            settings,
             rejection_response: _,
             statuses,
             slot_retry_after,
@@ -288,7 +290,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         RateLimitLayer {
             config: Config {
                 rules,
-                terms,
+                settings,
                 rejection_response,
                 statuses,
                 slot_retry_after,
@@ -305,7 +307,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         }
     }
 
-    /// Charges the bytes of response bodies: an estimate before the response, the real number after it.
+    /// Charges the bytes of response bodies: an estimate before the response, and the difference to the real number after it.
     ///
     /// The rules with this [`Cost`] are charged its estimate. When the body has ended or is dropped, they are settled by the
     /// bytes that were sent. An excess is refunded, as far as [`RuleSet::refund`] can. A shortfall is charged as debt, which
@@ -351,7 +353,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     pub fn settle_body(self, cost: &Cost<Parts>) -> RateLimitLayer<S, R, Metered> {
         let Self { mut config, .. } = self;
         config.body_cost = Some(cost.clone());
-        config.terms.reserves = true;
+        config.settings.reserves = true;
         RateLimitLayer {
             config,
             metering: PhantomData,

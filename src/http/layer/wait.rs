@@ -61,14 +61,14 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # }
     /// ```
     pub fn wait(self, max_wait: Duration) -> Self {
-        self.with(|config| config.terms.max_wait = Some(max_wait))
+        self.with(|config| config.settings.max_wait = Some(max_wait))
     }
 
     /// Sets how many requests may [wait](Self::wait) at once, over all connections. The default is a million.
     ///
     /// This creates a new queue, so call it before the layer is used.
     pub fn max_waiting(self, max: usize) -> Self {
-        self.with(|config| config.terms.queue = config.rules.queue(Some(max)))
+        self.with(|config| config.settings.queue = config.rules.queue(Some(max)))
     }
 }
 
@@ -79,6 +79,6 @@ where
     /// Returns the queue of requests that [wait](Self::wait), in which other callers can wait, too. `None` if
     /// [`wait`](Self::wait) was not called.
     pub fn queue(&self) -> Option<&LocalQueue<C>> {
-        self.config.terms.max_wait.map(|_| &self.config.terms.queue)
+        self.config.settings.max_wait.map(|_| &self.config.settings.queue)
     }
 }

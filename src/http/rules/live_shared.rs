@@ -7,7 +7,7 @@ use ::http::request::Parts;
 use tokio::sync::Semaphore;
 
 use super::shared::{SharedCharge, Undecided, decide_in_store};
-use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
+use super::{Decide, DecisionFuture, Grant, Outcome, Settings};
 use crate::http::answer::Rejection;
 use crate::rules::{Cost, MissingCause};
 use crate::shared::{Admitted, Denied, LiveSharedRules, SharedRules};
@@ -21,12 +21,12 @@ impl Decide for LiveSharedRules<Parts> {
 
     fn decide<T>(
         self: &Arc<Self>,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<Self, T> {
         let rules = self.load();
-        match rules.decide(&terms.of(), head, reject) {
+        match rules.decide(&settings.of(), head, reject) {
             Outcome::Admitted(granted) => Outcome::Admitted(grant(rules, granted)),
             Outcome::Rejected(rejected) => Outcome::Rejected(rejected),
             Outcome::Undecided(undecided) => Outcome::Undecided((rules, undecided)),
@@ -36,11 +36,11 @@ impl Decide for LiveSharedRules<Parts> {
     fn resume(
         self: &Arc<Self>,
         (rules, undecided): Self::Undecided,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: Arc<Parts>,
     ) -> DecisionFuture<Self> {
-        if let Some(max_wait) = terms.max_wait {
-            let (live, queue) = (Arc::clone(self), Arc::clone(&terms.queue));
+        if let Some(max_wait) = settings.max_wait {
+            let (live, queue) = (Arc::clone(self), Arc::clone(&settings.queue));
             return Box::pin(async move {
                 let in_force = || live.load();
                 super::shared::wait_until_decided(rules, undecided, queue, max_wait, head, in_force).await
@@ -55,11 +55,11 @@ impl Decide for LiveSharedRules<Parts> {
     fn finish<T>(
         self: &Arc<Self>,
         (rules, decided): Self::Decided,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T> {
-        let granted = rules.finish(decided, &terms.of(), head, reject)?;
+        let granted = rules.finish(decided, &settings.of(), head, reject)?;
         Ok(grant(rules, granted))
     }
 

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use ::http::request::Parts;
 
-use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
+use super::{Decide, DecisionFuture, Grant, Outcome, Settings};
 use crate::clock::Clock;
 use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
 use crate::rules::{
@@ -68,15 +68,15 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     #[inline]
     fn decide<T>(
         self: &Arc<Self>,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<Self, T> {
         let rules = self.load();
-        let reserves = terms.reserves || rules.has_slots();
-        let mut hashes = terms.headers.key_hashes();
-        if terms.max_wait.is_some() {
-            let charge = match terms.queue.must_queue(&head) {
+        let reserves = settings.reserves || rules.has_slots();
+        let mut hashes = settings.headers.key_hashes();
+        if settings.max_wait.is_some() {
+            let charge = match settings.queue.must_queue(&head) {
                 true => None,
                 false if reserves => rules.reserve_waiting(head).map(LocalCharge::reserved),
                 false => rules.check_waiting(head).map(LocalCharge::Final),
@@ -84,7 +84,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
             return match charge {
                 // If the request is never admitted, the queue returns the error.
                 None => Outcome::Undecided(()),
-                Some(charge) => Outcome::Admitted(charge.grant(&rules, terms.headers, head, hashes.as_mut())),
+                Some(charge) => {
+                    Outcome::Admitted(charge.grant(&rules, settings.headers, head, hashes.as_mut()))
+                }
             };
         }
         let mut seen = DeniedQuotas::new();
@@ -96,34 +98,34 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
                 .map(LocalCharge::Final)
         };
         match decided {
-            Ok(charge) => Outcome::Admitted(charge.grant(&rules, terms.headers, head, hashes.as_mut())),
+            Ok(charge) => Outcome::Admitted(charge.grant(&rules, settings.headers, head, hashes.as_mut())),
             Err(denied) => Outcome::Rejected(reject(rejection(&seen, &denied, head))),
         }
     }
 
-    fn resume(self: &Arc<Self>, (): (), terms: &Terms<Self>, head: Arc<Parts>) -> DecisionFuture<Self> {
-        let queue = Arc::clone(&terms.queue);
+    fn resume(self: &Arc<Self>, (): (), settings: &Settings<Self>, head: Arc<Parts>) -> DecisionFuture<Self> {
+        let queue = Arc::clone(&settings.queue);
         Box::pin(
             queue
                 .acquire_owned(head)
-                .within(terms.max_wait.unwrap_or_default()),
+                .within(settings.max_wait.unwrap_or_default()),
         )
     }
 
     fn finish<T>(
         self: &Arc<Self>,
         decided: Result<Reservation<Parts>, WaitError>,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T> {
         let rules = self.load();
         match decided {
             Ok(charge) => {
-                let mut hashes = terms.headers.key_hashes();
-                let keeps = terms.reserves || charge.holds_slots();
+                let mut hashes = settings.headers.key_hashes();
+                let keeps = settings.reserves || charge.holds_slots();
                 let mut grant =
-                    LocalCharge::reserved(charge).grant(&rules, terms.headers, head, hashes.as_mut());
+                    LocalCharge::reserved(charge).grant(&rules, settings.headers, head, hashes.as_mut());
                 grant.charge = grant.charge.filter(|_| keeps);
                 Ok(grant)
             }

@@ -42,7 +42,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     /// Decides a request, unless this needs a wait or a call of a store.
     fn decide<T>(
         self: &Arc<Self>,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<Self, T>;
@@ -51,7 +51,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     fn resume(
         self: &Arc<Self>,
         undecided: Self::Undecided,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: Arc<Parts>,
     ) -> DecisionFuture<Self>;
 
@@ -59,7 +59,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
     fn finish<T>(
         self: &Arc<Self>,
         decided: Self::Decided,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T>;
@@ -84,7 +84,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
 }
 
 /// The settings of a layer that its decisions need.
-pub(super) struct Terms<S: Decide> {
+pub(super) struct Settings<S: Decide> {
     pub(super) headers: QuotaHeaders,
     /// Whether the charge of an admitted request may be refunded or settled.
     pub(super) reserves: bool,
@@ -102,7 +102,7 @@ pub(super) enum Outcome<S: Decide, T> {
 
 /// An admission.
 pub(super) struct Grant<S: Decide> {
-    /// Present if the terms say that it is [reserved](Terms::reserves), or if a rule limits requests in flight.
+    /// Present if the settings say that it is [reserved](Settings::reserves), or if a rule limits requests in flight.
     pub(super) charge: Option<S::Charge>,
     pub(super) at: Nanos,
     pub(super) limited: bool,
@@ -112,11 +112,11 @@ pub(super) struct Grant<S: Decide> {
 /// The future of a decision that a wait or a store delays.
 pub(super) type DecisionFuture<S> = Pin<Box<dyn Future<Output = <S as Decide>::Decided> + Send>>;
 
-impl<S: Decide> Terms<S> {
-    /// Copies the terms, for other rules with the same queue.
+impl<S: Decide> Settings<S> {
+    /// Copies the settings, for other rules with the same queue.
     #[cfg(feature = "shared")]
-    fn of<T: Decide<Queue = S::Queue>>(&self) -> Terms<T> {
-        Terms {
+    fn of<T: Decide<Queue = S::Queue>>(&self) -> Settings<T> {
+        Settings {
             headers: self.headers,
             reserves: self.reserves,
             max_wait: self.max_wait,
@@ -125,7 +125,7 @@ impl<S: Decide> Terms<S> {
     }
 }
 
-impl<S: Decide> Clone for Terms<S> {
+impl<S: Decide> Clone for Settings<S> {
     fn clone(&self) -> Self {
         Self {
             headers: self.headers,

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use super::{Decide, DecisionFuture, Grant, Outcome, Terms};
+use super::{Decide, DecisionFuture, Grant, Outcome, Settings};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{Cost, Denial, MissingCause};
 use crate::shared::CheckPlan;
@@ -46,13 +46,13 @@ impl Decide for SharedRules<Parts> {
     #[inline]
     fn decide<T>(
         self: &Arc<Self>,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<Self, T> {
         match self.decide_or_plan(head, 1) {
-            Ok(Ok(admitted)) => Outcome::Admitted(grant(self, terms, head, admitted)),
-            Ok(Err(denied)) if terms.max_wait.is_some() => Outcome::Undecided(Undecided::Denied(denied)),
+            Ok(Ok(admitted)) => Outcome::Admitted(grant(self, settings, head, admitted)),
+            Ok(Err(denied)) if settings.max_wait.is_some() => Outcome::Undecided(Undecided::Denied(denied)),
             Ok(Err(denied)) => Outcome::Rejected(reject_denied(self, &denied, head, reject)),
             Err(plan) => Outcome::Undecided(Undecided::AskStore(plan)),
         }
@@ -61,12 +61,12 @@ impl Decide for SharedRules<Parts> {
     fn resume(
         self: &Arc<Self>,
         undecided: Undecided,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: Arc<Parts>,
     ) -> DecisionFuture<Self> {
         let rules = Arc::clone(self);
-        if let Some(max_wait) = terms.max_wait {
-            let (same, queue) = (Arc::clone(self), Arc::clone(&terms.queue));
+        if let Some(max_wait) = settings.max_wait {
+            let (same, queue) = (Arc::clone(self), Arc::clone(&settings.queue));
             return Box::pin(async move {
                 let in_force = || Arc::clone(&same);
                 let waited = wait_until_decided(rules, undecided, queue, max_wait, head, in_force);
@@ -79,12 +79,12 @@ impl Decide for SharedRules<Parts> {
     fn finish<T>(
         self: &Arc<Self>,
         decided: Result<Admitted<Parts>, Denied>,
-        terms: &Terms<Self>,
+        settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T> {
         match decided {
-            Ok(admitted) => Ok(grant(self, terms, head, admitted)),
+            Ok(admitted) => Ok(grant(self, settings, head, admitted)),
             Err(denied) => Err(reject_denied(self, &denied, head, reject)),
         }
     }
@@ -197,21 +197,21 @@ pub(super) async fn wait_until_decided(
 #[inline]
 fn grant(
     rules: &SharedRules<Parts>,
-    terms: &Terms<SharedRules<Parts>>,
+    settings: &Settings<SharedRules<Parts>>,
     head: &Parts,
     admitted: Admitted<Parts>,
 ) -> Grant<SharedRules<Parts>> {
     Grant {
         at: rules.now(),
         limited: admitted.is_limited(),
-        headers: match terms.headers {
+        headers: match settings.headers {
             QuotaHeaders::Off => None,
             QuotaHeaders::Standard | QuotaHeaders::Legacy | QuotaHeaders::Both => {
                 let statuses = rules.statuses_after(head, admitted.known_statuses(), admitted.decided_by());
-                Some(terms.headers.of_admission(&policy::of_statuses(&statuses)))
+                Some(settings.headers.of_admission(&policy::of_statuses(&statuses)))
             }
         },
-        charge: (terms.reserves || admitted.holds_slots()).then(|| {
+        charge: (settings.reserves || admitted.holds_slots()).then(|| {
             Box::new(SharedCharge {
                 admitted,
                 plan: rules.hashed_plan(head),

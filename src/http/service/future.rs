@@ -37,7 +37,9 @@ impl<T, Q, S: HttpRules, R> Deciding<T, Q, S, R> {
     ) -> Self {
         let head = Arc::new(head);
         Self {
-            decision: config.rules.resume(undecided, &config.terms, Arc::clone(&head)),
+            decision: config
+                .rules
+                .resume(undecided, &config.settings, Arc::clone(&head)),
             inner,
             config,
             head,
@@ -59,9 +61,11 @@ impl<T, Q, S: HttpRules, R> Deciding<T, Q, S, R> {
             body,
         } = self;
         drop(decision);
-        let grant = config.rules.finish(decided, &config.terms, &head, |rejection| {
-            config.reject(rejection)
-        })?;
+        let grant = config
+            .rules
+            .finish(decided, &config.settings, &head, |rejection| {
+                config.reject(rejection)
+            })?;
         // The last reference: nothing is cloned.
         let mut head = Arc::unwrap_or_clone(head);
         let on_response = record_admission(&config, grant, &mut head);

@@ -84,7 +84,7 @@ where
         }
         let decided = config
             .rules
-            .decide(&config.terms, &head, |rejection| config.reject(rejection));
+            .decide(&config.settings, &head, |rejection| config.reject(rejection));
         let on_response = match decided {
             Outcome::Admitted(grant) => record_admission(config, grant, &mut head),
             Outcome::Rejected(response) => return RateLimitFuture::rejected(response),

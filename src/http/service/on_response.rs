@@ -61,7 +61,7 @@ fn settle_later<S: HttpRules, R>(
 ) -> OnResponse<S> {
     let slots = S::take_slots(&mut charge).map(|held| {
         Arc::new(HeldSlots::<S> {
-            queue: config.terms.queue.clone(),
+            queue: config.settings.queue.clone(),
             held: Some(held),
         })
     });
@@ -71,7 +71,7 @@ fn settle_later<S: HttpRules, R>(
     OnResponse::Settle(Box::new(Settlement {
         reserved: Reserved {
             rules: Arc::clone(&config.rules),
-            queue: config.terms.queue.clone(),
+            queue: config.settings.queue.clone(),
             cost: config.body_cost.clone(),
             charge: Some(charge),
             bytes: 0,

@@ -26,11 +26,11 @@ struct Evaluation<'a, R: ?Sized> {
     found: StorageLookup<'a>,
 }
 
-/// The position of a state in the order of charging. Steps are taken in ascending order.
+/// The position of a state in the order of charging, which is the ascending order of these fields.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ChargeStep {
     shadow: bool,
-    /// The capacity that the request would leave, by the capacity that was read.
+    /// The permits that the charge would leave, by the capacity that was read before.
     left: u64,
     evaluation: u16,
 }
@@ -38,7 +38,7 @@ struct ChargeStep {
 /// The first enforced evaluation that found too little capacity left.
 struct DeniedEvaluation {
     evaluation: u16,
-    /// Whether the overflow policy denied, because the key had no entry.
+    /// Whether the rule's [`OnFull`](crate::keyed::OnFull) has denied, because the key has no entry.
     overflow: bool,
 }
 
@@ -59,8 +59,11 @@ type ChargedSteps = SmallVec<[ChargedStep; MAX_ON_STACK]>;
 const MAX_ON_STACK: usize = 16;
 
 impl<R: ?Sized> RuleStates<R> {
-    /// Decides a request by the states of all rules that apply to it. A single state decides at once, without a look at its
-    /// capacity first. With `violates`, a denial is a violation of rules with a block. The values of a denial are added to `evidence`.
+    /// Decides a request by the states of all rules that apply to it. A single state is charged at once. Several are peeked at
+    /// first, so that a denied request seldom charges any.
+    ///
+    /// If `violates`, a denial counts as a violation of the rules with a block. It does not for a request that waits, since that is
+    /// not denied yet. The values that have led to a denial are added to `evidence`.
     #[inline]
     pub(crate) fn check<'a, E: Evidence<'a>>(
         &'a self,
@@ -89,7 +92,7 @@ impl<R: ?Sized> RuleStates<R> {
         self.check_all(request, now, hashes, violates, evidence)
     }
 
-    /// Decides a request by the first state alone.
+    /// Decides a request by its only state, or by the first of two if the second is a block.
     #[inline(always)]
     pub(super) fn check_one<'a, E: Evidence<'a>>(
         &'a self,
@@ -119,6 +122,7 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(Admitted::charged(decision.at))
     }
 
+    /// Decides a request by several states, or by one that is not simply charged.
     #[inline(never)]
     pub(super) fn check_all<'a, E: Evidence<'a>>(
         &'a self,
@@ -162,8 +166,8 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(reservation(now, &evaluations, charged))
     }
 
-    /// The quotas of these states that have too little capacity left for the request. Each state is given by its index, and the
-    /// part of the request that it needs.
+    /// The quotas of some states that have too little capacity left for the request. `applied` has the index of each state, and the
+    /// values that it extracts from the request.
     #[cfg(feature = "shared")]
     pub(crate) fn look(
         &self,
@@ -173,8 +177,8 @@ impl<R: ?Sized> RuleStates<R> {
         self.violations(&self.evaluations(applied), now, None)
     }
 
-    /// Charges the request to all of these states or to none, and does not count the admission: the caller has other charges to
-    /// make. The error is the violated quotas.
+    /// Charges the request to all of these states or to none. It does not count the admission, because the caller has other charges
+    /// to make, which may be denied. The error is the violated quotas.
     #[cfg(feature = "shared")]
     pub(crate) fn charge(
         &self,
@@ -222,8 +226,9 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Charges the request to every state or to none, by [the protocol](crate::rules). Adds the charges to `charged`. With `holds`,
-    /// the caller releases slots. Otherwise a state of slots is only peeked.
+    /// Charges the request to every state or to none, by [the protocol](crate::rules). Adds the charges to `charged`. If `holds`,
+    /// the request takes slots in flight, which the caller releases later. Otherwise a limit of requests in flight is only peeked
+    /// at.
     #[inline(always)]
     fn charge_all<'a, E: Evidence<'a>>(
         &'a self,
@@ -254,7 +259,8 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(())
     }
 
-    /// Charges the request to every state or to none, once, and does not count the admission. The error is the evaluation whose state has denied it.
+    /// Attempts once to charge the request to every state or to none, and does not count the admission. The error is the evaluation
+    /// whose state has denied the request.
     #[inline(always)]
     fn try_charge_all(
         evaluations: &[Evaluation<'_, R>],
@@ -356,8 +362,8 @@ impl<R: ?Sized> RuleStates<R> {
         Denied::new(self, request, now, violations)
     }
 
-    /// Collects the violated quotas of the enforced states. `denied_by` is the evaluation whose state has denied the request. If there
-    /// is a violation, a state in the shadow with too little capacity left counts a denial of its own.
+    /// Collects the violated quotas of the enforced states. `denied_by` is the evaluation whose state has denied the request. If
+    /// there is a violation, each state in the shadow that would have denied the request too counts a shadow denial.
     fn violations(
         &self,
         evaluations: &[Evaluation<'_, R>],
@@ -431,7 +437,7 @@ impl<R: ?Sized> RuleStates<R> {
             }
         }
         if has_denied && !some {
-            // Another thread has refunded permits since. The quota with the least capacity left is taken.
+            // Another thread has refunded permits since the denial, so the quota with the least capacity stands for it.
             violated(least.1);
         }
     }
@@ -461,7 +467,7 @@ fn peek_all<R: ?Sized>(
         if enforced && (denied || left.permits < permits) {
             return Some(DeniedEvaluation {
                 evaluation: index,
-                // A denied key needs no entry.
+                // A request that is denied without a decision of the state needs no entry.
                 overflow: left.overflow && !denied,
             });
         }

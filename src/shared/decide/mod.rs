@@ -144,7 +144,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// Decides by any number of leases and states of this node: looks at all of them, and then charges them.
     #[inline(never)]
     fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted<R>, Denied>> {
-        if plan.by(Route::Listed).next().is_none() && plan.by(Route::Store).next().is_some() {
+        if plan.by(Route::Denied).next().is_none() && plan.by(Route::Store).next().is_some() {
             return None;
         }
         let charged = self.look(plan, true).and_then(|is_covered| match is_covered {
@@ -171,7 +171,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// Looks at the lists and leases of a request. If a lease denies it, the denial also names the states of this node without room.
     /// Otherwise returns whether the leases cover the request. With `notes`, permits that a lease does not cover are counted as its shortage.
     fn look(&self, plan: &CheckPlan, notes: bool) -> Result<bool, Denied> {
-        if plan.by(Route::Listed).next().is_some() {
+        if plan.by(Route::Denied).next().is_some() {
             return Err(self.deny_listed(plan));
         }
         let (mut full, mut is_covered) = (Vec::new(), true);

@@ -34,7 +34,7 @@ impl<R: ?Sized> SharedRules<R> {
                 let outcome = match target.route {
                     Route::Store => LeaseOutcome::AskStore { reserve: 0 },
                     Route::Lease => self.by_lease(&remote.quotas[at], target, at, &mut charged).await,
-                    Route::Free | Route::Listed | Route::Local => continue,
+                    Route::Undecided | Route::Denied | Route::Local => continue,
                 };
                 let reserve = match outcome {
                     LeaseOutcome::Spent => continue,

@@ -135,8 +135,8 @@ impl<R: ?Sized> Planner<R> {
         let mut extracted = state.extract(request, &self.on_node.states.seeds)?;
         extracted.permits = extracted.permits.saturating_mul(times);
         let route = match self.modes[usize::from(at)] {
-            _ if extracted.is_denied() && extracted.enforced => Route::Listed,
-            _ if extracted.is_denied() || extracted.permits == 0 => Route::Free,
+            _ if extracted.is_denied() && extracted.enforced => Route::Denied,
+            _ if extracted.is_denied() || extracted.permits == 0 => Route::Undecided,
             Mode::Local => Route::Local,
             Mode::Lease { .. } | Mode::Sync { .. } if extracted.enforced => Route::Lease,
             Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,

@@ -49,10 +49,10 @@ pub(crate) struct Target {
 /// The way in which a target is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// It is not decided: it costs nothing, or its rule is in the shadow and its key is on a list.
-    Free,
-    /// By a list, which denies it.
-    Listed,
+    /// Not at all: it costs nothing, or its rule is in the shadow and would deny it without a decision.
+    Undecided,
+    /// Denied without a decision: by a list, for lack of a key, or because its limit is 0.
+    Denied,
     /// By the state of this node.
     Local,
     /// By leases, one for each quota.

@@ -12,28 +12,30 @@ mod demand;
 
 /// The manager of one lease. The lock around it is held for a few instructions, and never across an await.
 ///
-/// Times are in nanoseconds of the node's clock.
+/// A request to the store reports the permits that were used, and asks for others. It is sent again as a *copy* until the store has
+/// answered it. An *epoch* begins with each report, and the use counts from 0 then. Times are in nanoseconds of the node's clock.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseManager {
     /// `None`: the lease belongs to no key, and the other fields are those of a new manager.
     lease: Option<Lease>,
     lease_id: u128,
-    /// The sequence of the last request that was made.
+    /// The sequence number of the last request that was made.
     sequence: u64,
     standing: Standing,
     phase: Phase,
     demand: Demand,
     /// The permits that were spent under budgets that have ended. The next request charges them.
     carried_permits: u64,
-    /// The part of this epoch's use that the fallback limiter was charged.
+    /// The part of this epoch's use that was charged to the fallback limiter.
     fallback_permits: u64,
     requested_at: u64,
-    /// When the last copy that was answered had been sent. The term begins then.
+    /// The time at which the copy was sent that the store has answered last. The term begins at that time, since the store has
+    /// received the copy after it.
     term_began_at: u64,
     failed_copies: u64,
     /// Whether the next request gives everything back. Making that request clears the flag.
     is_release_due: bool,
-    /// The deciders that withhold permits from the lease. Meanwhile, no request wants any.
+    /// The number of deciders that withhold permits from the lease. While there are any, each request asks for no permits.
     withholders: u16,
     /// Whether the flusher looks at the lease in every period.
     pub(super) is_watched: bool,
@@ -45,8 +47,8 @@ enum Standing {
     /// The store has answered no request about it.
     #[default]
     New,
-    /// As `New`, and the store has refused the lease before this one, because the store has not run for a term and a window yet. The
-    /// node asks less often.
+    /// The store has answered no request about it, and has refused the lease before it, because the store has not run for a term
+    /// and a window yet. So the node asks less often than for a new one.
     BackingOff,
     /// The store has granted it permits, perhaps none.
     Held,
@@ -92,7 +94,7 @@ impl LeaseManager {
         self.lease.as_ref()
     }
 
-    /// Twice the permits that a period demands.
+    /// The permits to ask for: twice those that a period demands.
     pub(super) const fn target_permits(&self) -> u64 {
         self.demand.target_permits
     }
@@ -120,7 +122,8 @@ impl LeaseManager {
         self.failed_copies
     }
 
-    /// The number of the lease, and the sequence of its last request that was answered: requests are answered one by one.
+    /// The number of the lease, and the sequence of its last request that was answered. At most the last request is unanswered,
+    /// because the next one is made after the answer.
     pub(super) fn last_answered(&self) -> (u128, u64) {
         let unanswered = u64::from(self.phase.unanswered().is_some());
         (self.lease_id, self.sequence - unanswered)
@@ -142,8 +145,8 @@ impl LeaseManager {
         self.phase.unanswered().is_none() && self.carried_permits + balance.used() + balance.budget() == 0
     }
 
-    /// The lease and the sequence of the request that charges the permits that have left the state. `None`: no such permit is
-    /// uncharged.
+    /// The request that charges the use that a report or a loss has taken from the state, as its lease and sequence. `None`: all of
+    /// that use is charged.
     pub(super) fn charging_request(&self) -> Option<(u128, u64)> {
         if self.carried_permits > 0 {
             return Some((self.lease_id, self.sequence + 1));
@@ -153,14 +156,15 @@ impl LeaseManager {
         is_charging.then_some((self.lease_id, self.sequence))
     }
 
-    /// The uncharged permits that have left the state: the next request charges them, or the unanswered one does.
+    /// The use that was taken from the state and is not charged yet. The unanswered request charges one part of it, and the next
+    /// request the other.
     pub(super) fn reported_permits(&self) -> u64 {
         let unanswered = self.phase.unanswered();
         self.carried_permits + unanswered.map_or(0, |request| request.report.charge)
     }
 
-    /// Makes every request want no permits, until [`end_withholding`](Self::end_withholding) is called as often as this. Returns
-    /// false, and does nothing, if 65,535 deciders withhold permits already.
+    /// Makes every request ask for no permits, until [`end_withholding`](Self::end_withholding) was called as often as this. If
+    /// 65,535 deciders withhold permits already, does nothing and returns false.
     pub(super) const fn withhold(&mut self) -> bool {
         let is_counted = self.withholders < u16::MAX;
         self.withholders += is_counted as u16;
@@ -224,8 +228,9 @@ impl LeaseManager {
     /// Returns the request to send now, and the permits that the caller charges to the fallback limiter. The request is a copy
     /// of the unanswered one, or a new one. `None`: no request is due, or a copy is on its way.
     ///
-    /// A `dirty` lease does not wait for the end of its period, unless the last copy was not answered. Then the next copy is
-    /// sent a period after it.
+    /// A lease is `dirty` if a decider has marked it, because half of its budget is used or because permits are lacking. Its
+    /// request is due at once. The exception is a request of which the last copy was not answered: the next copy is sent a period
+    /// after that one.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -279,7 +284,7 @@ impl LeaseManager {
         };
         if !releases && !self.is_due(lease, state, now, dirty) {
             if self.demand.target_permits == 0 {
-                // The store has decided about these permits, because so few are not worth a lease.
+                // So few permits are not worth a lease. The store has decided the requests for them, so no caller waits.
                 self.demand.unmet_permits = 0;
             }
             return None;
@@ -292,7 +297,8 @@ impl LeaseManager {
             self.begin(new_id(), Standing::New);
         }
         if wanted_permits < state.balance().budget() {
-            // The request returns a part of the budget, so the store will have permits again. The notice says that it has none.
+            // The request returns a part of the budget, so the store will have permits again. A notice that it has none must not
+            // stay.
             state.reopen();
         }
         let mut report = state.report(wanted_permits);
@@ -337,7 +343,7 @@ impl LeaseManager {
         self.demand.begin_epoch();
     }
 
-    /// Applies an answer of the store. Returns false if it does not answer the unanswered request.
+    /// Applies an answer of the store. Returns false if the answer belongs to an earlier request.
     pub(super) fn answer(
         &mut self,
         state: &LeaseState,
@@ -353,7 +359,7 @@ impl LeaseManager {
         };
         self.phase = Phase::Idle;
         if answered.releases {
-            // The demand that the lease has covered is past.
+            // The lease was given back, so the demand that it has covered is over.
             self.demand.target_permits = 0;
         }
         match grant.permits() {

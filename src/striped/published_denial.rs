@@ -3,18 +3,19 @@ use core::fmt;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{HORIZON, Nanos};
 
-/// A denial that a denied caller publishes for later callers: every request for at least so many permits is denied until a
-/// time. [The protocol](super) shows that a denial by the word is right. Every atomic operation on the word is in this module.
-pub(super) struct Closed {
+/// The word in which a denied caller publishes its denial for later callers: every request for at least so many permits is denied
+/// until a time. [The protocol](super) shows that a denial by the word is right. Every atomic operation on the word is in this
+/// module.
+pub(super) struct PublishedDenial {
     word: AtomicU64,
     /// Nanoseconds in a unit of `until`.
     unit: u64,
 }
 
-/// The word that a caller stored in [`Closed::begin`].
+/// The word that a caller stored in [`PublishedDenial::begin`].
 #[derive(Clone, Copy)]
 #[must_use = "without `publish` the limiter stays open"]
-pub(super) struct Closing(ClosedWord);
+pub(super) struct Closing(DenialWord);
 
 /// The word, as a value. From the lowest bit:
 ///
@@ -31,9 +32,9 @@ pub(super) struct Closing(ClosedWord);
 /// The version wraps. If 16,384 callers begin while an earlier caller reads the stripes, and the last of them has not
 /// published, the earlier caller can close the limiter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct ClosedWord(u64);
+struct DenialWord(u64);
 
-impl ClosedWord {
+impl DenialWord {
     const VERSION: u64 = (1 << 14) - 1;
     const PROVISIONAL: u64 = 1 << 14;
     const FIRM: u64 = 1 << 15;
@@ -76,12 +77,12 @@ impl ClosedWord {
     }
 }
 
-impl Closed {
+impl PublishedDenial {
     /// Creates an open word for a limiter whose permits become free at multiples of `cell` nanoseconds.
     pub(super) fn new(cell: u64) -> Self {
         // `until` must be able to represent every time up to the horizon, so the unit is longer than a short cell. Permits
         // can then become free within a unit.
-        let min_unit = HORIZON / ClosedWord::LAST_UNTIL + 1;
+        let min_unit = HORIZON / DenialWord::LAST_UNTIL + 1;
         Self {
             word: AtomicU64::new(0),
             unit: cell.max(min_unit),
@@ -93,18 +94,18 @@ impl Closed {
     pub(super) fn until(&self, permits: u64) -> Option<Nanos> {
         // Relaxed: the word is the whole state. Permits are freed before `reopen`, and a call after `reopen` loads the word
         // that `reopen` stored, or a later one.
-        let word = ClosedWord(self.word.load(Ordering::Relaxed));
+        let word = DenialWord(self.word.load(Ordering::Relaxed));
         (word.is_firm() && permits >= word.permits()).then(|| Nanos::new(word.until() * self.unit))
     }
 
     /// Begins to close the limiter for requests of `permits`. Every load that [`publish`](Self::publish) relies on comes
     /// after this. Returns `None` if the word cannot represent `permits`.
     pub(super) fn begin(&self, permits: u64) -> Option<Closing> {
-        if permits > ClosedWord::MAX_PERMITS {
+        if permits > DenialWord::MAX_PERMITS {
             return None;
         }
         // Relaxed: the compare-exchange below validates it.
-        let mut seen = ClosedWord(self.word.load(Ordering::Relaxed));
+        let mut seen = DenialWord(self.word.load(Ordering::Relaxed));
         loop {
             let provisional = seen.provisional();
             // Acquire: pairs with the Release in `reopen`. If `reopen` came first, the loads after this observe the
@@ -116,7 +117,7 @@ impl Closed {
                 .compare_exchange(seen.0, provisional.0, Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) => return Some(Closing(provisional)),
-                Err(newer) => seen = ClosedWord(newer),
+                Err(newer) => seen = DenialWord(newer),
             }
         }
     }
@@ -124,7 +125,7 @@ impl Closed {
     /// Closes the limiter until the time `until`, unless another caller has begun since, or permits were freed.
     pub(super) fn publish(&self, Closing(provisional): Closing, permits: u64, until: Nanos) {
         let until = until.get() / self.unit;
-        if until > ClosedWord::LAST_UNTIL {
+        if until > DenialWord::LAST_UNTIL {
             return;
         }
         // Relaxed, both: the word publishes no other memory, and a failure leaves the limiter open.
@@ -141,15 +142,15 @@ impl Closed {
     pub(super) fn reopen(&self) {
         // Release: pairs with the Acquire in `begin`. A caller that begins after this observes the free permits.
         // Claim: striped 6, a thread that begins to close sees the claims that have ended.
-        self.word.fetch_and(ClosedWord::VERSION, Ordering::Release);
+        self.word.fetch_and(DenialWord::VERSION, Ordering::Release);
     }
 }
 
-impl fmt::Debug for Closed {
+impl fmt::Debug for PublishedDenial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Relaxed: a snapshot for debugging.
-        let word = ClosedWord(self.word.load(Ordering::Relaxed));
-        f.debug_struct("Closed")
+        let word = DenialWord(self.word.load(Ordering::Relaxed));
+        f.debug_struct("PublishedDenial")
             .field("provisional", &word.is_provisional())
             .field("firm", &word.is_firm())
             .field("permits", &word.permits())
@@ -160,17 +161,17 @@ impl fmt::Debug for Closed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Closed, ClosedWord};
+    use super::{DenialWord, PublishedDenial};
     use crate::time::{HORIZON, Nanos};
 
     #[test]
     fn fields_do_not_overlap() {
-        for version in [0, 1, ClosedWord::VERSION] {
-            for permits in [1, ClosedWord::MAX_PERMITS] {
-                for until in [0, 1, ClosedWord::LAST_UNTIL] {
-                    let provisional = ClosedWord(version).provisional();
+        for version in [0, 1, DenialWord::VERSION] {
+            for permits in [1, DenialWord::MAX_PERMITS] {
+                for until in [0, 1, DenialWord::LAST_UNTIL] {
+                    let provisional = DenialWord(version).provisional();
                     assert!(provisional.is_provisional() && !provisional.is_firm());
-                    assert_eq!(provisional.version(), (version + 1) % (ClosedWord::VERSION + 1));
+                    assert_eq!(provisional.version(), (version + 1) % (DenialWord::VERSION + 1));
                     let firm = provisional.firm(permits, until);
                     assert!(firm.is_firm() && !firm.is_provisional());
                     assert_eq!((firm.permits(), firm.until()), (permits, until));
@@ -182,36 +183,36 @@ mod tests {
 
     #[test]
     fn a_unit_is_a_cell_or_lasts_as_long_as_the_limiter() {
-        assert_eq!(Closed::new(200_000).unit, 200_000);
+        assert_eq!(PublishedDenial::new(200_000).unit, 200_000);
         for cell in [1, 1_000] {
-            let closed = Closed::new(cell);
-            assert!(HORIZON / closed.unit <= ClosedWord::LAST_UNTIL);
-            let closing = closed.begin(1).expect("one permit");
-            closed.publish(closing, 1, Nanos::MAX);
-            assert_eq!(closed.until(1), None);
+            let denial = PublishedDenial::new(cell);
+            assert!(HORIZON / denial.unit <= DenialWord::LAST_UNTIL);
+            let closing = denial.begin(1).expect("one permit");
+            denial.publish(closing, 1, Nanos::MAX);
+            assert_eq!(denial.until(1), None);
         }
     }
 
     #[test]
     fn a_later_begin_or_the_end_of_a_claim_reopens_the_limiter() {
-        let closed = Closed::new(1_000_000);
+        let denial = PublishedDenial::new(1_000_000);
         let until = Nanos::new(7_000_000);
-        let begin = |permits| closed.begin(permits).expect("few permits");
+        let begin = |permits| denial.begin(permits).expect("few permits");
         let first = begin(5);
         let second = begin(3);
-        closed.publish(first, 5, until);
-        assert_eq!(closed.until(5), None);
-        closed.publish(second, 3, until);
+        denial.publish(first, 5, until);
+        assert_eq!(denial.until(5), None);
+        denial.publish(second, 3, until);
         assert_eq!(
-            (closed.until(2), closed.until(3), closed.until(9)),
+            (denial.until(2), denial.until(3), denial.until(9)),
             (None, Some(until), Some(until))
         );
-        closed.reopen();
-        assert_eq!(closed.until(9), None);
+        denial.reopen();
+        assert_eq!(denial.until(9), None);
         let third = begin(1);
-        closed.reopen();
-        closed.publish(third, 1, until);
-        assert_eq!(closed.until(9), None);
-        assert!(closed.begin(ClosedWord::MAX_PERMITS + 1).is_none());
+        denial.reopen();
+        denial.publish(third, 1, until);
+        assert_eq!(denial.until(9), None);
+        assert!(denial.begin(DenialWord::MAX_PERMITS + 1).is_none());
     }
 }
