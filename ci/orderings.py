@@ -8,11 +8,14 @@ import terms
 
 ORDERING = re.compile(r"\bOrdering::(Relaxed|Acquire|Release|AcqRel|SeqCst)\b")
 FUNCTION = re.compile(r"^\s*(pub(\([^)]*\))? )?(const |async |unsafe )*fn ")
+# A comment that begins with the reason of an ordering, which is at most so many lines below it.
+REASON = re.compile(r"\s*// (Relaxed|Acquire|Release|AcqRel|SeqCst)\b[^:.]*:(?:\s|$)")
+FAR = 25
 # The reason of an ordering is at most so many lines above it, or above it in the same function.
 NEAR = 8
 # An identifier, a path, or a group of them, such as `keyed_same_key*`.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*((::|\.)[A-Za-z_][A-Za-z0-9_]*)*\*?(\(\))?")
-FILE = re.compile(r"[\w./-]+\.(rs|md|lua|sh|py|txt|toml)|([\w-]+/)+[\w-]*")
+FILE = re.compile(r"[\w./-]+\.(rs|md|lua|sh|py|txt|toml|tla)|([\w-]+/)+[\w-]*")
 
 
 def reasons(comments, ordering):
@@ -36,6 +39,23 @@ def without_reason(path):
             both = reasons(comments, "Acquire") and reasons(comments, "Release")
             if not (reasons(comments, ordering) or ordering == "AcqRel" and both):
                 yield number + 1, ordering, line.strip()
+
+
+def without_ordering(path):
+    """The lines of comments that give a reason for an ordering that the code below them does not have."""
+    lines = path.read_text().split("\n")
+    for number, line in enumerate(lines):
+        reason = REASON.match(line)
+        if reason:
+            code = ""
+            for below in lines[number + 1 : number + 1 + FAR]:
+                if FUNCTION.match(below):
+                    break
+                code += below.split("//")[0] + "\n"
+            names = ORDERING.findall(code)
+            # `Arc::get_mut` acquires what each dropped reference released.
+            if not {reason[1], "AcqRel"} & set(names) and "Arc::get_mut(" not in code:
+                yield number + 1, reason[1], line.strip()
 
 
 def code_words(paths):
@@ -66,7 +86,7 @@ def unknown_names(text, words, files):
 
 def main():
     sources = sorted(Path("src").rglob("*.rs"))
-    folders = ["src", "cli", "tests", "examples", "benches", "fuzz"]
+    folders = ["src", "cli", "tests", "examples", "benches", "fuzz", "proofs"]
     every = [path for folder in folders for path in Path(folder).rglob("*") if path.is_file() and "target" not in path.parts]
     files = [str(path) for path in every] + ["ci/" + path.name for path in Path("ci").iterdir()]
     words = code_words(path for path in every if path.suffix in (".rs", ".lua", ".toml"))
@@ -75,6 +95,9 @@ def main():
         orderings += len(ORDERING.findall(path.read_text()))
         for number, ordering, line in without_reason(path):
             print(f"{path}:{number}: {ordering} has no reason: {line}")
+            failed += 1
+        for number, ordering, line in without_ordering(path):
+            print(f"{path}:{number}: the code below has no {ordering}: {line}")
             failed += 1
     texts = [(path, list(enumerate(path.read_text().split("\n"), 1))) for path in sorted(Path("src").rglob("protocol.md"))]
     for path, text in texts:

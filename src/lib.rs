@@ -64,7 +64,7 @@
 //! |---|---|---|---|---|
 //! | [`SlidingWindow`] | one of the next three rows | **L** | that row | that row |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`UnitRing`] | 8 | **L** | at least 83 % at limits of 5 to 10,000 per minute | up to W + W/N, and the time to fill a unit |
+//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, and the time to fill a unit |
 //! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about M/(M + 1), where M is the lesser of L and N: 98 % with 60 cells, the default | up to W + W/N |
 //! | [`CounterRing`], classic | 8, or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |

@@ -269,6 +269,32 @@ fn every_file_belongs_to_a_floor() {
     }
 }
 
+/// The tables of features in the README and in lib.rs have each feature. The README has no row for `std`.
+#[test]
+fn tables_of_features_are_complete() {
+    let read = |file| fs::read_to_string(source().join(file)).unwrap();
+    let manifest = read("../Cargo.toml");
+    let (_, features) = manifest.split_once("\n[features]\n").unwrap();
+    let features = features.lines().take_while(|line| !line.starts_with('['));
+    let features: Vec<&str> = features
+        .filter_map(|line| Some(line.split_once(" = [")?.0))
+        .collect();
+    assert!(features.contains(&"redis-tls"), "{features:?}");
+    for (file, row, without) in [("../README.md", "| `", "std"), ("lib.rs", "//! | `", "")] {
+        let text = read(file);
+        for feature in features
+            .iter()
+            .filter(|name| !["default", without].contains(name))
+        {
+            let is_in = |line: &str| line.starts_with(row) && line.contains(&format!("`{feature}`"));
+            assert!(
+                text.lines().any(is_in),
+                "{file} has no row for the feature {feature}"
+            );
+        }
+    }
+}
+
 #[test]
 fn folders_stay_small() {
     let mut folders = vec![source()];
@@ -311,7 +337,7 @@ fn files_stay_readable() {
     }
 }
 
-/// Documents name files as `src/…`, `tests/…` or `ci/…` in backticks.
+/// Documents name files as `src/…`, `tests/…`, `ci/…`, `proofs/…` or `fuzz/…` in backticks.
 #[test]
 fn files_that_documents_name_exist() {
     let root = source().join("..");
@@ -327,8 +353,8 @@ fn files_that_documents_name_exist() {
             }
         }
     }
-    // The published package has no ci/.
-    let tops = ["src/", "tests/", "ci/"]
+    // The published package has no ci/, proofs/ or fuzz/.
+    let tops = ["src/", "tests/", "ci/", "proofs/", "fuzz/"]
         .into_iter()
         .filter(|top| root.join(top).is_dir());
     let tops: Vec<&str> = tops.collect();

@@ -3,8 +3,9 @@
 
 use core::time::Duration;
 
+use ringgate::keyed::{AnyKey, KeyedBuilder};
 use ringgate::{
-    Algorithm, AnyAlgorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, TimestampRing,
+    Algorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, SlidingWindow, TimestampRing,
     UnitRing,
 };
 
@@ -21,21 +22,7 @@ struct Figures {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn algorithms() -> Result<Vec<(&'static str, AnyAlgorithm)>, ConfigError> {
-    let quota = Quota::per_minute(60)?;
-    Ok(vec![
-        ("`CounterRing`", CounterRing::new(quota)?.into()),
-        ("`UnitRing`", UnitRing::new(quota)?.into()),
-        ("`TimestampRing`", TimestampRing::new(quota)?.into()),
-        ("`Gcra`", Gcra::new(quota)?.into()),
-        (
-            "`CounterRing::fixed_window`",
-            CounterRing::fixed_window(quota)?.into(),
-        ),
-    ])
-}
-
-fn figures(algorithm: &AnyAlgorithm) -> Figures {
+fn figures(algorithm: &(impl Algorithm + Clone)) -> Figures {
     let limiter = || {
         let clock = ManualClock::new();
         clock.advance(60 * MINUTE);
@@ -81,22 +68,80 @@ fn figures(algorithm: &AnyAlgorithm) -> Figures {
     }
 }
 
+/// Checks the row of an algorithm on the page about choosing.
+fn assert_row(name: &str, algorithm: &(impl Algorithm + Clone)) {
+    let page = include_str!("../src/guide/choosing.md");
+    let Figures {
+        bytes,
+        worst,
+        paced,
+        retry_after,
+    } = figures(algorithm);
+    let share = paced * 100 / 3600;
+    let figures = format!("| {worst} | {share} % | {retry_after} s | {bytes} bytes |");
+    let row = page
+        .lines()
+        .find(|line| line.starts_with(&format!("| `{name}` |")));
+    let row = row.unwrap_or_else(|| panic!("no row {name}"));
+    assert!(row.ends_with(&figures), "{name}: {figures}");
+    assert!(worst as u64 <= algorithm.bound());
+}
+
 #[test]
 fn figures_are_those_of_the_guide() -> Result<(), ConfigError> {
-    let page = include_str!("../src/guide/choosing.md");
-    for (name, algorithm) in algorithms()? {
-        let Figures {
-            bytes,
-            worst,
-            paced,
-            retry_after,
-        } = figures(&algorithm);
-        let share = paced * 100 / 3600;
-        let figures = format!("| {worst} | {share} % | {retry_after} s | {bytes} bytes |");
-        let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
-        let row = row.unwrap_or_else(|| panic!("no row {name}"));
-        assert!(row.ends_with(&figures), "{name}: {figures}");
-        assert!(worst as u64 <= algorithm.bound());
+    let quota = Quota::per_minute(60)?;
+    assert_row("SlidingWindow", &SlidingWindow::new(quota)?);
+    assert_row("CounterRing", &CounterRing::new(quota)?);
+    assert_row("UnitRing", &UnitRing::new(quota)?);
+    assert_row("TimestampRing", &TimestampRing::new(quota)?);
+    assert_row("Gcra", &Gcra::new(quota)?);
+    assert_row("CounterRing::fixed_window", &CounterRing::fixed_window(quota)?);
+    Ok(())
+}
+
+/// The README states the shares of a paced client, and the memory of a key in a table.
+#[test]
+fn figures_are_those_of_the_readme() -> Result<(), ConfigError> {
+    let readme: Vec<&str> = include_str!("../README.md").split_whitespace().collect();
+    let readme = readme.join(" ");
+    let range = |shares: Vec<(u64, u64)>| {
+        let percent = shares.into_iter().map(|(least, of)| (100 * least + of / 2) / of);
+        let percent: Vec<u64> = percent.collect();
+        let (least, most) = (percent.iter().min(), percent.iter().max());
+        format!("{} to {} %", least.expect("a limit"), most.expect("a limit"))
+    };
+    let word = |limit| Ok(UnitRing::new(Quota::per_minute(limit)?)?.guaranteed_share());
+    let words: Result<_, ConfigError> = (5..=10_000).map(word).collect();
+    assert_eq!(word(1)?, (1, 2));
+    let rings = (60..=1_000).map(|limit: u64| (limit, (limit * 61).div_ceil(60)));
+    let bytes = |limit, word: bool| {
+        let quota = Quota::per_minute(limit)?;
+        let (clock, keys) = (ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
+        let bytes = match word {
+            true => KeyedBuilder::new(UnitRing::new(quota)?)
+                .build_with(clock, keys)?
+                .bytes(),
+            false => KeyedBuilder::new(CounterRing::new(quota)?)
+                .build_with(clock, keys)?
+                .bytes(),
+        };
+        let capacity = KeyedBuilder::<Gcra>::DEFAULT_CAPACITY as usize;
+        Ok::<_, ConfigError>((bytes + capacity / 2) / capacity)
+    };
+    for text in [
+        format!(
+            "gets {} of it for 5 to 10,000 a minute, and half of a limit of 1",
+            range(words?)
+        ),
+        format!("it gets {} for 60 to 1,000 a minute", range(rings.collect())),
+        format!(
+            "for {} to {} bytes a key in place of {}",
+            bytes(60, false)?,
+            bytes(1_000, false)?,
+            bytes(60, true)?
+        ),
+    ] {
+        assert!(readme.contains(&text), "{text}");
     }
     Ok(())
 }

@@ -12,18 +12,20 @@ use crate::time::Nanos;
 ///
 /// # A first test
 ///
-/// Do not advance the clock by the window and expect capacity. A [`CounterRing`](crate::CounterRing), the default, counts a permit
-/// for one window and up to one cell more, so with 60 cells a limit of 2 per minute has capacity again after 60 to 61 seconds.
-/// A denial says when. Advance the clock by that time:
+/// Do not advance the clock by the window and expect capacity. A [`SlidingWindow`](crate::SlidingWindow), the default, counts in 60
+/// cells above a limit of 64, and in one word in a table of keys. Both count a permit for longer than the window, by up to one cell
+/// and more. A denial says when there is capacity. Advance the clock by that time:
 ///
 /// ```
-/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter};
+/// use core::time::Duration;
+/// use ringgate::{ManualClock, Quota, RateLimiter, SlidingWindow};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let clock = ManualClock::new();
-/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_minute(2)?)?, clock.clone());
-/// assert!(limiter.check_n(2).is_ok());
+/// let limiter = RateLimiter::with_clock(SlidingWindow::new(Quota::per_minute(100)?)?, clock.clone());
+/// assert!(limiter.check_n(100).is_ok());
 /// let wait = limiter.check().unwrap_err().retry_after().expect("one permit is within the limit");
+/// assert_eq!(wait, Duration::from_secs(61));
 /// clock.advance(wait);
 /// assert!(limiter.check().is_ok());
 /// # Ok(())

@@ -5,8 +5,10 @@
 //! | choose an algorithm, read the remaining permits, test with a manual clock | [`choosing`] |
 //! | make millions of decisions per second | [`hot_path`] |
 //! | limit the messages or bytes of a connection | [`per_connection`] |
+//! | limit log lines, by a `static` | [`LogLimiter`](crate::LogLimiter) |
 //! | limit each client, also during a flood of made-up clients; keep the counts over a restart | [`keys`] |
 //! | apply several limits to one request; change limits at run time, also from a file | [`rules`] |
+//! | export metrics and events | [`rules`](rules#try-a-rule-before-it-denies-a-request), [`observe`](crate::observe) |
 //! | wait for a permit instead of being denied | [`waiting`] |
 //! | call an HTTP API that answers with status 429 | [`waiting`](waiting#clients-of-http-apis) |
 //! | limit the tokens of a language model | [`token_budgets`] |

@@ -49,8 +49,9 @@ use crate::shared::{
 /// use ringgate::redis::RedisStore;
 ///
 /// let store = RedisStore::builder("redis://127.0.0.1:6379").prefix("shop").build()?;
-/// store.ready(Duration::from_secs(1)).await?;
-/// assert!(store.health().connected);
+/// if let Err(error) = store.ready(Duration::from_secs(1)).await {
+///     eprintln!("on_error decides: {error}");
+/// }
 /// # Ok(())
 /// # }
 /// ```

@@ -316,6 +316,18 @@ fn rules_with_one_key_share_a_state() {
 }
 
 #[test]
+fn the_documentation_of_a_file_names_each_algorithm() {
+    let docs = include_str!("../../src/rules/config/mod.rs");
+    let row = docs.lines().find(|line| line.contains("/// algorithm = "));
+    for (name, _) in RuleAlgorithm::NAMES {
+        assert!(
+            row.is_some_and(|row| row.contains(&format!("\"{name}\""))),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn a_renamed_rule_keeps_its_counts() {
     let live = LiveRules::new(
         read(FileFormat::Toml, "[[rules]]\nname = 'old'\nquota = '3/s'")

@@ -70,6 +70,28 @@ fn a_key_takes_33_bytes_or_60() {
     assert_eq!(default.bytes(), 10_516_544);
 }
 
+/// The page about keys has the sizes of tables that withstand a flood.
+#[test]
+fn sizes_of_the_guide_are_those_of_tables() {
+    let page = include_str!("../../src/guide/keys.md");
+    let five = || CounterRing::builder(quota("10/s")).cells(5);
+    let bytes = |ring| by_hand(built(ring), 100_000, OnFull::Share).0.bytes() as u64;
+    let (one_word, wide) = (bytes(five()), bytes(five().unpacked()));
+    let mut rows = 0;
+    for row in page.lines().filter(|line| line.ends_with(" MB |")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, _, _, active, small, large, _] = cells[..] else {
+            panic!("{row}")
+        };
+        let active: u64 = active.replace(',', "").parse().expect("a number of keys");
+        let megabytes = |bytes: u64| format!("{} MB", (active * bytes / 100_000 + 500_000) / 1_000_000);
+        let sizes = (megabytes(one_word), megabytes(2 * wide));
+        assert_eq!((small, large), (&*sizes.0, &*sizes.1), "{row}");
+        rows += 1;
+    }
+    assert_eq!(rows, 4);
+}
+
 /// As many keys as the capacity, all in one window, find an entry. Fixed seeds make the result the same in each run.
 #[test]
 fn most_keys_find_an_entry() {

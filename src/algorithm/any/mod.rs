@@ -43,7 +43,7 @@ mod of_rules;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyAlgorithm {
-    /// The sliding window counter, or the fixed window.
+    /// The sliding window counter, a unit ring, or the fixed window.
     Counter(CounterRing),
     /// The sliding log.
     Log(TimestampRing),

@@ -172,7 +172,7 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Applies the rule only to requests that meet the condition.
+    /// Applies the rule only to requests that meet the condition. A second call replaces the condition.
     pub fn when(mut self, condition: &Condition<R>) -> Self {
         self.when = Some(condition.clone());
         self

@@ -36,7 +36,7 @@ use live_counts::LiveCounts;
 ///   another thread may take the last permits of one rule in between. The rules that were charged before it are then refunded, as
 ///   far as their algorithms can. At most the cost of the request stays charged in each of them, and is counted in
 ///   [`RuleCounts::forfeited`].
-/// - The quotas of a rule share one state if its algorithm is counter, classic or fixed. So do those of several such rules with the
+/// - The quotas of a rule share one state if its algorithm is sliding window, counter, classic or fixed. So do those of several such rules with the
 ///   same key, cost, condition, algorithm, cells, capacity and [`OnFull`](crate::keyed::OnFull), if these have no tiers, lists or
 ///   percentage. A state has up to sixteen quotas. It is decided in one atomic step, so nothing in it has to be refunded.
 ///
@@ -47,7 +47,7 @@ use live_counts::LiveCounts;
 /// are charged. Each charged rule adds two writes to memory that only this thread writes.
 ///
 /// An admission by up to 16 states, and a denial by up to eight quotas, allocate nothing. A rule takes 8 KiB for its counts. A rule
-/// with a key also has a table for its capacity (by default 42 MB, or 2.1 MB with one word per key). A reload to another window
+/// with a key also has a table for its capacity (by default 2.1 MB with one word per key, and 42 MB with 60 cells). A reload to another window
 /// holds two such tables until it is complete.
 ///
 /// # Caveats

@@ -85,7 +85,8 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
 
     /// Refunds, once, the permits that [`decide`](Self::decide) charged for these requests. Returns how many permits it
     /// could not refund. A request may name fewer permits than were charged. Permits that were charged before a
-    /// [reset](Self::reset) are not refunded after it.
+    /// [reset](Self::reset) are not refunded after it. A store that refunds less than it can is stricter, and
+    /// [`conformance`](crate::shared::conformance) rejects it.
     fn refund<'a>(&'a self, requests: &'a [CounterRequest], charged: &'a CheckResult)
     -> StoreFuture<'a, u64>;
 

@@ -287,11 +287,20 @@ impl fmt::Debug for EntryWord {
 mod tests {
     use super::{EntryState, EntryWord};
 
+    /// The state after `state`, in order of their codes. The compiler reports a state that it lacks.
+    fn next(state: EntryState) -> Option<EntryState> {
+        match state {
+            EntryState::Open => Some(EntryState::Claimed),
+            EntryState::Claimed => Some(EntryState::Tentative),
+            EntryState::Tentative => None,
+        }
+    }
+
     #[test]
     fn with_state_does_not_change_the_word() {
         let largest = (1 << 62) - 1;
         for word in [0, 1, largest] {
-            for state in [EntryState::Open, EntryState::Claimed, EntryState::Tentative] {
+            for state in core::iter::successors(Some(EntryState::Open), |&state| next(state)) {
                 let entry_word = EntryWord::new(state, word);
                 assert_eq!((entry_word.state(), entry_word.word()), (state, word));
                 assert_eq!(entry_word.with_state(EntryState::Open).raw(), word);

@@ -360,7 +360,10 @@ impl StateAlgorithms {
         match (&self.unlimited[tier.unwrap_or(self.slowest)], at_most) {
             // A permit of a lower limit takes longer to refill.
             (bucket @ AnyAlgorithm::Gcra(_), Some(at_most)) => charge(&lowered(bucket, at_most)),
-            (algorithm, _) => charge(algorithm),
+            (bucket @ AnyAlgorithm::Gcra(_), None) => charge(bucket),
+            (other @ (AnyAlgorithm::Counter(_) | AnyAlgorithm::Log(_) | AnyAlgorithm::Other(_)), _) => {
+                charge(other)
+            }
         }
     }
 
