@@ -141,7 +141,7 @@ fn grouped_refund_against_entering() {
 /// A charge in one cell is not refunded in another.
 #[test]
 fn grouped_refund_in_a_later_cell() {
-    BOUNDED.up_to(2).with_late_refunds().run(
+    BOUNDED.with_late_refunds().up_to(2).run(
         ring(2, 1),
         &[],
         &[&[Check(0, 1), Refund(1)], &[Check(2 * W - 1, 1), Check(2 * W, 2)]],
@@ -172,13 +172,13 @@ fn grouped_refund_beside_a_refund_of_another_cell() {
 /// The next cell is entered while a refund lowers the count of an older cell. The refunded permits are never subtracted twice.
 #[test]
 fn grouped_refund_of_an_older_cell_against_entering() {
-    BOUNDED.inheriting().with_late_refunds().run(
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
         ring(3, 2),
         &[Check(0, 1), Check(W, 2)],
         &[&[Refund(1)], &[Check(2 * W, 2)]],
     );
     // The other order of the threads is a separate model, because loom goes back only to the last access of a word.
-    BOUNDED.inheriting().with_late_refunds().run(
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
         ring(3, 2),
         &[Check(0, 1), Check(0, 1), Check(W, 1)],
         &[&[Check(2 * W, 2)], &[Refund(1)]],
@@ -223,7 +223,7 @@ fn grouped_refund_sleeps_for_a_lap() {
 /// A thread admits because of a refund, and another thread enters the next cell. That thread observes the lowered count.
 #[test]
 fn grouped_admission_after_a_refund() {
-    BOUNDED.inheriting().with_late_refunds().run(
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
         ring(2, 2),
         &[Check(0, 2), Check(W, 1)],
         &[&[Refund(1)], &[Check(W, 1), Check(2 * W, 1)]],
@@ -238,7 +238,9 @@ fn grouped_admission_after_a_refund() {
 /// Debt is charged during an admission, during the entry of a cell, and to the capacity that a refund has made.
 #[test]
 fn grouped_charge() {
-    BOUNDED.run(ring(2, 1), &[], &[&[Charge(0, 3), Check(W, 1)], &[Check(0, 1)]]);
+    BOUNDED
+        .up_to(2)
+        .run(ring(2, 1), &[], &[&[Charge(0, 3), Check(W, 1)], &[Check(0, 1)]]);
     BOUNDED.inheriting().with_late_refunds().up_to(2).run(
         ring(1, 2),
         &[Check(0, 1), Check(W, 1)],

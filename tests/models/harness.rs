@@ -66,6 +66,11 @@ pub(crate) const FULL: Model = Model {
 };
 
 /// Explores every execution with up to three preemptions. With two, loom does not find the fault of a recycled slot.
+///
+/// `up_to(2)` is for a model that takes longer than a few seconds with three, and in which no slot or entry passes on and back while a
+/// thread stalls. With two preemptions, a thread stalls at any point while the other runs, and stalls in turn at any point of that run.
+/// `up_to(1)` is for a model that takes as long with two, and whose fault needs one thread that stalls at any point while the other
+/// runs. With LOOM_MAX_PREEMPTIONS=3, every such model has three.
 pub(crate) const BOUNDED: Model = Model {
     preemptions: Some(3),
     ordered: true,
@@ -155,13 +160,16 @@ impl Model {
     #[cfg(ringgate_loom)]
     pub(crate) fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = self.preemptions;
+        // The builder begins with the bound of LOOM_MAX_PREEMPTIONS. That variable only raises the bound of a model.
+        builder.preemption_bound = self
+            .preemptions
+            .map(|own| own.max(builder.preemption_bound.unwrap_or(0)));
         builder.check(execution);
     }
 
     #[cfg(not(ringgate_loom))]
     pub(crate) fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
-        // Miri interleaves by its seed, and `ci/miri.sh` runs many seeds. Real threads need many runs, and more of
+        // Miri interleaves by its seed, and `ci/miri.sh` has another one for each commit. Real threads need many runs, and more of
         // them for a model that loom cannot explore in full.
         let times = match (cfg!(miri), self.preemptions) {
             (true, _) => 1,

@@ -617,7 +617,7 @@ fn keyed_full_refunded() {
         &[(9, 0), (101, 2 * W)],
         &[&[(1, 2 * W)], &[(1, 2 * W)]],
     )
-    .run_and(BOUNDED, |limiter, admitted| {
+    .run_and(BOUNDED.up_to(2), |limiter, admitted| {
         let shared = admitted
             .concat()
             .iter()
@@ -648,7 +648,7 @@ fn keyed_forgotten_after_a_refund() {
 }
 
 fn forgotten_after_a_refund<A: Reclaim + Clone + Send + Sync + 'static>(it: A, permits: u64, later: Nanos) {
-    BOUNDED.explore(move || {
+    BOUNDED.up_to(2).explore(move || {
         let limiter = Arc::new(
             KeyedBuilder::new(it.clone())
                 .capacity(1)

@@ -175,7 +175,7 @@ fn log_refund() {
 #[test]
 fn log_charge() {
     run(
-        BOUNDED.unordered(),
+        BOUNDED.unordered().up_to(2),
         2,
         &[Check(0, 1)],
         &[
@@ -189,7 +189,7 @@ fn log_charge() {
 #[test]
 fn log_three_threads() {
     run(
-        BOUNDED.unordered(),
+        BOUNDED.unordered().up_to(2),
         1,
         &[],
         &[&[Check(0, 1)], &[Check(W, 1)], &[Check(2 * W, 1)]],
