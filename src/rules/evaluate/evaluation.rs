@@ -164,7 +164,6 @@ impl<R: ?Sized> RuleStates<R> {
 
     /// The quotas of these states that have too little capacity left for the request. Each state is given by its index, and the
     /// part of the request that it needs.
-    #[cfg(feature = "shared")]
     pub(crate) fn look(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -175,7 +174,6 @@ impl<R: ?Sized> RuleStates<R> {
 
     /// Charges the request to all of these states or to none, and does not count the admission: the caller has other charges to
     /// make. The error is the violated quotas.
-    #[cfg(feature = "shared")]
     pub(crate) fn charge(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -188,7 +186,6 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    #[cfg(feature = "shared")]
     fn evaluations(&self, applied: impl Iterator<Item = (u16, Extracted)>) -> Evaluations<'_, R> {
         let evaluations = applied.map(|(index, extracted)| {
             let state = &self.states[usize::from(index)];
