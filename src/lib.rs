@@ -29,7 +29,7 @@
 //! | sliding log | [`TimestampRing`] |
 //! | token bucket, leaky bucket | [`Gcra`] |
 //! | fixed window | [`CounterRing::fixed_window`] |
-//! | quota for each civil day, week, month or year (`calendar`) | [`algorithm::Calendar`] |
+//! | quota for each civil day, week, month or year (in UTC; `calendar` adds time zones) | [`algorithm::Calendar`] |
 //! | choose the algorithm at run time | [`AnyAlgorithm`] |
 //! | limit one resource from many cores | [`StripedLimiter`] |
 //! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`]; for language models: [token budgets](guide::token_budgets) |
@@ -118,7 +118,7 @@
 //! |---|---|---|
 //! | `quanta` | yes | [`QuantaClock`] and [`clock::CoarseClock`]; needs the standard library |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
-//! | `calendar` | no | [`algorithm::Calendar`], [`algorithm::CalendarQuota`], and `Rule::calendar` with `rules`; needs the standard library |
+//! | `calendar` | no | time zones for an [`algorithm::CalendarQuota`], which has UTC otherwise; needs the standard library |
 //! | `std` | with most features | [random seeds](keyed::random_seeds) for tables of keys (not on `wasm32-unknown-unknown`), and [`saved`] tables |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; enable `rules` |

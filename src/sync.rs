@@ -120,7 +120,6 @@ impl Tally {
     }
 
     /// Adds `amount` without a locked instruction. Only one thread at a time may write the count.
-    #[cfg(feature = "std")]
     #[inline]
     pub(crate) fn add_alone(&self, amount: u64) {
         // Relaxed, both: as in `add_one`. No other thread writes in between.

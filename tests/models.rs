@@ -25,7 +25,7 @@ use ringgate::sync;
 #[cfg(feature = "rules")]
 #[path = "models/block.rs"]
 mod block;
-#[cfg(feature = "calendar")]
+#[cfg(feature = "std")]
 #[path = "models/calendar.rs"]
 mod calendar;
 #[path = "models/counter_ring.rs"]

@@ -237,7 +237,6 @@ fn another_spelling_is_an_error_that_names_the_nearest_text() {
             format!("invalid quota: {text:?} (expected {near:?}, or the calendar {calendar:?})")
         );
         parsed(near);
-        #[cfg(feature = "calendar")]
         calendar
             .parse::<ringgate::algorithm::CalendarQuota>()
             .expect("a calendar");

@@ -9,7 +9,6 @@ extern crate alloc;
 #[expect(dead_code, reason = "what only the tests of algorithms use")]
 mod common;
 
-#[cfg(feature = "calendar")]
 #[path = "restarts/calendar.rs"]
 mod calendar;
 #[path = "restarts/keyed.rs"]

@@ -2,7 +2,6 @@
 
 mod any;
 mod attempt;
-#[cfg(feature = "calendar")]
 mod calendar;
 mod cell_window;
 mod counter_ring;
@@ -22,7 +21,6 @@ mod wide_ring;
 
 pub use any::{AnyAlgorithm, OtherAlgorithm};
 pub use attempt::Attempt;
-#[cfg(feature = "calendar")]
 pub use calendar::{Calendar, CalendarQuota};
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;

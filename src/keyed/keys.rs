@@ -83,7 +83,6 @@ impl<S> AnyKey<S> {
     }
 }
 
-#[cfg(feature = "std")]
 impl<S> AnyKey<S> {
     pub(super) const fn hasher(&self) -> &S {
         &self.hasher
@@ -175,7 +174,6 @@ impl<F, S> Tiers<F, S> {
     }
 }
 
-#[cfg(feature = "std")]
 impl<F, S> Tiers<F, S> {
     pub(super) const fn hasher(&self) -> &S {
         &self.hasher

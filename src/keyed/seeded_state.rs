@@ -12,7 +12,6 @@ use super::key_hasher::KeyHasher;
 pub struct SeededState {
     hasher: RandomState,
     /// Kept for saved tables, because the hasher does not return its seeds.
-    #[cfg(feature = "std")]
     seeds: [u64; 4],
 }
 
@@ -24,12 +23,10 @@ impl SeededState {
         let [first, second, third, fourth] = seeds;
         Self {
             hasher: RandomState::with_seeds(first, second, third, fourth),
-            #[cfg(feature = "std")]
             seeds,
         }
     }
 
-    #[cfg(feature = "std")]
     pub(super) const fn seeds(&self) -> [u64; 4] {
         self.seeds
     }

@@ -51,7 +51,6 @@ impl Store {
     ///
     /// `old` reads the permits of `from`, `carried` returns how many are charged for them, `charger` charges them here, and `usage`
     /// reads whether all of them were charged.
-    #[cfg(feature = "std")]
     pub(crate) fn inherit_overflow(
         &self,
         from: &Self,

@@ -65,7 +65,6 @@ impl SavedState {
         Duration::from_nanos(self.idle_after_nanos)
     }
 
-    #[cfg(feature = "std")]
     pub(crate) const fn idle_after_nanos(&self) -> u64 {
         self.idle_after_nanos
     }

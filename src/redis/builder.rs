@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use ::redis::ConnectionInfo;
+use ::redis::{ConnectionAddr, ConnectionInfo};
 
+use super::cluster_client::ClusterTarget;
 use super::connection::{RedisServer, ServerTarget};
 use super::endpoint::{Endpoint, Login, parse};
 use super::sentinel::Sentinels;
 use super::store::RedisStore;
-#[cfg(feature = "redis-tls")]
-use super::tls::{Certificates, Tls};
+use super::tls::{Certificates, Tls, needs_installed_provider};
 use crate::error::ConfigError;
 use crate::shared::supervision::{BreakerSettings, Supervisor, SupervisorSettings};
 
@@ -24,7 +24,6 @@ use crate::shared::supervision::{BreakerSettings, Supervisor, SupervisorSettings
 pub struct RedisStoreBuilder {
     addresses: Addresses,
     login: Login,
-    #[cfg(feature = "redis-tls")]
     certificates: Certificates,
     prefix: Box<str>,
     settings: SupervisorSettings,
@@ -34,9 +33,9 @@ pub struct RedisStoreBuilder {
 enum Addresses {
     Server(String),
     Sentinels(Vec<String>, String),
-    #[cfg(feature = "redis-cluster")]
+    #[cfg_attr(not(feature = "redis-cluster"), expect(dead_code, reason = "never made"))]
     Cluster(Vec<String>),
-    #[cfg(feature = "redis-client")]
+    #[cfg_attr(not(feature = "redis-client"), expect(dead_code, reason = "never made"))]
     Client(Box<ConnectionInfo>),
 }
 
@@ -89,7 +88,6 @@ impl RedisStoreBuilder {
         Self {
             addresses,
             login: Login::default(),
-            #[cfg(feature = "redis-tls")]
             certificates: Certificates::default(),
             prefix: "ringgate".into(),
             settings: SupervisorSettings::default(),
@@ -258,83 +256,51 @@ impl RedisStoreBuilder {
                     server: self.endpoint(self.login.apply(server))?,
                 }))
             }
-            #[cfg(feature = "redis-cluster")]
             Addresses::Cluster(urls) => self.cluster_of(urls),
-            #[cfg(feature = "redis-client")]
             Addresses::Client(info) => {
-                #[cfg(feature = "redis-tls")]
-                if matches!(info.addr(), ::redis::ConnectionAddr::TcpTls { .. }) {
-                    super::tls::needs_installed_provider()?;
+                if has_tls(info) {
+                    needs_installed_provider()?;
                 }
                 let info = self.login.apply((**info).clone());
-                Ok(ServerTarget::Server(Endpoint::new(info, &self.settings)))
+                Ok(ServerTarget::Server(Endpoint::new(info, &self.settings, None)))
             }
         }
     }
 
-    #[cfg_attr(
-        not(feature = "redis-tls"),
-        expect(clippy::unnecessary_wraps, reason = "certificates may be wrong")
-    )]
-    fn endpoint(&self, info: ConnectionInfo) -> Result<Endpoint, ConfigError> {
-        #[cfg(feature = "redis-tls")]
-        let is_encrypted = matches!(info.addr(), ::redis::ConnectionAddr::TcpTls { .. });
-        let endpoint = Endpoint::new(info, &self.settings);
-        #[cfg(feature = "redis-tls")]
-        if is_encrypted {
-            return Ok(endpoint.with_tls(&Tls::new(&self.certificates)?));
-        } else if !self.certificates.is_empty() {
+    /// Whether connections to an address are encrypted. Certificates are an error if they are not.
+    fn is_encrypted(&self, info: &ConnectionInfo) -> Result<bool, ConfigError> {
+        let is_encrypted = has_tls(info);
+        if !is_encrypted && !self.certificates.is_empty() {
             return Err(ConfigError::new(
                 "url",
                 "an address without TLS, with certificates",
                 "rediss://",
             ));
         }
-        Ok(endpoint)
+        Ok(is_encrypted)
     }
 
-    #[cfg(feature = "redis-cluster")]
+    fn endpoint(&self, info: ConnectionInfo) -> Result<Endpoint, ConfigError> {
+        let tls = match self.is_encrypted(&info)? {
+            true => Some(Tls::new(&self.certificates)?),
+            false => None,
+        };
+        Ok(Endpoint::new(info, &self.settings, tls))
+    }
+
     fn cluster_of(&self, urls: &[String]) -> Result<ServerTarget, ConfigError> {
         let nodes = urls.iter().map(|url| Ok(self.login.apply(parse(url)?)));
         let nodes: Vec<ConnectionInfo> = nodes.collect::<Result<_, ConfigError>>()?;
-        #[cfg(feature = "redis-tls")]
-        {
-            let first = nodes.first().ok_or_else(no_address)?;
-            if matches!(first.addr(), ::redis::ConnectionAddr::TcpTls { .. }) {
-                super::tls::needs_installed_provider()?;
-            } else if !self.certificates.is_empty() {
-                return Err(ConfigError::new(
-                    "url",
-                    "an address without TLS, with certificates",
-                    "rediss://",
-                ));
-            }
+        if self.is_encrypted(nodes.first().ok_or_else(no_address)?)? {
+            needs_installed_provider()?;
         }
-        let settings = &self.settings;
-        let client = ::redis::cluster::ClusterClientBuilder::new(nodes)
-            .tcp_settings(::redis::io::tcp::TcpSettings::default().set_nodelay(true))
-            .connection_timeout(settings.connect_timeout)
-            // Not shorter than a call: after it the client would send a call again, and a refund must not run twice.
-            .response_timeout(settings.call_timeout)
-            // Redirections count as retries, and nothing was executed before one. The client also retries after a
-            // connection has ended. A charge that runs twice is stricter. A refund that runs twice may remove other
-            // permits, so up to the refunded permits more may be admitted.
-            .retries(16)
-            .min_retry_wait(1)
-            .max_retry_wait(20)
-            .overall_response_timeout(Some(settings.call_timeout));
-        let client = match self.login.resp3 {
-            true => client.use_protocol(::redis::ProtocolVersion::RESP3),
-            false => client,
-        };
-        #[cfg(feature = "redis-tls")]
-        let client = match self.certificates.for_cluster() {
-            Some(certificates) => client.certs(certificates),
-            None => client,
-        };
-        let client = client.build().map_err(|error| super::endpoint::invalid(&error))?;
-        Ok(ServerTarget::Cluster(Box::new(client)))
+        let cluster = ClusterTarget::new(nodes, self.login.resp3, &self.certificates, &self.settings)?;
+        Ok(ServerTarget::Cluster(cluster))
     }
+}
+
+fn has_tls(info: &ConnectionInfo) -> bool {
+    matches!(info.addr(), ConnectionAddr::TcpTls { .. })
 }
 
 fn no_address() -> ConfigError {
@@ -347,9 +313,7 @@ impl fmt::Debug for RedisStoreBuilder {
         let addresses = match &self.addresses {
             Addresses::Server(_) => "server",
             Addresses::Sentinels(..) => "sentinels",
-            #[cfg(feature = "redis-cluster")]
             Addresses::Cluster(_) => "cluster",
-            #[cfg(feature = "redis-client")]
             Addresses::Client(_) => "client",
         };
         f.debug_struct("RedisStoreBuilder")

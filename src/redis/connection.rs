@@ -6,11 +6,12 @@ use alloc::string::String;
 
 use ::redis::{Cmd, RedisError, Value};
 
+use super::cluster_client::{ClusterConnection, ClusterTarget};
 use super::endpoint::{Endpoint, ServerConnection};
 use super::error_class::{code, describe, diagnose, is_unknown_script};
 use super::script::Script;
 use super::sentinel::Sentinels;
-use crate::shared::supervision::{CallError, Connected, Server};
+use crate::shared::supervision::{CallError, Connected, Server, ServerRole};
 use crate::shared::{StoreError, StoreErrorKind};
 
 /// The server of a store, and the prefix of its names there.
@@ -45,23 +46,20 @@ impl Server for RedisServer {
 pub(super) enum ServerTarget {
     Server(Endpoint),
     Sentinels(Sentinels),
-    #[cfg(feature = "redis-cluster")]
-    Cluster(Box<::redis::cluster::ClusterClient>),
+    Cluster(ClusterTarget),
 }
 
 /// A connection that many calls share.
 #[derive(Clone)]
 pub(super) enum Connection {
     Server(ServerConnection),
-    #[cfg(feature = "redis-cluster")]
-    Cluster(::redis::cluster_async::ClusterConnection),
+    Cluster(ClusterConnection),
 }
 
 impl ServerTarget {
     pub(super) const fn is_cluster(&self) -> bool {
         match self {
             Self::Server(_) | Self::Sentinels(_) => false,
-            #[cfg(feature = "redis-cluster")]
             Self::Cluster(_) => true,
         }
     }
@@ -84,14 +82,12 @@ impl ServerTarget {
                     role,
                 })
             }
-            #[cfg(feature = "redis-cluster")]
-            Self::Cluster(client) => {
-                let connection = client.get_async_connection().await;
+            Self::Cluster(cluster) => {
+                let connection = cluster.connect().await.map_err(|error| diagnose(&error).error)?;
                 // The client library sends writes to the primary of each slot.
-                let connection = connection.map_err(|error| diagnose(&error).error)?;
                 Ok(Connected {
                     connection: Connection::Cluster(connection),
-                    role: crate::shared::supervision::ServerRole::Primary,
+                    role: ServerRole::Primary,
                 })
             }
         }
@@ -126,10 +122,7 @@ impl Connection {
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let answer = match self.clone() {
             Self::Server(mut connection) => connection.inner.send_packed_command(command).await,
-            #[cfg(feature = "redis-cluster")]
-            Self::Cluster(mut connection) => {
-                ::redis::aio::ConnectionLike::req_packed_command(&mut connection, command).await
-            }
+            Self::Cluster(mut connection) => connection.send(command).await,
         };
         answer?.extract_error()
     }

@@ -13,8 +13,7 @@ use ::redis::{
 };
 
 use super::error_class::diagnose;
-#[cfg(feature = "redis-tls")]
-use super::tls::Tls;
+use super::tls::{self, Tls};
 use crate::error::ConfigError;
 use crate::shared::supervision::{ServerRole, SupervisorSettings};
 use crate::shared::{StoreError, StoreErrorKind};
@@ -33,7 +32,7 @@ pub(super) struct Login {
 pub(super) struct Endpoint {
     info: ConnectionInfo,
     config: AsyncConnectionConfig,
-    #[cfg(feature = "redis-tls")]
+    /// `None` for a connection without TLS, and for one whose TLS is that of the client library.
     tls: Option<Tls>,
 }
 
@@ -58,7 +57,7 @@ impl Drop for Driver {
 const WAITING: usize = 1024;
 
 /// The forms of an address, for errors.
-const ACCEPTED: &str = if cfg!(feature = "redis-tls") {
+const ACCEPTED: &str = if tls::IS_BUILT_IN {
     "redis://[user:password@]host:port[/database], rediss:// for TLS, or unix:///path[?db=n]"
 } else {
     "redis://[user:password@]host:port[/database] or unix:///path[?db=n]; rediss:// needs the feature redis-tls"
@@ -77,7 +76,7 @@ pub(super) fn parse(url: &str) -> Result<ConnectionInfo, ConfigError> {
         ));
     }
     if matches!(scheme.as_str(), "rediss" | "valkeys") {
-        if cfg!(not(feature = "redis-tls")) {
+        if !tls::IS_BUILT_IN {
             return Err(wrong("an address with TLS, which is not built in"));
         }
         if url.ends_with("#insecure") {
@@ -146,7 +145,7 @@ impl Login {
 }
 
 impl Endpoint {
-    pub(super) fn new(info: ConnectionInfo, settings: &SupervisorSettings) -> Self {
+    pub(super) fn new(info: ConnectionInfo, settings: &SupervisorSettings, tls: Option<Tls>) -> Self {
         // Calls are small, and each one waits for its reply.
         let tcp = info.tcp_settings().clone().set_nodelay(true);
         Self {
@@ -155,16 +154,7 @@ impl Endpoint {
                 .set_connection_timeout(Some(settings.connect_timeout))
                 .set_response_timeout(Some(settings.response_timeout))
                 .set_pipeline_buffer_size(WAITING),
-            #[cfg(feature = "redis-tls")]
-            tls: None,
-        }
-    }
-
-    #[cfg(feature = "redis-tls")]
-    pub(super) fn with_tls(self, tls: &Tls) -> Self {
-        Self {
-            tls: Some(tls.clone()),
-            ..self
+            tls,
         }
     }
 
@@ -192,16 +182,12 @@ impl Endpoint {
     }
 
     pub(super) async fn connect(&self) -> RedisResult<ServerConnection> {
-        #[cfg(feature = "redis-tls")]
         if let (Some(tls), ConnectionAddr::TcpTls { host, port, .. }) = (&self.tls, self.info.addr()) {
-            let stream = tls.connect(host, *port).await?;
             let login = self.info.redis_settings();
-            let (inner, driver) =
-                MultiplexedConnection::new_with_config(login, stream, self.config.clone()).await?;
-            let driver = Driver(tokio::spawn(driver).abort_handle());
+            let (inner, driver) = tls.connect(host, *port, login, &self.config).await?;
             return Ok(ServerConnection {
                 inner,
-                _driver: Some(Arc::new(driver)),
+                _driver: Some(Arc::new(Driver(driver))),
             });
         }
         let client = Client::open(self.info.clone())?;

@@ -10,15 +10,21 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use std::io;
 
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisResult};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::error::ConfigError;
+
+/// Whether addresses with TLS are accepted.
+pub(super) const IS_BUILT_IN: bool = true;
 
 /// The certificates of the builder, as PEM.
 #[derive(Clone, Default)]
@@ -77,7 +83,21 @@ impl Tls {
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 
-    pub(super) async fn connect(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
+    /// Connects to a server. The task of the handle moves the bytes of the connection.
+    pub(super) async fn connect(
+        &self,
+        host: &str,
+        port: u16,
+        login: &RedisConnectionInfo,
+        config: &AsyncConnectionConfig,
+    ) -> RedisResult<(MultiplexedConnection, AbortHandle)> {
+        let stream = self.open(host, port).await?;
+        let connecting = MultiplexedConnection::new_with_config(login, stream, config.clone());
+        let (connection, driver) = connecting.await?;
+        Ok((connection, tokio::spawn(driver).abort_handle()))
+    }
+
+    async fn open(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host).map_err(io::Error::other)?.to_owned();
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
@@ -182,7 +202,6 @@ fn built_in() -> Result<CryptoProvider, ConfigError> {
 }
 
 /// Checks that the process has installed a provider: connections that the client library makes use it.
-#[cfg(any(feature = "redis-client", feature = "redis-cluster"))]
 pub(super) fn needs_installed_provider() -> Result<(), ConfigError> {
     match CryptoProvider::get_default() {
         Some(_) => Ok(()),

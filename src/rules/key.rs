@@ -325,7 +325,6 @@ impl<R: ?Sized> Key<R> {
     }
 
     /// The prefixes of a key of addresses.
-    #[cfg(feature = "config")]
     pub(crate) fn prefixes(&self) -> Option<Prefixes> {
         self.prefixes.as_ref().map(|(prefixes, _)| *prefixes)
     }
@@ -489,7 +488,6 @@ impl<R: ?Sized> Key<R> {
     }
 
     /// Checks that an entry of a list is a value of this key.
-    #[cfg(feature = "config")]
     pub(crate) fn check_entry(&self, entry: &str, kind: ListKind) -> Result<(), ConfigError> {
         let seeds = SeededState::with_seeds([1, 2, 3, 4]);
         self.list(kind, &[String::from(entry)], &seeds).map(|_| ())

@@ -11,7 +11,7 @@
 //! | refund a request, or settle its actual cost | [`RuleSet::reserve`], [`Reservation`] |
 //! | limit the requests in flight | [`Rule::in_flight`] |
 //! | block keys that violate a rule too often | [`Rule::block`], [`Block`] |
-//! | limit each calendar day, week, month or year (feature `calendar`) | `Rule::calendar` |
+//! | limit each calendar day, week, month or year | [`Rule::calendar`] |
 //! | change rules while they are in use | [`LiveRules`] |
 //! | read rules from TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, `Extractors` |
 //! | follow a file (feature `watch`) | `RulesWatcher` |

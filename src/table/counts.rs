@@ -75,7 +75,6 @@ impl Counts {
     }
 
     /// [`add`](Self::add) in a table that no other thread uses, without a locked instruction.
-    #[cfg(feature = "std")]
     #[inline]
     pub(super) fn add_alone(&self, key: u64, event: Event) {
         self.tally(key, event).add_alone(1);

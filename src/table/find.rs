@@ -21,7 +21,6 @@ impl Table {
     }
 
     /// Whether `entry` is in the primary bucket of `key`.
-    #[cfg(feature = "std")]
     pub(crate) fn is_in_primary(&self, entry: Entry<'_>, key: u64) -> bool {
         entry.is_on(Probe::new(self, key).primary().line())
     }

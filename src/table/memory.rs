@@ -126,7 +126,6 @@ impl Table {
         Region::new(&self.regions[index])
     }
 
-    #[cfg(feature = "std")]
     pub(super) fn regions(&self) -> impl Iterator<Item = Region<'_>> {
         self.regions.iter().map(Region::new)
     }

@@ -5,7 +5,6 @@ mod counts;
 mod entry;
 mod find;
 mod front;
-#[cfg(feature = "std")]
 mod inheritance;
 mod insert;
 mod layout;
@@ -23,6 +22,5 @@ pub(crate) use front::{FrontSearch, FullFront};
 pub(crate) use insert::{InsertOutcome, Insertion, NoEntry};
 pub(crate) use memory::Table;
 pub(crate) use queries::View;
-#[cfg(feature = "std")]
 pub(crate) use words::AloneWords;
 pub(crate) use words::{OccupiedWords, SeenWord};

@@ -48,7 +48,6 @@ impl OverflowFilter {
         1 << (key % Self::MARKS as u64)
     }
 
-    #[cfg(feature = "std")]
     const fn marks(self) -> u16 {
         (self.0 & ((1 << Self::MARKS) - 1)) as u16
     }
@@ -156,7 +155,6 @@ impl<'a> Region<'a> {
     }
 
     /// The marks of the keys whose admissions by the catch-all may count at `now`.
-    #[cfg(feature = "std")]
     pub(super) fn marks(self, now: Nanos) -> u16 {
         // Relaxed: the caller has synchronized with every thread whose marks it needs.
         let filter = OverflowFilter(self.overflow.load(Ordering::Relaxed));
@@ -164,7 +162,6 @@ impl<'a> Region<'a> {
     }
 
     /// Marks all keys with these marks, until `end`.
-    #[cfg(feature = "std")]
     pub(super) fn mark_all(self, marks: u16, now: Nanos, end: Nanos) {
         for key in (0..u64::from(OverflowFilter::MARKS)).filter(|key| marks & (1 << key) != 0) {
             self.mark_overflow(key, now, end);

@@ -110,11 +110,9 @@ impl Words for OccupiedWords<'_> {
 }
 
 /// The state words of an entry in a table that no other thread uses. Its exchanges are not locked instructions.
-#[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AloneWords<'a>(Entry<'a>);
 
-#[cfg(feature = "std")]
 impl<'a> AloneWords<'a> {
     /// `None` if `key` does not own the entry.
     #[inline]
@@ -123,7 +121,6 @@ impl<'a> AloneWords<'a> {
     }
 }
 
-#[cfg(feature = "std")]
 impl Words for AloneWords<'_> {
     #[inline]
     fn load(self, index: usize, _order: Ordering) -> u64 {

@@ -14,8 +14,8 @@ fn error(fields: &str) -> String {
 fn a_program_without_the_feature_says_so() {
     assert_eq!(
         error("calendar = '9/month'\ntime_zone = 'Europe/Berlin'"),
-        "line 3, column 12: rule \"it\": invalid calendar: \"9/month\" (expected a quota: this program was built without the feature \
-         `calendar` of ringgate)"
+        "line 4, column 13: rule \"it\": invalid time_zone: \"Europe/Berlin\" (expected UTC: this program was built without the \
+         feature `calendar` of ringgate)"
     );
 }
 

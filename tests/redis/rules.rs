@@ -314,7 +314,6 @@ async fn periods_are_counted_by_their_number() {
     };
     let rules = [
         fixed("hours"),
-        #[cfg(feature = "calendar")]
         Rule::calendar("days", "5/day".parse().expect("a quota"))
             .by(&by_user())
             .on_error(OnError::Deny),

@@ -90,7 +90,6 @@ fn other_algorithms_are_errors() {
     }
 }
 
-#[cfg(feature = "calendar")]
 #[test]
 fn calendars_are_strict() {
     let strict = "Strict for fixed windows and calendars in a store";

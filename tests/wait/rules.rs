@@ -59,7 +59,6 @@ async fn waiting_for_one_rule_does_not_delay_others() {
 }
 
 /// A year is an hour from its end. Then a request waits for the next year, by one timer.
-#[cfg(feature = "calendar")]
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_for_the_next_period_of_a_calendar() {
     let rules = || {

@@ -3,7 +3,6 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
-#[cfg(feature = "calendar")]
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::counter_ring::CounterRing;
 use crate::algorithm::gcra::Gcra;
@@ -60,7 +59,6 @@ pub enum OtherAlgorithm {
     /// An algorithm that counts units of permits.
     InUnits(InUnits<AnyAlgorithm>),
     /// A quota for each calendar period.
-    #[cfg(feature = "calendar")]
     Calendar(Calendar),
     /// A limit of requests in flight. Only a rule makes it: [`Rule::in_flight`](crate::Rule::in_flight).
     InFlight(InFlight),
@@ -98,7 +96,6 @@ impl From<InUnits<Self>> for AnyAlgorithm {
     }
 }
 
-#[cfg(feature = "calendar")]
 impl From<Calendar> for AnyAlgorithm {
     fn from(calendar: Calendar) -> Self {
         Self::Other(Box::new(OtherAlgorithm::Calendar(calendar)))
@@ -122,7 +119,6 @@ macro_rules! each_other {
     ($other:expr, $algorithm:ident => $work:expr) => {
         match $other {
             OtherAlgorithm::InUnits($algorithm) => $work,
-            #[cfg(feature = "calendar")]
             OtherAlgorithm::Calendar($algorithm) => $work,
             OtherAlgorithm::InFlight($algorithm) => $work,
             OtherAlgorithm::Violations($algorithm) => $work,
@@ -188,7 +184,6 @@ impl fmt::Display for AnyAlgorithm {
                 OtherAlgorithm::InUnits(it) => {
                     write!(f, "{}, each permit a unit of {}", it.algorithm(), it.unit())
                 }
-                #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(_) => f.write_str("calendar periods"),
                 OtherAlgorithm::InFlight(_) => f.write_str("requests in flight"),
                 OtherAlgorithm::Violations(_) => f.write_str("violations and blocks"),

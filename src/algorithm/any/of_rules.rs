@@ -17,9 +17,9 @@ impl AnyAlgorithm {
             Self::Gcra(_) => true,
             Self::Other(other) => match &**other {
                 OtherAlgorithm::InUnits(it) => it.algorithm().is_bucket(),
-                #[cfg(feature = "calendar")]
-                OtherAlgorithm::Calendar(_) => false,
-                OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => false,
+                OtherAlgorithm::Calendar(_) | OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => {
+                    false
+                }
             },
         }
     }
@@ -30,9 +30,9 @@ impl AnyAlgorithm {
             Self::Gcra(bucket) => Some((bucket, 1)),
             Self::Other(other) => match &**other {
                 OtherAlgorithm::InUnits(it) => Some((it.algorithm().bucket()?.0, it.unit())),
-                #[cfg(feature = "calendar")]
-                OtherAlgorithm::Calendar(_) => None,
-                OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => None,
+                OtherAlgorithm::Calendar(_) | OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => {
+                    None
+                }
             },
             Self::Counter(_) | Self::Log(_) => None,
         }
@@ -72,7 +72,6 @@ impl AnyAlgorithm {
             Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
             Self::Other(other) => match &**other {
                 OtherAlgorithm::InUnits(it) => it.permits(it.algorithm().remaining_in(window, words, now)),
-                #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(calendar) => calendar.remaining(words, now),
                 OtherAlgorithm::InFlight(in_flight) => in_flight.remaining(words, now),
                 OtherAlgorithm::Violations(violations) => violations.remaining(words, now),
@@ -93,7 +92,6 @@ impl AnyAlgorithm {
             Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
             Self::Other(other) => match &**other {
                 OtherAlgorithm::InUnits(it) => it.algorithm().ready_in(window, words, now, it.units(permits)),
-                #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(calendar) => calendar.ready_at(words, now, permits),
                 OtherAlgorithm::InFlight(in_flight) => in_flight.ready_at(words, now, permits),
                 OtherAlgorithm::Violations(violations) => violations.ready_at(words, now, permits),
@@ -118,7 +116,6 @@ impl AnyAlgorithm {
                     let (units, reset) = it.algorithm().remaining_and_reset_in(window, words, now);
                     (it.permits(units), reset)
                 }
-                #[cfg(feature = "calendar")]
                 OtherAlgorithm::Calendar(calendar) => remaining_and_reset(calendar, words, now),
                 OtherAlgorithm::InFlight(in_flight) => (in_flight.remaining(words, now), None),
                 OtherAlgorithm::Violations(violations) => remaining_and_reset(violations, words, now),
@@ -142,7 +139,6 @@ impl OtherAlgorithm {
     fn lower_limit(&self, at_most: u64) -> u64 {
         match self {
             Self::InUnits(it) => it.permits(it.algorithm().lower_limit(at_most / it.unit())),
-            #[cfg(feature = "calendar")]
             Self::Calendar(calendar) => at_most.min(calendar.limit()).max(1),
             Self::InFlight(in_flight) => at_most.min(in_flight.limit()).max(1),
             Self::Violations(violations) => violations.bound(),
@@ -153,9 +149,7 @@ impl OtherAlgorithm {
     #[cold]
     #[inline(never)]
     fn period_length(&self, now: Nanos) -> Option<Duration> {
-        let _ = now;
         match self {
-            #[cfg(feature = "calendar")]
             Self::Calendar(calendar) => Some(calendar.length_at(now)),
             Self::InUnits(_) | Self::InFlight(_) | Self::Violations(_) => None,
         }

@@ -31,35 +31,36 @@
 //! When a table reuses the word for another key, it is idle: P(now) is above `period`. The new word has the period P(now), so it is
 //! above every word of the old key, and an exchange of a suspended thread fails.
 
-use alloc::format;
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
-use std::time::SystemTime;
 
 use super::attempt::{Attempt, until_decided};
 use super::traits::{Algorithm, begin_and_charge};
-use crate::clock::Clock;
-use crate::error::ConfigError;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Divider, Nanos};
 
+mod date;
 mod of_rules;
+#[cfg(feature = "std")]
+mod origin;
 mod quota;
 mod reclaim;
 mod word;
+#[cfg_attr(not(feature = "calendar"), path = "utc.rs")]
+mod zone;
 
 pub use quota::CalendarQuota;
 use word::{State, Word};
 
-/// A quota for each calendar day, week, month or year in a time zone: exactly L permits in each period.
+/// A quota for each calendar day, week, month or year: exactly L permits in each period.
 ///
 /// Use it for quotas that a contract states, such as "50,000 per month". A client can spend the whole limit at the end of a period,
 /// and again at the start of the next one. So an interval as long as the shortest period can hold 2L permits, which is the
 /// [`bound`](Algorithm::bound). To protect a server, add a [`CounterRing`](crate::CounterRing).
 ///
-/// In rules, it is `Rule::calendar`.
+/// In rules, it is `Rule::calendar`. Periods in another time zone than UTC need the feature `calendar`.
 ///
 /// A denial's retry time is the start of the next period.
 ///
@@ -84,6 +85,7 @@ use word::{State, Word};
 /// # Examples
 ///
 /// ```
+/// # #[cfg(feature = "std")] {
 /// use ringgate::algorithm::{Calendar, CalendarQuota};
 /// use ringgate::clock::SystemClock;
 /// use ringgate::keyed::{AnyKey, KeyedBuilder};
@@ -91,13 +93,14 @@ use word::{State, Word};
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let quota: CalendarQuota = "50_000/month from 5".parse()?;
 /// let clock = SystemClock::new();
-/// let plan = Calendar::new(&quota.in_zone("Europe/Berlin")?, &clock)?;
+/// let plan = Calendar::new(&quota, &clock)?;
 /// let limiter = KeyedBuilder::new(plan).build_with(clock, AnyKey::with_seeds([1, 2, 3, 4]))?;
 /// assert!(limiter.check_n("customer 17", 50_000).is_ok());
 /// let denied = limiter.check("customer 17").unwrap_err();
 /// // It is the fifth of next month.
 /// assert!(denied.retry_after().is_some());
 /// # Ok(())
+/// # }
 /// # }
 /// ```
 #[derive(Clone)]
@@ -116,40 +119,17 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// Creates the algorithm for limiters that use `clock`. The time of the operating system is read once, to learn the time at the
-    /// clock's origin.
-    ///
-    /// # Errors
-    ///
-    /// `origin`: the time of the operating system is before 1970 or after the year 9900.
-    pub fn new(quota: &CalendarQuota, clock: &impl Clock) -> Result<Self, ConfigError> {
-        Self::with_origin(quota, Self::origin_of(clock))
-    }
-
-    /// Reads the time of the operating system at the origin of a clock.
-    pub(crate) fn origin_of(clock: &impl Clock) -> SystemTime {
-        let since_origin = Duration::from_nanos(clock.now().get());
-        let now = SystemTime::now();
-        now.checked_sub(since_origin).unwrap_or(SystemTime::UNIX_EPOCH)
-    }
-
-    /// Creates the algorithm for limiters whose clock has its origin at the time `origin`, for tests and simulations.
-    ///
-    /// # Errors
-    ///
-    /// `origin`: before 1970 or after the year 9900.
-    pub fn with_origin(quota: &CalendarQuota, origin: SystemTime) -> Result<Self, ConfigError> {
-        let (starts, before_origin) = quota.starts(origin).ok_or_else(|| {
-            ConfigError::new(
-                "origin",
-                format!("{origin:?}"),
-                "a time in the years 1970 to 9900",
-            )
-        })?;
+    /// Creates the algorithm for limiters whose clock has its origin at this time since 1970. `None`: it is out of the range of the
+    /// calendar.
+    pub(in crate::algorithm) fn with_origin_since_1970(
+        quota: &CalendarQuota,
+        origin: Duration,
+    ) -> Option<Self> {
+        let (starts, before_origin) = quota.starts(origin)?;
         // The first period is left out: it may have begun before the origin.
         let lengths = || starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]);
         let periods = lengths().count().max(1) as u64;
-        Ok(Self {
+        Some(Self {
             limit: quota.limit(),
             mean: Divider::new((lengths().sum::<u64>() / periods).max(1)),
             shortest: Duration::from_nanos(lengths().min().unwrap_or(1)),
@@ -334,5 +314,5 @@ impl fmt::Debug for Calendar {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "calendar"))]
 mod tests;

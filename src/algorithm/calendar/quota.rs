@@ -3,19 +3,16 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
-use std::time::SystemTime;
 
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
-
+use super::date::Day;
 use super::word::Word;
+use super::zone::Zone;
 use crate::error::ConfigError;
 use crate::quota::{Quota, limit_from_text};
 use crate::time::HORIZON;
 
-/// A limit for each calendar day, week, month or year in a time zone. The time zone is UTC unless [`in_zone`](Self::in_zone) sets
-/// another.
+/// A limit for each calendar day, week, month or year. The time zone is UTC unless [`in_zone`](Self::in_zone) sets another (feature
+/// `calendar`).
 ///
 /// A period begins at the first instant of a civil day, which is not always midnight: in some zones clocks are set forward then. A
 /// civil day that a zone has skipped is no period.
@@ -26,10 +23,10 @@ use crate::time::HORIZON;
 /// use ringgate::algorithm::CalendarQuota;
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let quota = CalendarQuota::per_month(50_000)?.from_day(5)?.in_zone("Europe/Berlin")?;
+/// let quota = CalendarQuota::per_month(50_000)?.from_day(5)?;
 /// // The same quota, parsed from text.
-/// assert_eq!(quota, "50_000/month from 5".parse::<CalendarQuota>()?.in_zone("Europe/Berlin")?);
-/// assert_eq!(quota.to_string(), "50000/month from 5, Europe/Berlin");
+/// assert_eq!(quota, "50_000/month from 5".parse::<CalendarQuota>()?);
+/// assert_eq!(quota.to_string(), "50000/month from 5, UTC");
 /// # Ok(())
 /// # }
 /// ```
@@ -37,7 +34,7 @@ use crate::time::HORIZON;
 pub struct CalendarQuota {
     pub(super) limit: u64,
     pub(super) period: Period,
-    time_zone: TimeZone,
+    zone: Zone,
 }
 
 /// The periods, and where they begin.
@@ -45,9 +42,9 @@ pub struct CalendarQuota {
 pub(super) enum Period {
     Day,
     /// Weeks that begin with this day: 1 is Monday, 7 is Sunday.
-    Week(i8),
+    Week(u8),
     /// Months that begin with this day, 1 to 28.
-    Month(i8),
+    Month(u8),
     Year,
 }
 
@@ -107,7 +104,7 @@ impl CalendarQuota {
         let quota = Self {
             limit,
             period,
-            time_zone: TimeZone::UTC,
+            zone: Zone::UTC,
         };
         quota.with_limit(limit)
     }
@@ -138,10 +135,9 @@ impl CalendarQuota {
     /// `from`: another day, or given for days or years.
     pub fn from_day(self, day: u8) -> Result<Self, ConfigError> {
         let invalid = |expected| ConfigError::new("from", format!("{day}"), expected);
-        let in_range = |last: i8, expected| {
-            let day = i8::try_from(day).ok();
-            day.filter(|day| (1..=last).contains(day))
-                .ok_or_else(|| invalid(expected))
+        let in_range = |last: u8, expected| match (1..=last).contains(&day) {
+            true => Ok(day),
+            false => Err(invalid(expected)),
         };
         let period = match self.period {
             Period::Week(_) => Period::Week(in_range(7, "1 (Monday) to 7 (Sunday)")?),
@@ -158,15 +154,27 @@ impl CalendarQuota {
     /// # Errors
     ///
     /// `time_zone`: not in the database.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::algorithm::CalendarQuota;
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let quota = CalendarQuota::per_month(50_000)?.from_day(5)?.in_zone("Europe/Berlin")?;
+    /// assert_eq!(quota.to_string(), "50000/month from 5, Europe/Berlin");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "calendar")]
     pub fn in_zone(self, name: &str) -> Result<Self, ConfigError> {
-        let time_zone = TimeZone::get(name).map_err(|_| {
-            ConfigError::new(
-                "time_zone",
-                format!("{name:?}"),
-                "UTC, or a name of the time zone database, such as Europe/Berlin",
-            )
-        })?;
-        Ok(Self { time_zone, ..self })
+        self.in_named_zone(name)
+    }
+
+    /// Sets the time zone by its name. Without the feature `calendar`, only UTC is accepted.
+    pub(crate) fn in_named_zone(self, name: &str) -> Result<Self, ConfigError> {
+        let zone = Zone::from_name(name)?;
+        Ok(Self { zone, ..self })
     }
 
     /// Returns the permits for each period.
@@ -177,19 +185,14 @@ impl CalendarQuota {
 
     /// The starts of the periods as nanoseconds since `origin`, in increasing order, up to the end of time. The first is 0, for the
     /// period that contains the origin, which began as many nanoseconds before it as the second result. `None` if a time is out of the
-    /// range of the calendar.
-    pub(super) fn starts(&self, origin: SystemTime) -> Option<(Vec<u64>, u64)> {
-        let origin = Timestamp::try_from(origin)
-            .ok()
-            .filter(|&it| it >= Timestamp::UNIX_EPOCH)?;
-        let date = origin.to_zoned(self.time_zone.clone()).date();
-        let first = self.first_day(date)?;
-        let began = self.first_instant(first)?;
-        let before = u64::try_from(origin.as_nanosecond() - began.as_nanosecond()).unwrap_or(0);
+    /// range of the calendar. The origin is a time since 1970.
+    pub(super) fn starts(&self, origin: Duration) -> Option<(Vec<u64>, u64)> {
+        let first = self.number(self.zone.day_at(origin)?);
+        let origin = i128::try_from(origin.as_nanos()).ok()?;
+        let before = u64::try_from(origin - self.start(first)?).unwrap_or(0);
         let mut starts = alloc::vec![0];
-        for periods in 1.. {
-            let start = self.first_instant(self.after(first, periods)?)?;
-            let since = u64::try_from(start.as_nanosecond() - origin.as_nanosecond()).unwrap_or(0);
+        for number in first + 1.. {
+            let since = u64::try_from(self.start(number)? - origin).unwrap_or(0);
             if since > HORIZON {
                 break;
             }
@@ -206,59 +209,39 @@ impl CalendarQuota {
         Some((starts, before))
     }
 
-    /// The start and the end of the period that contains `now`, as times since 1970. `None` if a time is out of the range of the
-    /// calendar.
-    pub(crate) fn period_of(&self, now: SystemTime) -> Option<(Duration, Duration)> {
-        let now = Timestamp::try_from(now)
-            .ok()
-            .filter(|&it| it >= Timestamp::UNIX_EPOCH)?;
-        let first = self.first_day(now.to_zoned(self.time_zone.clone()).date())?;
-        let since_1970 = |at: Timestamp| {
-            let nanos = u64::try_from(at.as_nanosecond().max(0)).ok()?;
+    /// The start and the end of the period that contains `now`. All of these are times since 1970. `None` if a time is out of the
+    /// range of the calendar.
+    pub(crate) fn period_of(&self, now: Duration) -> Option<(Duration, Duration)> {
+        let number = self.number(self.zone.day_at(now)?);
+        let since_1970 = |start: i128| {
+            let nanos = u64::try_from(start.max(0)).ok()?;
             Some(Duration::from_nanos(nanos))
         };
-        let start = since_1970(self.first_instant(first)?)?;
-        let end = since_1970(self.first_instant(self.after(first, 1)?)?)?;
-        Some((start, end))
+        Some((
+            since_1970(self.start(number)?)?,
+            since_1970(self.start(number + 1)?)?,
+        ))
     }
 
-    /// The first day of the period that contains `date`.
-    fn first_day(&self, date: Date) -> Option<Date> {
+    /// The number of the period that contains a day. Consecutive periods have consecutive numbers.
+    fn number(&self, day: Day) -> i64 {
+        let (month, in_month) = day.month_and_day();
         match self.period {
-            Period::Day => Some(date),
-            Period::Week(from) => {
-                let day = date.weekday().to_monday_one_offset();
-                date.checked_sub(i32::from((day - from).rem_euclid(7)).days())
-                    .ok()
-            }
-            Period::Month(from) => {
-                let in_month = date.with().day(from).build().ok()?;
-                if date >= in_month {
-                    Some(in_month)
-                } else {
-                    in_month.checked_sub(1.month()).ok()
-                }
-            }
-            Period::Year => date.with().month(1).day(1).build().ok(),
+            Period::Day => day.0,
+            Period::Week(from) => day.week(from.into()),
+            Period::Month(from) => month - i64::from(in_month < from.into()),
+            Period::Year => month.div_euclid(12),
         }
     }
 
-    /// The first day of the period that begins this many periods after the one that begins with `first`.
-    fn after(&self, first: Date, periods: i32) -> Option<Date> {
-        let later = match self.period {
-            Period::Day => periods.days(),
-            Period::Week(_) => periods.weeks(),
-            Period::Month(_) => periods.months(),
-            Period::Year => periods.years(),
-        };
-        first.checked_add(later).ok()
-    }
-
-    /// The first instant of a civil day. If clocks are set forward at midnight, it is the end of the gap. If midnight occurs twice,
-    /// it is the first one.
-    fn first_instant(&self, day: Date) -> Option<Timestamp> {
-        let zoned = day.to_zoned(self.time_zone.clone()).ok()?;
-        Some(zoned.timestamp())
+    /// The first instant of a period, in nanoseconds since 1970.
+    fn start(&self, number: i64) -> Option<i128> {
+        self.zone.first_instant(match self.period {
+            Period::Day => Day(number),
+            Period::Week(from) => Day::first_of_week(number, from.into()),
+            Period::Month(from) => Day::in_month(number, from.into()),
+            Period::Year => Day::in_month(12 * number, 1),
+        })
     }
 }
 
@@ -336,13 +319,13 @@ impl fmt::Display for CalendarQuota {
             Period::Day => write!(f, "{limit}/day"),
             Period::Week(1) => write!(f, "{limit}/week"),
             Period::Week(from) => {
-                let weekday = WEEKDAYS[usize::from(from.unsigned_abs()) - 1];
+                let weekday = WEEKDAYS[usize::from(from) - 1];
                 write!(f, "{limit}/week from {weekday}")
             }
             Period::Month(1) => write!(f, "{limit}/month"),
             Period::Month(from) => write!(f, "{limit}/month from {from}"),
             Period::Year => write!(f, "{limit}/year"),
         }?;
-        write!(f, ", {}", self.time_zone.iana_name().unwrap_or("UTC"))
+        write!(f, ", {}", self.zone.name())
     }
 }

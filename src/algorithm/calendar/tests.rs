@@ -42,7 +42,8 @@ fn time(text: &str) -> SystemTime {
 /// The starts of periods as times.
 fn starts(quota: &CalendarQuota, origin: SystemTime) -> Vec<Timestamp> {
     let begin = Timestamp::try_from(origin).expect("a time");
-    let (nanos, _) = quota.starts(origin).expect("in range");
+    let since_1970 = origin.duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let (nanos, _) = quota.starts(since_1970).expect("in range");
     let since = |nanos: u64| SignedDuration::from_nanos(i64::try_from(nanos).expect("20 years"));
     nanos.into_iter().map(|nanos| begin + since(nanos)).collect()
 }

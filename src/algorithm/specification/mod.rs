@@ -10,7 +10,6 @@ use alloc::vec::Vec;
 mod block;
 mod bucket;
 mod case;
-#[cfg(feature = "calendar")]
 mod period;
 mod slots;
 mod unit;
@@ -20,7 +19,6 @@ use case::{Case, NUMBERS, Random, Subject};
 const SUBJECTS: &[Subject] = &[
     unit::SUBJECT,
     bucket::SUBJECT,
-    #[cfg(feature = "calendar")]
     period::SUBJECT,
     slots::SUBJECT,
     block::SUBJECT,

@@ -4,7 +4,6 @@
 
 use core::time::Duration;
 use std::sync::LazyLock;
-use std::time::SystemTime;
 
 use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
 use crate::algorithm::{Algorithm, Attempt, Calendar, CalendarQuota, Reclaim};
@@ -38,10 +37,9 @@ const MAX_USED: u64 = (1 << 48) - 1;
 
 static DAILY: LazyLock<Calendar> = LazyLock::new(|| {
     let quota: CalendarQuota = std::format!("{MAX_LIMIT}/day").parse().expect("a quota");
-    let quota = quota.in_zone("UTC").expect("a zone");
     // A midnight.
-    let origin = SystemTime::UNIX_EPOCH + Duration::from_secs(20_000 * 24 * 3600);
-    Calendar::with_origin(&quota, origin).expect("an algorithm")
+    let origin = Duration::from_secs(20_000 * 24 * 3600);
+    Calendar::with_origin_since_1970(&quota, origin).expect("in range")
 });
 
 fn any_case(random: &mut Random) -> Case {

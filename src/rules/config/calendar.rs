@@ -4,7 +4,6 @@ use super::fields::{only_limit, text};
 use super::file_error::FileError;
 use super::keywords::A_CALENDAR;
 use super::parse::node::Node;
-#[cfg(feature = "calendar")]
 use crate::algorithm::CalendarQuota;
 use crate::error::ConfigError;
 use crate::rules::rule::Rule;
@@ -13,11 +12,6 @@ use crate::rules::rule::Rule;
 pub(super) fn rule<R: ?Sized>(name: &str, quota: &Node, rule: &Node) -> Result<Rule<R>, FileError> {
     only_limit("calendar", quota, rule, &["quota", "quotas", "in_flight"])?;
     let limit = text(quota, "calendar", A_CALENDAR)?;
-    of_text(name, limit, quota, rule)
-}
-
-#[cfg(feature = "calendar")]
-fn of_text<R: ?Sized>(name: &str, limit: &str, quota: &Node, rule: &Node) -> Result<Rule<R>, FileError> {
     let mut calendar: CalendarQuota = limit.parse().map_err(|error: ConfigError| {
         let error = match error.field {
             "quota" => ConfigError {
@@ -31,17 +25,10 @@ fn of_text<R: ?Sized>(name: &str, limit: &str, quota: &Node, rule: &Node) -> Res
     if let Some(node) = rule.field("time_zone") {
         let zone = text(node, "time_zone", "text such as \"Europe/Berlin\"")?;
         calendar = calendar
-            .in_zone(zone)
+            .in_named_zone(zone)
             .map_err(|error| FileError::value(node.at, error))?;
     }
     Ok(Rule::calendar(name, calendar))
-}
-
-#[cfg(not(feature = "calendar"))]
-fn of_text<R: ?Sized>(_: &str, limit: &str, quota: &Node, _: &Node) -> Result<Rule<R>, FileError> {
-    let expected = "a quota: this program was built without the feature `calendar` of ringgate";
-    let error = ConfigError::new("calendar", alloc::format!("{limit:?}"), expected);
-    Err(FileError::value(quota.at, error))
 }
 
 /// Returns the error about a time zone without a calendar.

@@ -168,7 +168,6 @@ impl<R: ?Sized> RuleStates<R> {
 
     /// The quotas of some states that have too little capacity left for the request. `applied` has the index of each state, and the
     /// values that it extracts from the request.
-    #[cfg(feature = "shared")]
     pub(crate) fn look(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -179,7 +178,6 @@ impl<R: ?Sized> RuleStates<R> {
 
     /// Charges the request to all of these states or to none. It does not count the admission, because the caller has other charges
     /// to make, which may be denied. The error is the violated quotas.
-    #[cfg(feature = "shared")]
     pub(crate) fn charge(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -192,7 +190,6 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    #[cfg(feature = "shared")]
     fn evaluations(&self, applied: impl Iterator<Item = (u16, Extracted)>) -> Evaluations<'_, R> {
         let evaluations = applied.map(|(index, extracted)| {
             let state = &self.states[usize::from(index)];

@@ -4,7 +4,7 @@ use super::Rule;
 use crate::algorithm::CalendarQuota;
 
 impl<R: ?Sized> Rule<R> {
-    /// Creates a rule that admits the limit of `quota` in each calendar day, week, month or year (feature `calendar`).
+    /// Creates a rule that admits the limit of `quota` in each calendar day, week, month or year.
     ///
     /// A denial's retry time is the start of the next period. [`Calendar`](crate::algorithm::Calendar) describes what is promised.
     /// A client can spend the limits of two periods at midnight, so a server also needs a rule with a short window.
@@ -46,7 +46,7 @@ impl<R: ?Sized> Rule<R> {
     /// let customer = Key::new("customer", |customer: &u64, key| customer.hash(key));
     /// let contract: ringgate::algorithm::CalendarQuota = "2/month from the 5th".parse()?;
     /// let rules = RuleSetBuilder::new()
-    ///     .rule(Rule::calendar("contract", contract.in_zone("Europe/Berlin")?).by(&customer))
+    ///     .rule(Rule::calendar("contract", contract).by(&customer))
     ///     .rule(Rule::new("server", "1000/s".parse()?))
     ///     .build_with(SystemClock::new(), [1, 2, 3, 4])?;
     /// assert!(rules.check(&17).is_ok() && rules.check(&17).is_ok());

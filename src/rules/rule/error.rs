@@ -42,7 +42,6 @@ impl RuleError {
     }
 
     /// All of these errors as one. `None`: there is none.
-    #[cfg(feature = "shared")]
     pub(crate) fn all(errors: Vec<Self>) -> Option<Self> {
         let mut errors = errors.into_iter();
         let first = errors.next()?;

@@ -3,9 +3,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-#[cfg(feature = "calendar")]
-use crate::algorithm::CalendarQuota;
-use crate::algorithm::Gcra;
+use crate::algorithm::{CalendarQuota, Gcra};
 use crate::keyed::{KeyedBuilder, OnFull};
 use crate::quota::Quota;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
@@ -14,7 +12,6 @@ use crate::rules::key::Key;
 pub(crate) mod algorithm;
 pub(crate) mod block;
 mod blocking;
-#[cfg(feature = "calendar")]
 mod calendar;
 pub(crate) mod enforcement;
 pub(crate) mod error;
@@ -64,7 +61,6 @@ pub struct Rule<R: ?Sized> {
     pub(crate) renamed_from: Option<Arc<str>>,
     pub(crate) quotas: Vec<Quota>,
     /// The calendar that replaces the window of the quota.
-    #[cfg(feature = "calendar")]
     pub(crate) calendar: Option<CalendarQuota>,
     pub(crate) algorithm: RuleAlgorithm,
     pub(crate) cells: Option<u64>,
@@ -92,7 +88,6 @@ impl<R: ?Sized> Rule<R> {
             name: name.into(),
             renamed_from: None,
             quotas: alloc::vec![quota],
-            #[cfg(feature = "calendar")]
             calendar: None,
             algorithm: RuleAlgorithm::SlidingWindow,
             cells: None,
@@ -328,11 +323,7 @@ impl<R: ?Sized> Rule<R> {
 
     /// Whether it has a limit for each calendar period.
     pub(crate) const fn is_calendar(&self) -> bool {
-        #[cfg(feature = "calendar")]
-        let is_calendar = self.calendar.is_some();
-        #[cfg(not(feature = "calendar"))]
-        let is_calendar = false;
-        is_calendar
+        self.calendar.is_some()
     }
 
     pub(crate) fn keys(&self) -> u64 {
@@ -350,7 +341,6 @@ impl<R: ?Sized> Clone for Rule<R> {
             name: Arc::clone(&self.name),
             renamed_from: self.renamed_from.clone(),
             quotas: self.quotas.clone(),
-            #[cfg(feature = "calendar")]
             calendar: self.calendar.clone(),
             algorithm: self.algorithm,
             cells: self.cells,

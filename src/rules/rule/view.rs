@@ -6,7 +6,6 @@ use super::block::Block;
 use super::enforcement::Enforcement;
 use super::mode::Mode;
 use super::on_error::OnError;
-#[cfg(feature = "calendar")]
 use crate::algorithm::CalendarQuota;
 use crate::keyed::OnFull;
 use crate::quota::Quota;
@@ -35,7 +34,6 @@ pub struct RuleView<'a> {
     /// longest window that its periods can have.
     pub quotas: &'a [Quota],
     /// The limit and the calendar periods. `None` for a rule without a calendar.
-    #[cfg(feature = "calendar")]
     pub calendar: Option<&'a CalendarQuota>,
     /// The limit of requests in flight. `None` for a rule that limits requests per window.
     pub in_flight: Option<u64>,
@@ -82,7 +80,6 @@ impl<R: ?Sized> Rule<R> {
         RuleView {
             name: &self.name,
             quotas: &self.quotas,
-            #[cfg(feature = "calendar")]
             calendar: self.calendar.as_ref(),
             in_flight: self.is_in_flight().then(|| self.quotas[0].limit()),
             algorithm: self.algorithm,

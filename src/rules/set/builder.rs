@@ -1,6 +1,5 @@
 use alloc::vec::Vec;
 use core::fmt;
-#[cfg(feature = "calendar")]
 use std::time::SystemTime;
 
 use super::RuleSet;
@@ -85,7 +84,6 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// # Ok(())
     /// # }
     /// ```
-    #[cfg(feature = "calendar")]
     pub fn origin(mut self, origin: SystemTime) -> Self {
         self.origin.time = Some(origin);
         self

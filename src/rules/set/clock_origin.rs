@@ -1,8 +1,6 @@
-#[cfg(feature = "calendar")]
 use std::time::SystemTime;
 
 use crate::clock::Clock;
-#[cfg(feature = "calendar")]
 use crate::error::ConfigError;
 use crate::rules::rule::Rule;
 use crate::rules::rule::error::RuleError;
@@ -14,52 +12,38 @@ use crate::rules::rule::error::RuleError;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockOrigin {
     /// `None` if no rule has needed it.
-    #[cfg(feature = "calendar")]
     pub(crate) time: Option<SystemTime>,
     /// Whether the caller has not chosen the clock, so that it does not follow the time of the operating system.
-    #[cfg(feature = "calendar")]
     is_of_default_clock: bool,
 }
 
 impl ClockOrigin {
     pub(crate) const UNKNOWN: Self = Self {
-        #[cfg(feature = "calendar")]
         time: None,
-        #[cfg(feature = "calendar")]
         is_of_default_clock: false,
     };
 
     /// An origin of rules that are only checked.
     pub(crate) const ANY: Self = Self {
-        #[cfg(feature = "calendar")]
         time: Some(SystemTime::UNIX_EPOCH),
-        #[cfg(feature = "calendar")]
         is_of_default_clock: false,
     };
 
     /// This origin, of the default clock.
     #[cfg(feature = "quanta")]
     pub(super) const fn with_default_clock(self) -> Self {
-        #[cfg(feature = "calendar")]
-        let origin = Self {
+        Self {
             is_of_default_clock: true,
             ..self
-        };
-        #[cfg(not(feature = "calendar"))]
-        let origin = self;
-        origin
+        }
     }
 
     /// This origin with the clock of this one, or else the time of the other one.
     pub(crate) fn or(self, other: Self) -> Self {
-        #[cfg(feature = "calendar")]
-        let origin = Self {
+        Self {
             time: self.time.or(other.time),
             ..self
-        };
-        #[cfg(not(feature = "calendar"))]
-        let (origin, _) = (self, other);
-        origin
+        }
     }
 
     /// Reads the time, if it is not known and one of the rules has a calendar. The error names a rule with a calendar that has the
@@ -69,7 +53,6 @@ impl ClockOrigin {
         rules: &[Rule<R>],
         clock: &impl Clock,
     ) -> Result<Self, RuleError> {
-        #[cfg(feature = "calendar")]
         if let Some(rule) = rules.iter().find(|rule| rule.is_calendar()) {
             if self.is_of_default_clock {
                 let expected = "a clock that follows the time of the operating system, by \
@@ -84,7 +67,6 @@ impl ClockOrigin {
                 });
             }
         }
-        let _ = (rules, clock);
         Ok(self)
     }
 }

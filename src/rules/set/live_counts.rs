@@ -64,7 +64,6 @@ impl<'a> LiveCounts<'a> {
     }
 
     /// Creates a handle to the counts of shared rules, whose limiters on this node have these states.
-    #[cfg(feature = "shared")]
     pub(crate) const fn shared<R: ?Sized>(states: &'a RuleStates<R>) -> Self {
         Self {
             are_shared: true,

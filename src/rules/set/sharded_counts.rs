@@ -18,7 +18,6 @@ pub(crate) enum RuleEvent {
     Blocked,
     SlotHeld,
     SlotReleased,
-    #[cfg(feature = "shared")]
     ByNode,
 }
 
@@ -65,7 +64,6 @@ impl ShardedCounts {
             RuleEvent::Blocked => shard.add(&counts.blocks, 1),
             RuleEvent::SlotHeld => shard.add(&counts.slots_held, 1),
             RuleEvent::SlotReleased => shard.add(&counts.slots_released, 1),
-            #[cfg(feature = "shared")]
             RuleEvent::ByNode => shard.add(&counts.by_node, 1),
         }
     }

@@ -21,15 +21,13 @@ impl CurrentPeriod {
     /// periods of a calendar at a time that is out of its range.
     pub(super) fn of<R: ?Sized>(rule: &Rule<R>, quota: Quota, now: SystemTime) -> Self {
         let now_since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        #[cfg(feature = "calendar")]
         if let Some((start, end)) = rule
             .calendar
             .as_ref()
-            .and_then(|calendar| calendar.period_of(now))
+            .and_then(|calendar| calendar.period_of(now_since))
         {
             return Self::between(start, end, now_since);
         }
-        let _ = rule;
         let window = quota.window().as_nanos().max(1);
         let start = now_since.as_nanos() / window * window;
         let nanos = |nanos: u128| Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));

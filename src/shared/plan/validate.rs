@@ -51,7 +51,6 @@ pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
 
 /// The most permits that one node admits in a window by the algorithm of the rule.
 fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
-    #[cfg(feature = "calendar")]
     if rule.calendar.is_some() {
         return limit.checked_mul(2);
     }
@@ -85,7 +84,6 @@ pub(crate) enum StoredAs {
 
 /// Whether a store keeps the rule by a counter for each period.
 fn has_periods<R: ?Sized>(rule: &Rule<R>) -> bool {
-    #[cfg(feature = "calendar")]
     if rule.calendar.is_some() {
         return true;
     }
@@ -137,7 +135,6 @@ pub(super) fn stored_as<R: ?Sized>(
     if rule.block.is_some() && rule.mode != Mode::Strict {
         wrong("mode", mode(), "Strict for a rule with a block".into());
     }
-    #[cfg(feature = "calendar")]
     if let (Some(calendar), Mode::Local) = (&rule.calendar, rule.mode) {
         let expected = "the mode Strict, or a rule of a `RuleSet` or `LiveRules` of each process";
         wrong("calendar", format!("\"{calendar}\""), expected.into());
@@ -207,7 +204,6 @@ fn kept_in_store<R: ?Sized>(
         let expected = "Strict for fixed windows and calendars in a store";
         wrong("mode", format!("{:?}", rule.mode), expected.into());
     }
-    #[cfg(feature = "calendar")]
     if rule.calendar.is_some() {
         return StoredAs::Periods;
     }
@@ -279,10 +275,7 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
         | RuleAlgorithm::Even
         | RuleAlgorithm::Gcra) => kept,
     };
-    #[cfg(feature = "calendar")]
-    {
-        rule.calendar = None;
-    }
+    rule.calendar = None;
     if rule.on_error == OnError::Share {
         let share = |limit: u64| (limit / nodes).max(1);
         for quota in &mut rule.quotas {

@@ -1,4 +1,3 @@
-#[cfg(feature = "observe")]
 use alloc::boxed::Box;
 use core::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -7,6 +6,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::breaker::Breaker;
+use super::events;
 use super::health::Health;
 use super::settings::SupervisorSettings;
 use crate::shared::store::{StoreError, StoreErrorKind};
@@ -14,9 +14,7 @@ use crate::sync::Tally;
 
 /// The health of a supervised store as it changes, for [`StoreObserver::publish`](super::StoreObserver::publish).
 pub struct LiveHealth {
-    #[cfg(feature = "observe")]
     server: &'static str,
-    #[cfg(feature = "observe")]
     prefix: Box<str>,
     max_in_flight: usize,
     pub(super) call_slots: Semaphore,
@@ -61,10 +59,8 @@ pub(super) struct LastResults {
     pub(super) leases: Restriction,
     pub(super) role: Restriction,
     /// Whether the log says that the store answers, or that it does not. `None`: neither.
-    #[cfg(feature = "observe")]
     logged_as_answering: Option<bool>,
     /// Whether an error of this connection is logged that concerns its call alone.
-    #[cfg(feature = "observe")]
     is_error_logged: bool,
 }
 
@@ -72,21 +68,14 @@ pub(super) struct LastResults {
 #[derive(Debug, Default)]
 pub(super) struct Restriction {
     error: Option<StoreError>,
-    #[cfg(feature = "observe")]
     is_logged: bool,
 }
 
 impl LiveHealth {
     /// The health of a store that has made no call yet. `server` and `prefix` are of [`Server`](super::Server).
-    #[cfg_attr(
-        not(feature = "observe"),
-        expect(unused_variables, reason = "events have them, which need the feature")
-    )]
     pub(super) fn new(settings: &SupervisorSettings, server: &'static str, prefix: &str) -> Self {
         Self {
-            #[cfg(feature = "observe")]
             server,
-            #[cfg(feature = "observe")]
             prefix: Box::from(prefix),
             max_in_flight: settings.max_in_flight,
             call_slots: Semaphore::new(settings.max_in_flight),
@@ -141,55 +130,36 @@ impl LiveHealth {
         let error = effect.map(|effect| StoreError::new(StoreErrorKind::UnexpectedReply, effect));
         self.with_last(|last| {
             let restriction = of(last);
-            #[cfg(feature = "observe")]
             if let Some(error) = &error
                 && !core::mem::replace(&mut restriction.is_logged, true)
             {
-                tracing::error!("{error}");
+                events::restricted(error);
             }
             restriction.error = error;
         });
     }
 
     /// Logs that the store does not answer, unless the log says so already.
-    #[cfg(feature = "observe")]
     pub(super) fn log_lost(&self, error: &StoreError) {
         if self.with_last(|last| last.logged_as_answering.replace(false)) != Some(false) {
-            let (server, prefix) = (self.server, &*self.prefix);
-            tracing::warn!(target: "ringgate", prefix, %error, "{server} is lost: on_error decides until it answers");
+            events::lost(self.server, &self.prefix, error);
         }
     }
 
     /// Logs that the store answers, unless the log says so already.
-    #[cfg(feature = "observe")]
     pub(super) fn log_found(&self) {
         if self.with_last(|last| last.logged_as_answering.replace(true)) != Some(true) {
             self.with_last(|last| last.is_error_logged = false);
-            let (server, prefix) = (self.server, &*self.prefix);
-            tracing::info!(target: "ringgate", prefix, "{server} is found: it decides");
+            events::found(self.server, &self.prefix);
         }
     }
 
     /// Logs an error that the server has answered a call with, the first one of a connection.
-    #[cfg(feature = "observe")]
     pub(super) fn log_error(&self, error: &StoreError) {
         if !self.with_last(|last| core::mem::replace(&mut last.is_error_logged, true)) {
-            let (server, prefix) = (self.server, &*self.prefix);
-            tracing::error!(target: "ringgate", prefix, %error, "{server} answers with an error: on_error decides");
+            events::refused(self.server, &self.prefix, error);
         }
     }
-
-    #[cfg(not(feature = "observe"))]
-    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
-    pub(super) const fn log_lost(&self, _: &StoreError) {}
-
-    #[cfg(not(feature = "observe"))]
-    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
-    pub(super) const fn log_found(&self) {}
-
-    #[cfg(not(feature = "observe"))]
-    #[expect(clippy::unused_self, reason = "the feature `observe` logs it")]
-    pub(super) const fn log_error(&self, _: &StoreError) {}
 }
 
 impl fmt::Debug for LiveHealth {

@@ -45,6 +45,8 @@
 
 mod breaker;
 mod call_error;
+#[cfg_attr(not(feature = "observe"), path = "no_events.rs")]
+mod events;
 mod health;
 mod live_health;
 #[cfg(feature = "observe")]

@@ -2,7 +2,6 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::mem::size_of;
 use core::ops::Range;
-#[cfg(feature = "std")]
 use core::sync::atomic::Ordering;
 
 use crate::sync::{self, AtomicU64};
@@ -90,7 +89,6 @@ impl EntryMemory {
     ///
     /// If a page is read before it is written, the operating system maps it twice: to zeros at the read, and to memory at the first
     /// write.
-    #[cfg(feature = "std")]
     pub(in crate::table) fn touch(&self, line: &Line, pages: &mut [usize; 2]) {
         const PAGE: usize = 4096;
         let start = self.index_of(line);

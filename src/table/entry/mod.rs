@@ -85,7 +85,6 @@ impl<'a> Entry<'a> {
     }
 
     /// Whether the entry is in the bucket with this line.
-    #[cfg(feature = "std")]
     pub(in crate::table) fn is_on(self, line: &Line) -> bool {
         core::ptr::eq(self.line, line)
     }

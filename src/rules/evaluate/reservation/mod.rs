@@ -11,7 +11,6 @@ use crate::receipt::Settled;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::rule_states::RuleStates;
-#[cfg(feature = "shared")]
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
@@ -88,7 +87,6 @@ impl<R: ?Sized> Reservation<R> {
     }
 
     /// Counts the admission of a request whose other charges were made, too.
-    #[cfg(feature = "shared")]
     pub(crate) fn count_admitted(&self) {
         let shard = ShardId::current();
         for charge in self.charges.iter().chain(self.slots.charges()) {
@@ -98,7 +96,6 @@ impl<R: ?Sized> Reservation<R> {
     }
 
     /// Refunds the charges of a request that is not admitted, and releases its slots.
-    #[cfg(feature = "shared")]
     pub(crate) fn undo(self) {
         let shard = ShardId::current();
         for charge in self.charges.iter().rev() {
@@ -107,7 +104,6 @@ impl<R: ?Sized> Reservation<R> {
     }
 
     /// This reservation, and the slots of another one, whose charges stay.
-    #[cfg(feature = "shared")]
     pub(crate) fn with_slots_of(mut self, other: Self) -> Self {
         self.slots.append(other.slots);
         self

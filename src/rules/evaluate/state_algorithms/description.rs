@@ -15,7 +15,6 @@ impl StateAlgorithms {
             },
             WordLayout::Log(_) => String::from("Log"),
             WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
-            #[cfg(feature = "calendar")]
             WordLayout::Calendar { quota, .. } => format!("Calendar of {quota}"),
             WordLayout::InFlight => String::from("InFlight"),
             WordLayout::Violations => String::from("Violations"),

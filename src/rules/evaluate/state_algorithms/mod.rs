@@ -1,6 +1,5 @@
 mod block;
 mod buckets;
-#[cfg(feature = "calendar")]
 mod calendar;
 mod description;
 mod in_flight;
@@ -51,11 +50,9 @@ impl StateAlgorithms {
         origin: ClockOrigin,
     ) -> Result<Self, ConfigError> {
         let tiers: Vec<u64> = rule.tiers.iter().map(|&(_, limit)| limit).collect();
-        #[cfg(feature = "calendar")]
         if let Some(calendar) = &rule.calendar {
             return Self::calendar(calendar, &tiers, origin);
         }
-        let _ = origin;
         let permits = Self::of_permits(rule, quotas, &tiers, rule.burst);
         let window = quotas[0].window();
         let of_tiers: Result<Vec<Quota>, _> = tiers.iter().map(|&limit| Quota::new(limit, window)).collect();
@@ -261,7 +258,6 @@ impl StateAlgorithms {
                 }
                 self.bucket_over(before)
             }
-            #[cfg(feature = "calendar")]
             WordLayout::Calendar { periods, .. } => self.calendar_over(before, periods),
             WordLayout::InFlight | WordLayout::Violations => {
                 (self.kind() == before.kind()).then(|| self.clone())
@@ -302,9 +298,9 @@ impl StateAlgorithms {
         let own = match &self.tiers[0] {
             AnyAlgorithm::Other(other) => match &**other {
                 OtherAlgorithm::InUnits(in_units) => in_units.algorithm(),
-                #[cfg(feature = "calendar")]
-                OtherAlgorithm::Calendar(_) => return self.clone(),
-                OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => return self.clone(),
+                OtherAlgorithm::Calendar(_) | OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => {
+                    return self.clone();
+                }
             },
             own => own,
         };

@@ -2,9 +2,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-#[cfg(feature = "calendar")]
-use crate::algorithm::{Calendar, CalendarQuota};
-use crate::algorithm::{CounterRing, CounterRingBuilder};
+use crate::algorithm::{Calendar, CalendarQuota, CounterRing, CounterRingBuilder};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
@@ -51,7 +49,6 @@ pub(super) enum WordLayout {
         tiers: Vec<u64>,
     },
     /// The word does not depend on the limit.
-    #[cfg(feature = "calendar")]
     Calendar {
         quota: CalendarQuota,
         periods: Box<Calendar>,
@@ -75,9 +72,9 @@ pub(crate) enum StateKind {
 impl WordLayout {
     pub(super) const fn kind(&self) -> StateKind {
         match self {
-            Self::Counter { .. } | Self::Log(_) | Self::Gcra { .. } => StateKind::Permits,
-            #[cfg(feature = "calendar")]
-            Self::Calendar { .. } => StateKind::Permits,
+            Self::Counter { .. } | Self::Log(_) | Self::Gcra { .. } | Self::Calendar { .. } => {
+                StateKind::Permits
+            }
             Self::InFlight => StateKind::InFlight,
             Self::Violations => StateKind::Violations,
         }
