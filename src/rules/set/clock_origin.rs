@@ -2,10 +2,7 @@
 use std::time::SystemTime;
 
 use crate::clock::Clock;
-#[cfg(feature = "calendar")]
-use crate::error::ConfigError;
 use crate::rules::rule::Rule;
-use crate::rules::rule::error::RuleError;
 
 /// The time at the origin of the clock of a rule set.
 ///
@@ -17,15 +14,13 @@ pub(crate) struct ClockOrigin {
     #[cfg(feature = "calendar")]
     pub(crate) time: Option<SystemTime>,
     /// Whether the caller has not chosen the clock, so that it does not follow the time of the operating system.
-    #[cfg(feature = "calendar")]
-    is_of_default_clock: bool,
+    pub(super) is_of_default_clock: bool,
 }
 
 impl ClockOrigin {
     pub(crate) const UNKNOWN: Self = Self {
         #[cfg(feature = "calendar")]
         time: None,
-        #[cfg(feature = "calendar")]
         is_of_default_clock: false,
     };
 
@@ -33,21 +28,16 @@ impl ClockOrigin {
     pub(crate) const ANY: Self = Self {
         #[cfg(feature = "calendar")]
         time: Some(SystemTime::UNIX_EPOCH),
-        #[cfg(feature = "calendar")]
         is_of_default_clock: false,
     };
 
     /// This origin, of the default clock.
     #[cfg(feature = "quanta")]
     pub(super) const fn with_default_clock(self) -> Self {
-        #[cfg(feature = "calendar")]
-        let origin = Self {
+        Self {
             is_of_default_clock: true,
             ..self
-        };
-        #[cfg(not(feature = "calendar"))]
-        let origin = self;
-        origin
+        }
     }
 
     /// This origin with the clock of this one, or else the time of the other one.
@@ -62,29 +52,16 @@ impl ClockOrigin {
         origin
     }
 
-    /// Reads the time, if it is not known and one of the rules has a calendar. The error names a rule with a calendar that has the
-    /// default clock.
-    pub(crate) fn known_for<R: ?Sized>(
-        self,
-        rules: &[Rule<R>],
-        clock: &impl Clock,
-    ) -> Result<Self, RuleError> {
+    /// Reads the time, if it is not known and one of the rules has a calendar.
+    pub(crate) fn known_for<R: ?Sized>(self, rules: &[Rule<R>], clock: &impl Clock) -> Self {
         #[cfg(feature = "calendar")]
-        if let Some(rule) = rules.iter().find(|rule| rule.is_calendar()) {
-            if self.is_of_default_clock {
-                let expected = "a clock that follows the time of the operating system, by \
-                                build_with(SystemClock::new(), random_seeds())";
-                let error = ConfigError::new("clock", "the default clock for a calendar", expected);
-                return Err(RuleError::new(rule, error));
-            }
-            if self.time.is_none() {
-                return Ok(Self {
-                    time: Some(crate::algorithm::Calendar::origin_of(clock)),
-                    ..self
-                });
-            }
+        if self.time.is_none() && rules.iter().any(Rule::is_calendar) {
+            return Self {
+                time: Some(crate::algorithm::Calendar::origin_of(clock)),
+                ..self
+            };
         }
         let _ = (rules, clock);
-        Ok(self)
+        self
     }
 }
