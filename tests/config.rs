@@ -21,6 +21,8 @@ mod files;
 mod lists;
 #[path = "common/random.rs"]
 mod random;
+#[path = "config/mistakes.rs"]
+mod mistakes;
 #[path = "config/syntax.rs"]
 mod syntax;
 #[cfg(feature = "watch")]

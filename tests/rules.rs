@@ -40,6 +40,8 @@ mod missing;
 mod random;
 #[path = "rules/reference.rs"]
 mod reference;
+#[path = "rules/refused.rs"]
+mod refused;
 #[path = "rules/reload.rs"]
 mod reload;
 #[path = "rules/reload_faults.rs"]

@@ -1,5 +1,6 @@
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 use core::net::IpAddr;
@@ -487,10 +488,19 @@ impl<R: ?Sized> Key<R> {
         seeds.build_hasher().finish()
     }
 
-    /// Checks that an entry of a list is a value of this key.
-    pub(crate) fn check_entry(&self, entry: &str, kind: ListKind) -> Result<(), ConfigError> {
+    /// The entries of a list that are no values of this key, with their indices. If the key does not know its values, it is the first
+    /// entry.
+    pub(crate) fn invalid_entries(&self, kind: ListKind, entries: &[String]) -> Vec<(usize, ConfigError)> {
         let seeds = SeededState::with_seeds([1, 2, 3, 4]);
-        self.list(kind, &[String::from(entry)], &seeds).map(|_| ())
+        let error = |entry: &String| self.list(kind, core::slice::from_ref(entry), &seeds).err();
+        let invalid = entries.iter().enumerate();
+        let invalid = invalid.filter_map(|(at, entry)| Some((at, error(entry)?)));
+        match self.entries {
+            ListEntries::Unknown => invalid.take(1).collect(),
+            ListEntries::Values(_) | ListEntries::Addresses(..) | ListEntries::Either(..) => {
+                invalid.collect()
+            }
+        }
     }
 
     /// Reads the entries of a list. `None` if there are none.

@@ -222,9 +222,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
         let seeds = current.states.seeds.clone();
         let origin = current.states.origin.or(rules.origin);
-        let origin = origin
-            .known_for(rules.rules(), &current.clock)
-            .map_err(ReplaceError::Rules)?;
+        let origin = origin.known_for(rules.rules(), &current.clock);
         let Migration {
             states,
             carry_overs,

@@ -141,8 +141,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     ///
     /// # Errors
     ///
-    /// The errors of [`RuleSetBuilder::build_with`]. If the store does not serve some rules, one error names every reason in all of
-    /// them: the first one, and the [`others`](RuleError::others) after it. The fields are: `key`, without
+    /// One error names every mistake in all rules, as that of [`RuleSetBuilder::build_with`], and everything that the store does not
+    /// serve: the first one, and the [`others`](RuleError::others) after it. The fields about the store are: `key`, without
     /// [`shared_as`](crate::Key::shared_as); `algorithm`, if no store keeps it; `window`, below a millisecond; `cells`,
     /// above 1000; `limit`, of a log above 100,000 permits; `calendar`; `limit_by`; `mode`, if it needs
     /// [leases](CounterStore::leases) or [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests

@@ -35,13 +35,7 @@ impl Table {
     /// 1,000,000 keys, every key finds a vacant entry (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it can
     /// inherit the times and marks of another table.
     pub(crate) fn new(keys: u64, state_words: usize, inherits: bool) -> Result<Self, ConfigError> {
-        if keys == 0 || keys > Self::MAX_KEYS {
-            return Err(ConfigError::new(
-                "capacity",
-                format!("{keys}"),
-                format!("1 to {} keys", Self::MAX_KEYS),
-            ));
-        }
+        Self::validate_capacity(keys)?;
         let table = TableLayout::of(keys, state_words)
             .and_then(|layout| Self::allocate(layout, state_words, inherits));
         table.ok_or_else(|| {
@@ -54,6 +48,18 @@ impl Table {
                 "a capacity for which memory can be allocated",
             )
         })
+    }
+
+    /// Checks the range of a capacity.
+    pub(crate) fn validate_capacity(keys: u64) -> Result<(), ConfigError> {
+        match keys {
+            1..=Self::MAX_KEYS => Ok(()),
+            _ => Err(ConfigError::new(
+                "capacity",
+                format!("{keys}"),
+                format!("1 to {} keys", Self::MAX_KEYS),
+            )),
+        }
     }
 
     fn allocate(layout: TableLayout, state_words: usize, inherits: bool) -> Option<Self> {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::rules::{Block, RuleAlgorithm};
+use ringgate::rules::{Block, RuleAlgorithm, TierOf};
 use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedRules};
 use ringgate::{Key, Quota, Rule};
 
@@ -143,4 +143,46 @@ async fn one_error_names_every_rule_that_this_store_does_not_serve() {
         parts(Arc::new(MemoryStore::new()), rules),
         [name(&("synced", "key"))]
     );
+}
+
+/// A mistake of a rule and what its store does not serve are parts of one error, and each field is named once.
+#[tokio::test]
+async fn one_error_names_mistakes_and_what_no_store_serves() {
+    let block = Block::new("3/min".parse().expect("a quota"), Duration::from_millis(1));
+    let rules = [
+        (rule("cells").cells(5000), &["cells"][..]),
+        (rule("burst").burst(3).by(&unshared()), &["burst", "key"]),
+        (rule("block").block(block), &["for", "block"]),
+        (
+            rule("fixed").algorithm(RuleAlgorithm::Fixed).cells(3).capacity(5),
+            &["cells", "capacity"],
+        ),
+        (
+            rule("classic")
+                .algorithm(RuleAlgorithm::Classic)
+                .burst(1)
+                .limit_by(|_| None),
+            &["burst", "limit_by", "algorithm"],
+        ),
+        (
+            rule("lease")
+                .mode(Mode::Lease { permits: 0 })
+                .algorithm(RuleAlgorithm::Fixed),
+            &["permits", "mode"],
+        ),
+        // A store keeps a log with tiers, and this node does not decide by it.
+        (
+            rule("log")
+                .algorithm(RuleAlgorithm::Log)
+                .tier_of(&TierOf::new("plan", |_| None))
+                .tier("x", 5),
+            &[],
+        ),
+    ];
+    let expected: Vec<_> = rules
+        .iter()
+        .flat_map(|(rule, fields)| fields.iter().map(|field| (rule.name().to_owned(), *field)))
+        .collect();
+    let rules = rules.map(|(rule, _)| rule);
+    assert_eq!(parts(Arc::new(MemoryStore::new()), rules), expected);
 }

@@ -2,34 +2,124 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::file_error::FileError;
-use super::keywords::{A_WHOLE_NUMBER, one_of};
-use super::parse::node::{Node, Value};
+use super::keywords::{A_QUOTA, A_WHOLE_NUMBER, one_of};
+use super::parse::node::{Field, Node, Value};
 use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::rules::rule::Rule;
 
-/// Checks that a node is a map with no fields but these. The error about another field has the position of its name.
-pub(super) fn only_fields(
-    node: &Node,
-    names: &[&str],
-    field: &'static str,
-    expected: &'static str,
-) -> Result<(), FileError> {
-    let Value::Map(fields) = &node.value else {
-        return Err(node.unexpected(field, expected));
-    };
-    match fields.iter().find(|field| !names.contains(&field.name.as_str())) {
-        None => Ok(()),
-        Some(field) => Err(FileError::value(
-            field.at,
-            ConfigError::new("field", format!("{:?}", field.name), one_of(names)),
-        )),
-    }
+/// Reads the fields of a map, and collects the errors of all of them.
+pub(super) struct MapReader<'n> {
+    node: &'n Node,
+    errors: Vec<FileError>,
+    /// The fields that are missing or have no valid value.
+    unread: Vec<&'static str>,
+    /// Whether a field has another name than these. It may be the missing one, misspelled.
+    has_others: bool,
 }
 
-/// Returns the error about a map without a required field.
-pub(super) fn missing(node: &Node, field: &'static str, expected: &str) -> FileError {
-    FileError::value(node.at, ConfigError::missing(field, expected))
+impl<'n> MapReader<'n> {
+    /// Begins to read a map that has no fields but these. The error about another field has the position of its name.
+    pub(super) fn of(node: &'n Node, names: &[&str], field: &'static str, expected: &'static str) -> Self {
+        let errors = match &node.value {
+            Value::Map(fields) => {
+                let is_other = |entry: &&Field| !names.contains(&entry.name.as_str());
+                let error = |entry: &Field| {
+                    let given = format!("{:?}", entry.name);
+                    FileError::value(entry.at, ConfigError::new("field", given, one_of(names)))
+                };
+                fields.iter().filter(is_other).map(error).collect()
+            }
+            Value::Bool(_) | Value::Whole(_) | Value::Text(_) | Value::List(_) | Value::Other(_) => {
+                alloc::vec![node.unexpected(field, expected)]
+            }
+        };
+        Self {
+            node,
+            has_others: !errors.is_empty(),
+            errors,
+            unread: Vec::new(),
+        }
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<&'n Node> {
+        self.node.field(name)
+    }
+
+    /// Reads a field, if it is given.
+    pub(super) fn optional<T>(
+        &mut self,
+        field: &'static str,
+        read: impl FnOnce(&'n Node) -> Result<T, FileError>,
+    ) -> Option<T> {
+        let node = self.node.field(field)?;
+        self.accept(field, read(node))
+    }
+
+    /// Reads a field of a rule, if it is given. Returns the rule with its value.
+    pub(super) fn set<R: ?Sized, T>(
+        &mut self,
+        rule: Rule<R>,
+        field: &'static str,
+        read: impl FnOnce(&'n Node) -> Result<T, FileError>,
+        with: impl FnOnce(Rule<R>, T) -> Rule<R>,
+    ) -> Rule<R> {
+        match self.optional(field, read) {
+            Some(value) => with(rule, value),
+            None => rule,
+        }
+    }
+
+    /// Reads a field that must be given. Returns `stand_in` after an error.
+    pub(super) fn required<T>(
+        &mut self,
+        field: &'static str,
+        expected: &str,
+        stand_in: T,
+        read: impl FnOnce(&'n Node) -> Result<T, FileError>,
+    ) -> T {
+        match self.node.field(field) {
+            Some(node) => self.accept(field, read(node)).unwrap_or(stand_in),
+            None => {
+                self.missing(field, expected);
+                stand_in
+            }
+        }
+    }
+
+    /// Adds the error that a field is missing.
+    pub(super) fn missing(&mut self, field: &'static str, expected: &str) {
+        self.unread.push(field);
+        if !self.has_others {
+            let error = ConfigError::missing(field, expected);
+            self.errors.push(FileError::value(self.node.at, error));
+        }
+    }
+
+    /// Returns the value of a field, or adds its error.
+    pub(super) fn accept<T>(&mut self, field: &'static str, read: Result<T, FileError>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.unread.push(field);
+                self.errors.push(error);
+                None
+            }
+        }
+    }
+
+    /// Whether the field is missing or has no valid value.
+    pub(super) fn lacks(&self, field: &str) -> bool {
+        self.unread.contains(&field)
+    }
+
+    /// Returns `value` if there was no error.
+    pub(super) fn finish<T>(self, value: T) -> Result<T, FileError> {
+        FileError::all(self.errors).map(|()| value)
+    }
 }
 
 pub(super) fn text<'n>(node: &'n Node, field: &'static str, expected: &str) -> Result<&'n str, FileError> {
@@ -39,6 +129,11 @@ pub(super) fn text<'n>(node: &'n Node, field: &'static str, expected: &str) -> R
             Err(node.unexpected(field, expected))
         }
     }
+}
+
+pub(super) fn quota(field: &'static str, node: &Node) -> Result<Quota, FileError> {
+    let quota = text(node, field, A_QUOTA)?.parse();
+    quota.map_err(|error| FileError::value(node.at, error))
 }
 
 pub(super) fn whole(field: &'static str, node: &Node) -> Result<u64, FileError> {
@@ -62,7 +157,7 @@ pub(super) fn keyword<T: Copy>(
         return Ok(meaning);
     }
     let words = keywords.iter().map(|(word, _)| format!("{word:?}"));
-    Err(node.unexpected(field, one_of(&words.collect::<alloc::vec::Vec<String>>())))
+    Err(node.unexpected(field, one_of(&words.collect::<Vec<String>>())))
 }
 
 /// Checks that a rule with the limit `field` has none of the fields `others`, which state other limits, and no algorithm.
@@ -74,13 +169,11 @@ pub(super) fn only_limit(
 ) -> Result<(), FileError> {
     let beside = |at, field, other: &str, expected| {
         let error = ConfigError::new(field, format!("given beside {other}"), expected);
-        Err(FileError::value(at, error))
+        FileError::value(at, error)
     };
-    if let Some(algorithm) = rule.field("algorithm") {
-        return beside(algorithm.at, "algorithm", field, "no algorithm");
-    }
-    match others.iter().find(|name| rule.field(name).is_some()) {
-        None => Ok(()),
-        Some(other) => beside(limit.at, field, other, "one of the two"),
-    }
+    let algorithm = rule.field("algorithm");
+    let algorithm = algorithm.map(|algorithm| beside(algorithm.at, "algorithm", field, "no algorithm"));
+    let others = others.iter().filter(|name| rule.field(name).is_some());
+    let others = others.map(|other| beside(limit.at, field, other, "one of the two"));
+    FileError::all(algorithm.into_iter().chain(others).collect())
 }

@@ -1,6 +1,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
-use core::fmt;
+use alloc::vec::Vec;
+use core::{fmt, iter, mem};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,8 @@ use super::file_format::FileFormat;
 use super::parse::position::Position;
 use crate::error::ConfigError;
 
-/// The error of a rules file that cannot be used: the position, the rule, the given value, and the expected values.
+/// The error of a rules file that cannot be used: the position, the rule, the given value, and the expected values of its first mistake,
+/// and all other mistakes.
 ///
 /// # Examples
 ///
@@ -36,6 +38,7 @@ struct FileErrorParts {
     position: Option<Position>,
     rule: Option<String>,
     problem: FileProblem,
+    others: Vec<FileError>,
 }
 
 /// The kind of a [`FileError`].
@@ -62,6 +65,7 @@ impl FileError {
             position,
             rule: None,
             problem,
+            others: Vec::new(),
         }))
     }
 
@@ -82,19 +86,55 @@ impl FileError {
         Self::new(None, FileProblem::Value(error))
     }
 
+    /// Returns the errors of a file as one, if there are any. Each error may stand for several.
+    pub(super) fn all(errors: Vec<Self>) -> Result<(), Self> {
+        let alone = errors.into_iter().flat_map(|mut error| {
+            let others = mem::take(&mut error.0.others);
+            iter::once(error).chain(others)
+        });
+        let mut alone: Vec<Self> = alone.collect();
+        alone.sort_by_key(|error| error.0.position);
+        let mut alone = alone.into_iter();
+        match alone.next() {
+            None => Ok(()),
+            Some(mut first) => {
+                first.0.others = alone.collect();
+                Err(first)
+            }
+        }
+    }
+
+    /// Returns all values, or the errors of all that have one.
+    pub(super) fn each<T>(read: impl Iterator<Item = Result<T, Self>>) -> Result<Vec<T>, Self> {
+        let (mut values, mut errors) = (Vec::new(), Vec::new());
+        for read in read {
+            match read {
+                Ok(value) => values.push(value),
+                Err(error) => errors.push(error),
+            }
+        }
+        Self::all(errors).map(|()| values)
+    }
+
+    /// Changes this error and the others.
+    fn change(&mut self, change: impl Fn(&mut FileErrorParts)) {
+        change(&mut self.0);
+        self.0.others.iter_mut().for_each(|other| change(&mut other.0));
+    }
+
     pub(super) fn in_file(mut self, file: &Path) -> Self {
-        self.0.file = Some(file.to_path_buf());
+        self.change(|error| error.file = Some(file.to_path_buf()));
         self
     }
 
-    pub(super) fn in_rule(mut self, rule: impl Into<String>) -> Self {
-        self.0.rule = Some(rule.into());
+    pub(super) fn in_rule(mut self, rule: &str) -> Self {
+        self.change(|error| error.rule = Some(rule.into()));
         self
     }
 
     /// The error without a position, for rules that were not read from a text.
     pub(super) fn without_position(mut self) -> Self {
-        self.0.position = None;
+        self.change(|error| error.position = None);
         self
     }
 
@@ -122,6 +162,13 @@ impl FileError {
         self.0.rule.as_deref()
     }
 
+    /// Returns the other errors of the file, in the order of their positions. Each mistake in a rule is an error. An unreadable file, or a
+    /// text that is not of its format, has no other error.
+    #[must_use]
+    pub fn others(&self) -> &[Self] {
+        &self.0.others
+    }
+
     /// Returns the kind of the error.
     #[must_use]
     pub fn problem(&self) -> &FileProblem {
@@ -129,7 +176,7 @@ impl FileError {
     }
 }
 
-/// Writes one line: the position, the rule, and the problem.
+/// Writes a line for each error: the position, the rule, and the problem.
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.file, self.0.position) {
@@ -147,7 +194,8 @@ impl fmt::Display for FileError {
             FileProblem::Unreadable(error) => write!(f, "cannot be read: {error}"),
             FileProblem::Syntax { format, message } => write!(f, "not {format}: {message}"),
             FileProblem::Value(error) => error.fmt(f),
-        }
+        }?;
+        self.0.others.iter().try_for_each(|other| write!(f, "\n{other}"))
     }
 }
 

@@ -98,7 +98,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// # Errors
     ///
     /// When the file cannot be read, is not of its format, has an unknown field or an invalid value, or when no rule set can
-    /// be built of it. The error has the position of the value.
+    /// be built of it. The error has the position of the value. It has every mistake of the file: the first one, and the
+    /// [`others`](FileError::others).
     ///
     /// # Examples
     ///

@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use super::fields::{only_fields, whole};
+use super::fields::{MapReader, whole};
 use super::file_error::FileError;
 use super::keywords::PREFIX;
 use super::parse::node::{Node, Value};
@@ -18,7 +18,7 @@ impl<R: ?Sized> PrefixedKeys<R> {
 
     /// Reads the field `prefix` of a rule, and returns the key with these prefixes.
     pub(super) fn key(&mut self, node: &Node, key: Option<&Key<R>>) -> Result<Key<R>, FileError> {
-        only_fields(node, PREFIX, "prefix", "a map with ipv4, ipv6 or both")?;
+        let mut map = MapReader::of(node, PREFIX, "prefix", "a map with ipv4, ipv6 or both");
         if let Value::Map(fields) = &node.value
             && fields.is_empty()
         {
@@ -30,12 +30,14 @@ impl<R: ?Sized> PrefixedKeys<R> {
         let own = key
             .prefixes()
             .ok_or_else(|| invalid("given for a key that is no address", "a key of addresses"))?;
-        let bits = |field, own| match node.field(field) {
+        let mut bits = |field, own| {
+            let bits = map.optional(field, |node| whole(field, node));
             // A number that is too large for the type is out of the range, too.
-            Some(bits) => whole(field, bits).map(|bits| u8::try_from(bits).unwrap_or(u8::MAX)),
-            None => Ok(own),
+            bits.map_or(own, |bits| u8::try_from(bits).unwrap_or(u8::MAX))
         };
-        let prefixed = key.with_prefixes(bits("ipv4", own.ipv4())?, bits("ipv6", own.ipv6())?);
+        let (ipv4, ipv6) = (bits("ipv4", own.ipv4()), bits("ipv6", own.ipv6()));
+        map.finish(())?;
+        let prefixed = key.with_prefixes(ipv4, ipv6);
         let prefixed = prefixed.map_err(|error| {
             let field = match error.field {
                 "ipv4_prefix" => "ipv4",

@@ -12,7 +12,7 @@ use crate::rules::key_list::{KeyList, ListKind};
 use crate::rules::key_missing::MissingCause;
 use crate::rules::key_missing::OnMissingKey;
 use crate::rules::rule::Rule;
-use crate::rules::rule::enforcement::{Enforcement, KeyFraction};
+use crate::rules::rule::enforcement::KeyFraction;
 use crate::time::Nanos;
 
 /// The part of a request that one state needs before its words are read.
@@ -103,25 +103,7 @@ pub(crate) struct Extractor<R: ?Sized> {
 
 impl<R: ?Sized> Extractor<R> {
     pub(crate) fn new(rule: &Rule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
-        let enforced = KeyFraction::new(rule.enforced)?;
-        let needs_key = [
-            (
-                "enforce",
-                !matches!(rule.enforced, Enforcement::All | Enforcement::None),
-            ),
-            ("capacity", rule.capacity.is_some()),
-            ("allow", !rule.allow.is_empty()),
-            ("deny", !rule.deny.is_empty()),
-        ];
-        for (field, given) in needs_key {
-            if given && rule.key.is_none() {
-                return Err(ConfigError::new(
-                    field,
-                    "given for a rule without a key",
-                    "a rule with a key",
-                ));
-            }
-        }
+        let enforced = KeyFraction::new(rule.enforced);
         let list = |kind, entries| match &rule.key {
             Some(key) => key.list(kind, entries, &seeds.tables),
             None => Ok(None),
@@ -149,15 +131,8 @@ impl<R: ?Sized> Extractor<R> {
         })
     }
 
-    /// Creates the extractor of the block of a rule.
+    /// Creates the extractor of the block of a rule with a key.
     pub(crate) fn of_block(rule: &Rule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
-        if rule.key.is_none() {
-            return Err(ConfigError::new(
-                "block",
-                "given for a rule without a key",
-                "a rule with a key",
-            ));
-        }
         Ok(Self {
             is_plain: false,
             tier_of: None,

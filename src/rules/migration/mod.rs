@@ -11,6 +11,7 @@ use super::rule::error::RuleError;
 use super::set::clock_origin::ClockOrigin;
 use super::set::compile;
 use super::set::sharded_counts::ShardedCounts;
+use super::set::validate::{self, Reason};
 
 pub(crate) mod carry_over;
 mod reuse_state;
@@ -35,7 +36,7 @@ pub(crate) fn migrate<R: ?Sized>(
     seeds: Seeds,
     origin: ClockOrigin,
 ) -> Result<Migration<R>, RuleError> {
-    compile::validate(rules)?;
+    Reason::all(validate::reasons(rules, rules, origin), rules)?;
     let counts: Vec<Arc<ShardedCounts>> = rules
         .iter()
         .map(|rule| {

@@ -1,8 +1,6 @@
-use alloc::format;
 use core::time::Duration;
 
 use crate::algorithm::{BlockLength, Violations};
-use crate::error::ConfigError;
 use crate::quota::Quota;
 
 /// The block of a key that violates a rule too often, for [`Rule::block`](crate::Rule::block).
@@ -146,37 +144,13 @@ impl Block {
         (self.length.factor, self.length.ceiling)
     }
 
+    /// The duration of each block.
+    pub(crate) const fn length(&self) -> BlockLength {
+        self.length
+    }
+
     /// The algorithm of the block.
     pub(crate) fn violations(&self) -> Violations {
         Violations::new(self.after, self.length, self.forgive_after, self.extends)
-    }
-
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        let duration = |field, given: Duration, least: Duration| {
-            if (least..=Self::MAX).contains(&given) {
-                return Ok(());
-            }
-            let expected = format!("{least:?} to {:?}", Self::MAX);
-            Err(ConfigError::new(field, format!("{given:?}"), expected))
-        };
-        if self.after.limit() > Self::MAX_VIOLATIONS || self.after.window() < Self::MIN {
-            return Err(ConfigError::new(
-                "after",
-                format!("{} in {:?}", self.after.limit(), self.after.window()),
-                format!("1 to {} in {:?} or more", Self::MAX_VIOLATIONS, Self::MIN),
-            ));
-        }
-        let BlockLength {
-            first,
-            factor,
-            ceiling,
-        } = self.length;
-        duration("for", first, Self::MIN)?;
-        if factor == 0 || factor == 1 && ceiling != first {
-            let given = format!("{factor}");
-            return Err(ConfigError::new("factor", given, "a whole number, at least 2"));
-        }
-        duration("ceiling", ceiling, first)?;
-        duration("forgive_after", self.forgive_after, Duration::ZERO)
     }
 }

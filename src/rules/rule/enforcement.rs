@@ -1,7 +1,3 @@
-use alloc::format;
-
-use crate::error::ConfigError;
-
 /// The keys for which a rule is enforced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Enforcement {
@@ -18,11 +14,12 @@ impl KeyFraction {
     pub(crate) const ALL: Self = Self(1 << 32);
     pub(crate) const NONE: Self = Self(0);
 
-    pub(crate) fn new(enforced: Enforcement) -> Result<Self, ConfigError> {
+    /// The fraction of an enforcement whose percentage is valid.
+    pub(crate) fn new(enforced: Enforcement) -> Self {
         match enforced {
-            Enforcement::All => Ok(Self::ALL),
-            Enforcement::None => Ok(Self::NONE),
-            Enforcement::Percent(percent) if (0.0..=100.0).contains(&percent) => {
+            Enforcement::All => Self::ALL,
+            Enforcement::None => Self::NONE,
+            Enforcement::Percent(percent) => {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
@@ -30,10 +27,7 @@ impl KeyFraction {
                     reason = "0 to 100 in a fraction of 2^32, rounded"
                 )]
                 let units = (percent / 100.0 * Self::ALL.0 as f64).round() as u64;
-                Ok(Self(units))
-            }
-            Enforcement::Percent(percent) => {
-                Err(ConfigError::new("enforce", format!("{percent} %"), "0 to 100 %"))
+                Self(units)
             }
         }
     }

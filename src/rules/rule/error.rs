@@ -5,7 +5,7 @@ use core::fmt;
 use crate::error::ConfigError;
 use crate::rules::rule::Rule;
 
-/// The error of a rule set that cannot be built: the name of the rule, and the error of the rule.
+/// The error of a rule set that cannot be built: the name of a rule and its error, and all other errors of the rules.
 ///
 /// # Examples
 ///
@@ -27,8 +27,7 @@ pub struct RuleError {
     pub rule: String,
     /// The field, the value that was given, and the values that are accepted.
     pub error: ConfigError,
-    /// The other errors of the set, in the order of the rules. Only shared rules list what their store does not serve; other
-    /// errors come alone.
+    /// The other errors of the set, in the order of the rules.
     pub others: Vec<Self>,
 }
 
@@ -41,14 +40,15 @@ impl RuleError {
         }
     }
 
-    /// All of these errors as one. `None`: there is none.
-    pub(crate) fn all(errors: Vec<Self>) -> Option<Self> {
-        let mut errors = errors.into_iter();
-        let first = errors.next()?;
-        Some(Self {
-            others: errors.collect(),
-            ..first
-        })
+    /// Returns all of these errors as one.
+    pub(crate) fn all(mut errors: impl Iterator<Item = Self>) -> Result<(), Self> {
+        match errors.next() {
+            None => Ok(()),
+            Some(first) => Err(Self {
+                others: errors.collect(),
+                ..first
+            }),
+        }
     }
 }
 

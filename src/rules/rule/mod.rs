@@ -301,8 +301,6 @@ impl<R: ?Sized> Rule<R> {
             && plain(other)
             && self.algorithm == other.algorithm
             && self.cells == other.cells
-            // Neither may have a burst. A rule with a burst gets a separate state, so that the error names this rule.
-            && self.burst == other.burst
             && self.capacity == other.capacity
             && self.on_full == other.on_full
             && self.on_error == other.on_error
@@ -318,7 +316,12 @@ impl<R: ?Sized> Rule<R> {
 
     /// Whether all quotas of the rule share one state.
     pub(crate) fn is_one_state(&self) -> bool {
-        self.algorithm.has_windows() && !self.is_in_flight() && !self.is_calendar()
+        self.algorithm.has_windows() && self.has_rate()
+    }
+
+    /// Whether it limits requests per window, by an algorithm.
+    pub(crate) fn has_rate(&self) -> bool {
+        !self.is_in_flight() && !self.is_calendar()
     }
 
     /// Whether it has a limit for each calendar period.

@@ -1,7 +1,4 @@
-use alloc::format;
 use core::time::Duration;
-
-use crate::error::ConfigError;
 
 /// Which decisions about a shared rule a node makes without the store that keeps its counts.
 ///
@@ -39,31 +36,6 @@ impl Mode {
     /// The most permits of one key that a node may hold or leave unreported. The word of a lease cannot hold more.
     pub const MAX_PERMITS: u64 = 1_000_000;
 
-    const MIN_PERIOD: Duration = Duration::from_millis(1);
-    const MAX_PERIOD: Duration = Duration::from_secs(60);
-
-    pub(crate) fn validate(self) -> Result<(), ConfigError> {
-        let (field, permits) = match self {
-            Self::Local | Self::Strict => return Ok(()),
-            Self::Lease { permits } => ("permits", permits),
-            Self::Sync { period, pending } => {
-                if period < Self::MIN_PERIOD || period > Self::MAX_PERIOD {
-                    return Err(ConfigError::new(
-                        "period",
-                        format!("{period:?}"),
-                        format!("{:?} to {:?}", Self::MIN_PERIOD, Self::MAX_PERIOD),
-                    ));
-                }
-                ("pending", pending)
-            }
-        };
-        match permits {
-            1..=Self::MAX_PERMITS => Ok(()),
-            _ => Err(ConfigError::new(
-                field,
-                format!("{permits}"),
-                format!("1 to {} permits", Self::MAX_PERMITS),
-            )),
-        }
-    }
+    pub(crate) const MIN_PERIOD: Duration = Duration::from_millis(1);
+    pub(crate) const MAX_PERIOD: Duration = Duration::from_secs(60);
 }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use super::RuleSet;
 use super::clock_origin::ClockOrigin;
-use super::compile::MAX_RULES;
+use super::validate::MAX_RULES;
 use crate::clock::Clock;
 #[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
 use crate::clock::QuantaClock;
@@ -130,7 +130,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// # Errors
     ///
-    /// The error has the name of the invalid rule, and one of these fields:
+    /// One error names every mistake in all rules: the first one, and the [`others`](RuleError::others) after it, in the order of the
+    /// rules. Each has the name of the invalid rule, and one of these fields:
     ///
     /// - `name`: empty, or the name of another rule;
     /// - `renamed_from`: a name that another rule has or was renamed from;
@@ -143,8 +144,9 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// - `quotas`, `algorithm`, `cells`, `burst`, `cost`, `on_full`: given for a rule of requests in flight or, except for the last
     ///   two, for a rule with a calendar;
     /// - `origin`: the time at the clock's origin is before 1970 or after the year 9900, and a rule has a calendar;
-    /// - `enforce`, `allow`, `deny`, `capacity`: given for a rule without a key, or a percentage that is not 0 to 100;
-    /// - `permits`, `period`, `pending`: out of the range of [`Mode`](super::super::Mode).
+    /// - `enforce`, `allow`, `deny`, `capacity`, `block`: given for a rule without a key, or a percentage that is not 0 to 100;
+    /// - `permits`, `period`, `pending`: out of the range of [`Mode`](super::super::Mode);
+    /// - `after`, `for`, `factor`, `ceiling`, `forgive_after`: out of the range of [`Block`](super::super::Block).
     pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {
         self.build_from(clock, seeds, self.origin)
     }
@@ -156,7 +158,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         seeds: [u64; 4],
         origin: ClockOrigin,
     ) -> Result<RuleSet<R, C>, RuleError> {
-        let origin = origin.known_for(&self.rules, &clock)?;
+        let origin = origin.known_for(&self.rules, &clock);
         let Migration { states, .. } = migration::migrate(&self.rules, None, &[], Seeds::new(seeds), origin)?;
         Ok(RuleSet { states, clock })
     }
@@ -168,7 +170,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         old: &RuleSet<R, C>,
     ) -> Result<RuleSet<R, C>, RuleError> {
         let (clock, seeds) = (old.clock.clone(), old.states.seeds.clone());
-        let origin = old.states.origin.or(self.origin).known_for(&self.rules, &clock)?;
+        let origin = old.states.origin.or(self.origin).known_for(&self.rules, &clock);
         let Migration { states, .. } =
             migration::migrate(&self.rules, Some(&old.states), &[], seeds, origin)?;
         Ok(RuleSet { states, clock })

@@ -1,9 +1,7 @@
 use std::time::SystemTime;
 
 use crate::clock::Clock;
-use crate::error::ConfigError;
 use crate::rules::rule::Rule;
-use crate::rules::rule::error::RuleError;
 
 /// The time at the origin of the clock of a rule set.
 ///
@@ -14,7 +12,7 @@ pub(crate) struct ClockOrigin {
     /// `None` if no rule has needed it.
     pub(crate) time: Option<SystemTime>,
     /// Whether the caller has not chosen the clock, so that it does not follow the time of the operating system.
-    is_of_default_clock: bool,
+    pub(super) is_of_default_clock: bool,
 }
 
 impl ClockOrigin {
@@ -46,27 +44,14 @@ impl ClockOrigin {
         }
     }
 
-    /// Reads the time, if it is not known and one of the rules has a calendar. The error names a rule with a calendar that has the
-    /// default clock.
-    pub(crate) fn known_for<R: ?Sized>(
-        self,
-        rules: &[Rule<R>],
-        clock: &impl Clock,
-    ) -> Result<Self, RuleError> {
-        if let Some(rule) = rules.iter().find(|rule| rule.is_calendar()) {
-            if self.is_of_default_clock {
-                let expected = "a clock that follows the time of the operating system, by \
-                                build_with(SystemClock::new(), random_seeds())";
-                let error = ConfigError::new("clock", "the default clock for a calendar", expected);
-                return Err(RuleError::new(rule, error));
-            }
-            if self.time.is_none() {
-                return Ok(Self {
-                    time: Some(crate::algorithm::Calendar::origin_of(clock)),
-                    ..self
-                });
-            }
+    /// Reads the time, if it is not known and one of the rules has a calendar.
+    pub(crate) fn known_for<R: ?Sized>(self, rules: &[Rule<R>], clock: &impl Clock) -> Self {
+        if self.time.is_none() && rules.iter().any(Rule::is_calendar) {
+            return Self {
+                time: Some(crate::algorithm::Calendar::origin_of(clock)),
+                ..self
+            };
         }
-        Ok(self)
+        self
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod counts;
 pub(crate) mod live_counts;
 mod saved;
 pub(crate) mod sharded_counts;
+pub(crate) mod validate;
 
 use counts::RuleCounts;
 use live_counts::LiveCounts;

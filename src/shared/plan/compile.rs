@@ -24,7 +24,8 @@ use crate::rules::rule::error::RuleError;
 use crate::rules::rule::mode::Mode;
 use crate::rules::set::RuleSet;
 use crate::rules::set::builder::RuleSetBuilder;
-use crate::rules::set::compile;
+use crate::rules::set::clock_origin::ClockOrigin;
+use crate::rules::set::validate::{self, Part, Reason};
 
 /// The rules in the forms in which the store counts them, and as rules of this node.
 pub(in crate::shared) struct Planner<R: ?Sized> {
@@ -61,28 +62,34 @@ impl<R: ?Sized> Planner<R> {
         old: Option<&Self>,
     ) -> Result<Self, RuleError> {
         let mut on_node = RuleSetBuilder::new();
-        let (mut rules, mut unserved) = (Vec::new(), Vec::new());
-        // The rules are checked first, so that an error names the rule and not its fallback.
-        compile::validate(builder.rules())?;
+        let mut rules = Vec::new();
         for rule in builder.rules() {
-            let wrong = |error| RuleError::new(rule, error);
-            let stored_as = match stored_as(rule, term, store) {
-                Ok(stored_as) => stored_as,
+            on_node = on_node.rule(fallback(rule, nodes));
+        }
+        let mut reasons = validate::reasons(builder.rules(), on_node.rules(), ClockOrigin::ANY);
+        for (at, rule) in builder.rules().iter().enumerate() {
+            match stored_as(rule, term, store) {
+                Ok(stored_as) => rules.push(SharedRule {
+                    rule: rule.clone(),
+                    stored_as,
+                    block: rule.block.clone().map(Arc::new),
+                }),
                 Err(errors) => {
-                    unserved.extend(errors.into_iter().map(wrong));
-                    continue;
+                    let is_known = |known: &Reason, field| known.rule == at && known.error.field == field;
+                    for error in errors {
+                        if !reasons.iter().any(|known| is_known(known, error.field)) {
+                            reasons.push(Reason {
+                                rule: at,
+                                part: Part::Field,
+                                error,
+                            });
+                        }
+                    }
                 }
-            };
-            on_node = on_node.rule(fallback(rule, nodes).map_err(wrong)?);
-            rules.push(SharedRule {
-                rule: rule.clone(),
-                stored_as,
-                block: rule.block.clone().map(Arc::new),
-            });
+            }
         }
-        if let Some(unserved) = RuleError::all(unserved) {
-            return Err(unserved);
-        }
+        reasons.sort_by_key(|reason| reason.rule);
+        Reason::all(reasons, builder.rules())?;
         let on_node = match old {
             Some(old) => on_node.build_after(&old.on_node)?,
             None => on_node.build_with(QuantaClock::new(), random_seeds())?,

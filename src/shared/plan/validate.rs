@@ -7,7 +7,6 @@ use core::time::Duration;
 
 use crate::algorithm::CounterRing;
 use crate::error::ConfigError;
-use crate::quota::Quota;
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
@@ -125,13 +124,6 @@ pub(super) fn stored_as<R: ?Sized>(
         errors.push(ConfigError::new(field, given, expected));
     };
     let mode = || format!("{:?}", rule.mode);
-    if rule.block.is_some() && rule.key.is_none() {
-        wrong(
-            "block",
-            "given for a rule without a key".into(),
-            "a rule with a key".into(),
-        );
-    }
     if rule.block.is_some() && rule.mode != Mode::Strict {
         wrong("mode", mode(), "Strict for a rule with a block".into());
     }
@@ -228,9 +220,6 @@ fn kept_in_store<R: ?Sized>(
                 let expected = format!("1 to {MOST_LOGGED} permits for a log in a store");
                 wrong("limit", format!("{most} permits"), expected);
             }
-            if let Some(cells) = rule.cells {
-                wrong("cells", format!("{cells}"), "nothing for a log rule".into());
-            }
             StoredAs::Log
         }
         // The memory of the store is counted in keys and not in words, so a sliding window has cells there.
@@ -256,13 +245,13 @@ fn kept_in_store<R: ?Sized>(
 }
 
 /// The rule that this node decides by if the store does not answer.
-pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>, ConfigError> {
+pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Rule<R> {
     let mut rule = rule.clone();
     // Only the store counts violations.
     rule.block = None;
     if rule.mode == Mode::Local {
         // This is the rule itself, since this node always decides it.
-        return Ok(rule);
+        return rule;
     }
     // The fallback of a log is a sliding window, which counts most keys in one word and is at least as strict. A table of logs
     // could be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
@@ -279,17 +268,14 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
     if rule.on_error == OnError::Share {
         let share = |limit: u64| (limit / nodes).max(1);
         for quota in &mut rule.quotas {
-            *quota = match quota.is_in_flight() {
-                true => Quota::in_flight(share(quota.limit())),
-                false => Quota::new(share(quota.limit()), quota.window())?,
-            };
+            *quota = quota.with_limit(share(quota.limit()));
         }
         for (_, limit) in &mut rule.tiers {
             *limit = share(*limit);
         }
         rule.burst = rule.burst.map(share);
     }
-    Ok(rule)
+    rule
 }
 
 #[cfg(test)]
@@ -336,7 +322,7 @@ mod tests {
                 "one word of 16 cells in units of 4",
             ),
         ] {
-            let fallback = fallback(&rule, 4).expect("a rule");
+            let fallback = fallback(&rule, 4);
             let chosen = fallback.algorithm_for(fallback.quotas[0]).expect("an algorithm");
             assert_eq!(chosen.to_string(), form, "{rule:?}");
             assert_eq!(chosen.bound(), fallback.quotas[0].limit());

@@ -40,7 +40,8 @@ pub(crate) struct StateAlgorithms {
 }
 
 impl StateAlgorithms {
-    /// The algorithms of a rule. `quotas` are its quotas, and those of rules that share its state.
+    /// The algorithms of a rule. `quotas` are its quotas, and those of rules that share its state. Fields that its algorithm does not
+    /// have are ignored: the rule set refuses them.
     ///
     /// A rule with a cost counts units of 2^k permits if a limit is too large to count permits, or if a bucket would round its rate
     /// by more than one percent. A rule with `limit_by` always counts permits.
@@ -119,46 +120,19 @@ impl StateAlgorithms {
         if rule.is_in_flight() {
             return Self::in_flight(quotas[0].limit(), tiers);
         }
-        let absent = |field, given: Option<u64>, expected| match given {
-            Some(given) => Err(ConfigError::new(field, format!("{given}"), expected)),
-            None => Ok(()),
-        };
-        let no_cells = |expected| absent("cells", rule.cells, expected);
-        let no_burst = || absent("burst", burst, "no burst, except for a gcra rule");
         let ring = |kind| Self::counter(kind, rule.cells_or_default(), quotas, tiers);
         match rule.algorithm {
-            RuleAlgorithm::Gcra => {
-                no_cells("no cells for a gcra rule")?;
-                Self::gcra(quotas[0], burst, tiers.to_vec())
-            }
-            RuleAlgorithm::Log => {
-                no_cells("no cells for a log rule")?;
-                no_burst()?;
-                Self::log(quotas[0], tiers)
-            }
-            RuleAlgorithm::Fixed => {
-                no_cells("no cells for a fixed window, which is one cell")?;
-                no_burst()?;
-                ring(RingKind::Fixed)
-            }
-            RuleAlgorithm::SlidingWindow => {
-                no_burst()?;
-                Self::sliding_window(rule, quotas, tiers)
-            }
-            RuleAlgorithm::Counter => no_burst().and_then(|()| ring(RingKind::Strict)),
-            RuleAlgorithm::Classic => no_burst().and_then(|()| ring(RingKind::Classic)),
-            RuleAlgorithm::Even => no_burst().and_then(|()| ring(RingKind::Even)),
+            RuleAlgorithm::Gcra => Self::gcra(quotas[0], burst, tiers.to_vec()),
+            RuleAlgorithm::Log => Self::log(quotas[0]),
+            RuleAlgorithm::Fixed => ring(RingKind::Fixed),
+            RuleAlgorithm::SlidingWindow => Self::sliding_window(rule, quotas, tiers),
+            RuleAlgorithm::Counter => ring(RingKind::Strict),
+            RuleAlgorithm::Classic => ring(RingKind::Classic),
+            RuleAlgorithm::Even => ring(RingKind::Even),
         }
     }
 
-    fn log(quota: Quota, tiers: &[u64]) -> Result<Self, ConfigError> {
-        if let Some(limit) = tiers.first() {
-            return Err(ConfigError::new(
-                "tiers",
-                format!("a tier of {limit} permits"),
-                "no tiers for a log rule, which has one slot per permit",
-            ));
-        }
+    fn log(quota: Quota) -> Result<Self, ConfigError> {
         let log = AnyAlgorithm::from(TimestampRing::new(quota)?);
         Ok(Self {
             tiers: Box::new([log.clone()]),

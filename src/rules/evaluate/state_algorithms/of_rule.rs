@@ -6,6 +6,7 @@ use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
 use crate::rules::set::clock_origin::ClockOrigin;
+use crate::rules::set::validate;
 
 impl<R: ?Sized> Rule<R> {
     /// Returns the algorithm that decides this rule with `quota` in place of its quotas, for a request in no tier.
@@ -34,6 +35,9 @@ impl<R: ?Sized> Rule<R> {
     /// # }
     /// ```
     pub fn algorithm_for(&self, quota: Quota) -> Result<AnyAlgorithm, ConfigError> {
+        if let Some(error) = validate::error_of_algorithm(self) {
+            return Err(error);
+        }
         let algorithms = StateAlgorithms::new(self, &[quota], ClockOrigin::ANY)?;
         Ok(algorithms.tiers[0].clone())
     }

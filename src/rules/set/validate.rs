@@ -1,0 +1,399 @@
+//! Every reason for which rules are refused. No other code refuses a rule, unless memory cannot be allocated.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+use std::collections::HashSet;
+
+use super::clock_origin::ClockOrigin;
+use crate::algorithm::BlockLength;
+use crate::error::ConfigError;
+use crate::keyed::OnFull;
+use crate::quota::Quota;
+use crate::rules::evaluate::request_limit::RequestLimit;
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
+use crate::rules::key_list::ListKind;
+use crate::rules::rule::Rule;
+use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::block::Block;
+use crate::rules::rule::enforcement::Enforcement;
+use crate::rules::rule::error::RuleError;
+use crate::rules::rule::mode::Mode;
+use crate::table::Table;
+
+/// The maximum number of rules in a set.
+pub(crate) const MAX_RULES: usize = 1000;
+
+/// The maximum number of quotas of a rule, and of a state. Each quota makes a decision of the state longer.
+pub(super) const MAX_QUOTAS: usize = 16;
+
+/// A reason for which rules are refused.
+#[derive(Debug)]
+pub(crate) struct Reason {
+    /// The index of the rule.
+    pub(crate) rule: usize,
+    pub(crate) part: Part,
+    pub(crate) error: ConfigError,
+}
+
+/// The part of a field that a reason is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The field with the name in the error.
+    Field,
+    /// The quota with this index.
+    Quota(usize),
+    /// The limit of the tier with this index.
+    Tier(usize),
+    /// The entry with this index of the list with the name in the error.
+    Entry(usize),
+}
+
+impl Reason {
+    /// Returns all reasons as one error.
+    pub(crate) fn all<R: ?Sized>(reasons: Vec<Self>, rules: &[Rule<R>]) -> Result<(), RuleError> {
+        let errors = reasons.into_iter();
+        RuleError::all(errors.map(|reason| RuleError::new(&rules[reason.rule], reason.error)))
+    }
+}
+
+/// Returns every reason for which no rule set can be built of the rules, in their order.
+///
+/// `decided` are the rules that this node decides: the rules themselves, or the fallbacks of shared rules, whose algorithms may differ.
+pub(crate) fn reasons<R: ?Sized>(rules: &[Rule<R>], decided: &[Rule<R>], origin: ClockOrigin) -> Vec<Reason> {
+    let mut all = Vec::new();
+    for (at, (rule, decided)) in rules.iter().zip(decided).enumerate().take(MAX_RULES) {
+        let mut reasons = ReasonsOfRule {
+            rule: at,
+            reasons: Vec::new(),
+        };
+        reasons.of_names(rule, rules);
+        reasons.of_mode(rule.mode);
+        reasons.of_kind(rule, origin);
+        if let Some(block) = &rule.block {
+            reasons.of_block(block);
+        }
+        reasons.of_tiers(rule);
+        reasons.of_key(rule);
+        reasons.of_limits(decided, origin);
+        all.append(&mut reasons.reasons);
+    }
+    if rules.len() > MAX_RULES {
+        let error = ConfigError::new(
+            "rules",
+            format!("{} rules", rules.len()),
+            format!("at most {MAX_RULES}"),
+        );
+        all.push(Reason {
+            rule: MAX_RULES,
+            part: Part::Field,
+            error,
+        });
+    }
+    all
+}
+
+/// Returns the first field of a rule that its algorithm does not have.
+pub(crate) fn error_of_algorithm<R: ?Sized>(rule: &Rule<R>) -> Option<ConfigError> {
+    let mut reasons = ReasonsOfRule {
+        rule: 0,
+        reasons: Vec::new(),
+    };
+    if rule.has_rate() {
+        reasons.of_algorithm(rule);
+        reasons.of_tiers_of_log(rule);
+    }
+    let first = reasons.reasons.into_iter().next();
+    first.map(|reason| reason.error)
+}
+
+/// The reasons for which one rule is refused.
+struct ReasonsOfRule {
+    /// The index of the rule.
+    rule: usize,
+    reasons: Vec<Reason>,
+}
+
+impl ReasonsOfRule {
+    fn add(&mut self, field: &'static str, given: impl Into<String>, expected: impl Into<String>) {
+        self.add_of(Part::Field, ConfigError::new(field, given, expected));
+    }
+
+    fn add_if(&mut self, is_wrong: bool, field: &'static str, given: &str, expected: &str) {
+        if is_wrong {
+            self.add(field, given, expected);
+        }
+    }
+
+    fn add_of(&mut self, part: Part, error: ConfigError) {
+        let rule = self.rule;
+        self.reasons.push(Reason { rule, part, error });
+    }
+
+    fn of_names<R: ?Sized>(&mut self, rule: &Rule<R>, rules: &[Rule<R>]) {
+        self.add_if(rule.name.is_empty(), "name", "empty", "a name");
+        if !rule.name.is_empty() && rules[..self.rule].iter().any(|other| other.name == rule.name) {
+            let given = format!("{:?} again", rule.name);
+            self.add("name", given, "a different name for each rule");
+        }
+        if let Some(old) = &rule.renamed_from {
+            let has_it = |other: &Rule<R>| other.name == *old || other.renamed_from.as_ref() == Some(old);
+            let mut others = rules.iter().enumerate().filter(|(at, _)| *at != self.rule);
+            if others.any(|(_, other)| has_it(other)) {
+                let expected = "a name that no other rule has or was renamed from";
+                self.add("renamed_from", format!("{old:?}"), expected);
+            }
+        }
+    }
+
+    fn of_mode(&mut self, mode: Mode) {
+        let (field, permits) = match mode {
+            Mode::Local | Mode::Strict => return,
+            Mode::Lease { permits } => ("permits", permits),
+            Mode::Sync { period, pending } => {
+                self.of_duration("period", period, Mode::MIN_PERIOD, Mode::MAX_PERIOD);
+                ("pending", pending)
+            }
+        };
+        if !(1..=Mode::MAX_PERMITS).contains(&permits) {
+            let expected = format!("1 to {} permits", Mode::MAX_PERMITS);
+            self.add(field, format!("{permits}"), expected);
+        }
+    }
+
+    fn of_duration(&mut self, field: &'static str, given: Duration, least: Duration, most: Duration) {
+        if !(least..=most).contains(&given) {
+            self.add(field, format!("{given:?}"), format!("{least:?} to {most:?}"));
+        }
+    }
+
+    /// Adds the fields that a rule of this kind cannot have.
+    fn of_kind<R: ?Sized>(&mut self, rule: &Rule<R>, origin: ClockOrigin) {
+        let quotas = rule.quotas.len();
+        if rule.is_in_flight() {
+            self.of_one_limit(
+                rule,
+                "one limit of requests in flight",
+                "a rule of requests in flight",
+            );
+            let no_cost = "no such field for a rule of requests in flight";
+            self.add_if(rule.cost.is_some(), "cost", "a cost", no_cost);
+            match rule.on_full {
+                OnFull::Deny | OnFull::Admit => {}
+                on_full @ (OnFull::Share | OnFull::Forget) => {
+                    let expected = "Deny or Admit for a rule of requests in flight";
+                    self.add("on_full", format!("{on_full:?}"), expected);
+                }
+            }
+        } else if rule.is_calendar() {
+            self.of_one_limit(rule, "one calendar", "a rule with a calendar");
+            let expected = "a clock that follows the time of the operating system, by \
+                            build_with(SystemClock::new(), random_seeds())";
+            let given = "the default clock for a calendar";
+            self.add_if(origin.is_of_default_clock, "clock", given, expected);
+        } else {
+            self.of_algorithm(rule);
+            if quotas > MAX_QUOTAS {
+                let given = format!("{quotas} quotas");
+                self.add("quotas", given, format!("at most {MAX_QUOTAS}"));
+            }
+            if quotas > 1 && rule.enforced != Enforcement::All && !rule.is_one_state() {
+                let algorithm = rule.algorithm;
+                self.add(
+                    "quotas",
+                    format!("{quotas} quotas of a {algorithm:?} rule that is not fully enforced"),
+                    "one quota, or a sliding window, counter, classic or fixed rule, whose quotas share a state",
+                );
+            }
+            let (given, expected) = ("given for a rule with several quotas", "a rule with one quota");
+            self.add_if(quotas > 1 && !rule.tiers.is_empty(), "tiers", given, expected);
+            let has_function = rule.limit_by.is_some();
+            self.add_if(quotas > 1 && has_function, "limit_by", given, expected);
+        }
+    }
+
+    /// Adds the fields that a rule of `kind` cannot have, because it has one limit and no algorithm.
+    fn of_one_limit<R: ?Sized>(&mut self, rule: &Rule<R>, one_limit: &str, kind: &str) {
+        let no_field = format!("no such field for {kind}");
+        if rule.quotas.len() > 1 {
+            self.add("quotas", format!("{} quotas", rule.quotas.len()), one_limit);
+        }
+        if rule.algorithm != RuleAlgorithm::default() {
+            self.add("algorithm", format!("{:?}", rule.algorithm), &*no_field);
+        }
+        self.of_absent("cells", rule.cells, &no_field);
+        self.of_absent("burst", rule.burst, &no_field);
+    }
+
+    /// Adds the fields that the algorithm of a rule does not have.
+    fn of_algorithm<R: ?Sized>(&mut self, rule: &Rule<R>) {
+        let no_burst = "no burst, except for a gcra rule";
+        match rule.algorithm {
+            RuleAlgorithm::Gcra => self.of_absent("cells", rule.cells, "no cells for a gcra rule"),
+            RuleAlgorithm::Log => {
+                self.of_absent("cells", rule.cells, "no cells for a log rule");
+                self.of_absent("burst", rule.burst, no_burst);
+            }
+            RuleAlgorithm::Fixed => {
+                let no_cells = "no cells for a fixed window, which is one cell";
+                self.of_absent("cells", rule.cells, no_cells);
+                self.of_absent("burst", rule.burst, no_burst);
+            }
+            RuleAlgorithm::SlidingWindow
+            | RuleAlgorithm::Counter
+            | RuleAlgorithm::Classic
+            | RuleAlgorithm::Even => self.of_absent("burst", rule.burst, no_burst),
+        }
+    }
+
+    fn of_absent(&mut self, field: &'static str, given: Option<u64>, expected: &str) {
+        if let Some(given) = given {
+            self.add(field, format!("{given}"), expected);
+        }
+    }
+
+    fn of_block(&mut self, block: &Block) {
+        let after = block.after();
+        if after.limit() > Block::MAX_VIOLATIONS || after.window() < Block::MIN {
+            let given = format!("{} in {:?}", after.limit(), after.window());
+            let expected = format!("1 to {} in {:?} or more", Block::MAX_VIOLATIONS, Block::MIN);
+            self.add("after", given, expected);
+        }
+        let BlockLength {
+            first,
+            factor,
+            ceiling,
+        } = block.length();
+        self.of_duration("for", first, Block::MIN, Block::MAX);
+        if factor == 0 || factor == 1 && ceiling != first {
+            self.add("factor", format!("{factor}"), "a whole number, at least 2");
+        }
+        // Without a factor, the ceiling is the first duration.
+        if ceiling != first {
+            self.of_duration("ceiling", ceiling, first, Block::MAX);
+        }
+        self.of_duration("forgive_after", block.forgive_after(), Duration::ZERO, Block::MAX);
+    }
+
+    fn of_tiers<R: ?Sized>(&mut self, rule: &Rule<R>) {
+        let given = match (rule.tiers.is_empty(), rule.tier_of.is_some()) {
+            (true, true) => Some("a function without tiers"),
+            (false, false) => Some("tiers without a function"),
+            (true, false) | (false, true) => None,
+        };
+        if let Some(given) = given {
+            let expected = "tiers, and a function that returns the tier of a request";
+            self.add("tiers", given, expected);
+        }
+        if rule.tiers.len() > RequestLimit::MAX_TIERS {
+            let expected = format!("at most {} tiers", RequestLimit::MAX_TIERS);
+            self.add("tiers", format!("{} tiers", rule.tiers.len()), expected);
+        }
+        let mut names = HashSet::new();
+        for (name, _) in &rule.tiers {
+            if !names.insert(name) {
+                self.add(
+                    "tiers",
+                    format!("{name:?} again"),
+                    "a different name for each tier",
+                );
+            }
+        }
+    }
+
+    /// Adds the fields that need a key, and the entries that are no values of the key.
+    fn of_key<R: ?Sized>(&mut self, rule: &Rule<R>) {
+        let lists = [(ListKind::Allow, &rule.allow), (ListKind::Deny, &rule.deny)];
+        let percent = match rule.enforced {
+            Enforcement::All | Enforcement::None => None,
+            Enforcement::Percent(percent) => Some(percent),
+        };
+        if let Some(percent) = percent
+            && !(0.0..=100.0).contains(&percent)
+        {
+            self.add("enforce", format!("{percent} %"), "0 to 100 %");
+        }
+        let Some(key) = &rule.key else {
+            let needs_key = [
+                ("enforce", percent.is_some()),
+                ("capacity", rule.capacity.is_some()),
+                ("block", rule.block.is_some()),
+            ];
+            let of_list = lists.map(|(kind, list)| (kind.field(), !list.is_empty()));
+            for (field, is_given) in needs_key.into_iter().chain(of_list) {
+                let given = "given for a rule without a key";
+                self.add_if(is_given, field, given, "a rule with a key");
+            }
+            return;
+        };
+        if let Err(error) = Table::validate_capacity(rule.keys()) {
+            self.add_of(Part::Field, error);
+        }
+        for (kind, list) in lists {
+            for (at, error) in key.invalid_entries(kind, list) {
+                self.add_of(Part::Entry(at), error);
+            }
+        }
+    }
+
+    /// Adds the limits, cells and bursts that the algorithm of the rule does not accept.
+    fn of_limits<R: ?Sized>(&mut self, rule: &Rule<R>, origin: ClockOrigin) {
+        self.of_tiers_of_log(rule);
+        for (at, &quota) in rule.quotas.iter().enumerate() {
+            let error = |rule: &Rule<R>| StateAlgorithms::new(rule, &[quota], origin).err();
+            let Some(of_all) = error(rule) else {
+                continue;
+            };
+            // The quota and each tier are tried alone, so that each of them has its own reason.
+            let mut alone = rule.clone();
+            alone.tiers.clear();
+            let known = self.reasons.len();
+            let of_quota = error(&alone);
+            let quota_is_valid = of_quota.is_none();
+            if let Some(error) = of_quota {
+                self.add_of_limit(Part::Quota(at), error);
+            }
+            for (at, tier) in rule.tiers.iter().enumerate() {
+                alone.tiers = [tier.clone()].into();
+                let error = match quota_is_valid {
+                    true => error(&alone),
+                    // The algorithm would return the error of the quota.
+                    false if rule.is_in_flight() => {
+                        StateAlgorithms::new(&alone, &[Quota::in_flight(1)], origin).err()
+                    }
+                    false => Quota::new(tier.1, quota.window()).err(),
+                };
+                if let Some(error) = error {
+                    self.add_of_limit(Part::Tier(at), error);
+                }
+            }
+            if known == self.reasons.len() {
+                self.add_of_limit(Part::Quota(at), of_all);
+            }
+        }
+    }
+
+    fn of_tiers_of_log<R: ?Sized>(&mut self, rule: &Rule<R>) {
+        if rule.has_rate()
+            && rule.algorithm == RuleAlgorithm::Log
+            && let [(_, limit), ..] = &rule.tiers[..]
+        {
+            let given = format!("a tier of {limit} permits");
+            let expected = "no tiers for a log rule, which has one slot per permit";
+            self.add("tiers", given, expected);
+        }
+    }
+
+    /// Adds an error of the algorithm, unless the field must not be given, or another quota has the same error.
+    fn add_of_limit(&mut self, part: Part, error: ConfigError) {
+        let is_known = |known: &Reason| match known.part {
+            Part::Field => known.error.field == error.field,
+            Part::Quota(_) => known.error == error,
+            Part::Tier(_) | Part::Entry(_) => false,
+        };
+        if !self.reasons.iter().any(is_known) {
+            self.add_of(part, error);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Rules that are refused: one error names every mistake in all of them.
+
+use ringgate::keyed::OnFull;
+use ringgate::rules::{Block, Mode, RuleAlgorithm, RuleError};
+
+use super::*;
+
+/// The rule and the field of each mistake.
+fn mistakes(error: &RuleError) -> Vec<(&str, &'static str)> {
+    let all = core::iter::once(error).chain(&error.others);
+    all.map(|error| (error.rule.as_str(), error.error.field))
+        .collect()
+}
+
+fn built(rules: impl IntoIterator<Item = Rule<Request>>) -> Result<RuleSet<Request, ManualClock>, RuleError> {
+    set(rules).build_with(ManualClock::new(), [1, 2, 3, 4])
+}
+
+#[test]
+fn a_rule_with_three_mistakes_has_three_errors() {
+    let error = built([rule("a", "10/s").cells(0).burst(5).capacity(9)]).expect_err("three mistakes");
+    assert_eq!(
+        error.to_string(),
+        "rule \"a\": invalid burst: 5 (expected no burst, except for a gcra rule); \
+         rule \"a\": invalid capacity: given for a rule without a key (expected a rule with a key); \
+         rule \"a\": invalid cells: 0 (expected 1 to 4096)"
+    );
+    assert!(error.others.iter().all(|other| other.others.is_empty()));
+}
+
+#[test]
+fn one_error_names_every_mistake_of_every_rule() {
+    let minute = Duration::from_secs(60);
+    let keyed = |name| rule(name, "10/s").by(&by_user());
+    let tiers = |rule: Rule<Request>| rule.tier_of(&by_plan()).tier("x", 0).tier("x", 5);
+    let rules = [
+        (rule("valid", "10/s"), &[][..]),
+        (
+            rule("", "10/s").renamed_from("valid").burst(2),
+            &["name", "renamed_from", "burst"],
+        ),
+        (
+            keyed("mode").mode(Mode::Sync {
+                period: 2 * minute,
+                pending: 0,
+            }),
+            &["period", "pending"],
+        ),
+        (
+            keyed("block").block(Block::new(quota("65536/s"), Duration::ZERO).escalate(
+                0,
+                minute,
+                367 * 1440 * minute,
+            )),
+            &["after", "for", "factor", "forgive_after"],
+        ),
+        (
+            rule("key", "10/s")
+                .enforce_percent(101.0)
+                .capacity(0)
+                .allow(1)
+                .deny(2)
+                .block(Block::new(quota("1/s"), minute)),
+            &["enforce", "enforce", "capacity", "block", "allow", "deny"],
+        ),
+        (
+            keyed("capacity").capacity(0).enforce_percent(f64::NAN),
+            &["enforce", "capacity"],
+        ),
+        (tiers(keyed("tiers")), &["tiers", "limit"]),
+        (
+            tiers(
+                rule("log", "10/s")
+                    .also(quota("5/min"))
+                    .algorithm(RuleAlgorithm::Log)
+                    .cells(5)
+                    .burst(1),
+            )
+            .limit_by(|_| None),
+            &["cells", "burst", "tiers", "limit_by", "tiers", "tiers"],
+        ),
+        (
+            rule("gcra", "10/s")
+                .algorithm(RuleAlgorithm::Gcra)
+                .cells(5)
+                .burst(0)
+                .tier("x", 1),
+            &["cells", "tiers", "burst"],
+        ),
+        (
+            rule("even", "10/s")
+                .also(quota("20/s"))
+                .algorithm(RuleAlgorithm::Even)
+                .cells(0)
+                .shadow(),
+            &["quotas", "cells"],
+        ),
+        (
+            Rule::in_flight("slots", 0)
+                .also(quota("5/s"))
+                .algorithm(RuleAlgorithm::Log)
+                .cells(1)
+                .burst(1)
+                .cost(&by_cost())
+                .on_full(OnFull::Share),
+            &[
+                "quotas",
+                "algorithm",
+                "cells",
+                "burst",
+                "cost",
+                "on_full",
+                "in_flight",
+            ],
+        ),
+    ];
+    let mut all = Vec::new();
+    for (rule, fields) in &rules {
+        // The other rule has the name that a rule is renamed from.
+        let named = Rule::new("valid", quota("1/s"));
+        let others = (rule.name() != "valid").then_some(named);
+        match built(others.into_iter().chain([rule.clone()])) {
+            Ok(_) => assert!(fields.is_empty(), "{}", rule.name()),
+            Err(error) => {
+                let found: Vec<_> = mistakes(&error).into_iter().map(|(_, field)| field).collect();
+                assert_eq!(found, *fields, "{error}");
+            }
+        }
+        all.extend(fields.iter().map(|field| (rule.name(), *field)));
+    }
+    let rules: Vec<_> = rules.iter().map(|(rule, _)| rule.clone()).collect();
+    let error = built(rules).expect_err("mistakes");
+    assert_eq!(mistakes(&error), all);
+}
+
+/// A rule set of a reload is refused with every mistake, and so is a rule with a calendar and the default clock.
+#[test]
+fn a_reload_names_every_mistake() {
+    let (live, _) = live([rule("a", "10/10s")]);
+    let wrong = set([rule("a", "20/10s").burst(1), rule("b", "1/s").cells(0)]);
+    match live.store(&wrong) {
+        Err(ringgate::rules::ReplaceError::Rules(error)) => {
+            assert_eq!(mistakes(&error), [("a", "burst"), ("b", "cells")]);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The default clock is one of the mistakes of a rule with a calendar.
+#[cfg(all(feature = "calendar", feature = "quanta", not(miri)))]
+#[test]
+fn the_default_clock_of_a_calendar_is_refused_with_the_other_mistakes() {
+    let day = Rule::calendar("day", "5/day".parse().expect("a calendar"));
+    let rules = set([
+        day.clone().cells(3),
+        rule("b", "1/s").cells(0),
+        day.renamed_from("b"),
+    ]);
+    let error = rules.build().expect_err("mistakes");
+    assert_eq!(
+        mistakes(&error),
+        [
+            ("day", "cells"),
+            ("day", "clock"),
+            ("b", "cells"),
+            ("day", "name"),
+            ("day", "renamed_from"),
+            ("day", "clock")
+        ]
+    );
+}
