@@ -73,7 +73,7 @@ pub(crate) fn words(plan: &Plan, shared: bool) -> Result<String, Failure> {
 /// Builds the rules over a store that has every feature.
 fn check_shared(plan: &Plan) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::io("cannot start a runtime", error))?;
+    let runtime = runtime.map_err(|error| Failure::io("cannot start a runtime", &error))?;
     let _context = runtime.enter();
     let rules = SharedRules::builder().rules(plan.rules().clone());
     rules.build(Arc::new(MemoryStore::new()))?;

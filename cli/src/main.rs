@@ -95,7 +95,7 @@ fn man() -> Result<ExitCode, Failure> {
     for command in core::iter::once(tool).chain(commands) {
         clap_mangen::Man::new(command)
             .render(&mut page)
-            .map_err(|error| Failure::io("cannot write the manual page", error))?;
+            .map_err(|error| Failure::io("cannot write the manual page", &error))?;
     }
     print(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
@@ -258,12 +258,11 @@ fn aliases(args: &InputArgs) -> Result<HashMap<String, String>, Failure> {
 }
 
 fn to_json(report: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string(report)
-        .map_err(|error| Failure::io("cannot write the report as JSON", error.into()))
+    serde_json::to_string(report).map_err(|error| Failure::io("cannot write the report as JSON", &error))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| Failure::io(format!("cannot write {}", path.display()), error))
+    fs::write(path, text).map_err(|error| Failure::io(format!("cannot write {}", path.display()), &error))
 }
 
 /// Writes to standard output. A closed pipe is no failure: the reader has read enough.
@@ -271,7 +270,7 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::io("cannot write to standard output", error))
+            Err(Failure::io("cannot write to standard output", &error))
         }
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ use crate::replay::lowest::{LimitDenials, Search};
 use crate::replay::requests::Inputs;
 use crate::replay::simulate::ladder;
 use crate::report::VERSION;
-use crate::report::tables::table;
+use crate::report::tables::{row, table};
 use crate::rules::Plan;
 use crate::rules::argument::ALL;
 
@@ -182,21 +182,19 @@ impl Suggestions {
             let rows = of_window
                 .filter(|other| other.window_text == one.window_text)
                 .map(|one| {
-                    let mut row = vec![one.share_text.clone()];
-                    row.extend(cells(one.of_requests, one, true));
-                    row.extend(cells(one.of_keys, one, false));
-                    row
+                    let [limit, denied, rate] = cells(one.of_requests, one, true);
+                    let [key_limit, keys_denied, key_rate] = cells(one.of_keys, one, false);
+                    row([
+                        ("denial rate up to", &one.share_text),
+                        ("limit for requests", &limit),
+                        ("denied", &denied),
+                        ("denial rate", &rate),
+                        ("limit for keys", &key_limit),
+                        ("keys denied", &keys_denied),
+                        ("denial rate", &key_rate),
+                    ])
                 });
-            let names = [
-                "denial rate up to",
-                "limit for requests",
-                "denied",
-                "denial rate",
-                "limit for keys",
-                "keys denied",
-                "denial rate",
-            ];
-            text += &table(&names, 1, rows);
+            text += &table(1, rows);
         }
         text
     }

@@ -21,7 +21,6 @@ mod input {
     pub(crate) mod row;
     pub(crate) mod time {
         pub(crate) mod calendar;
-        pub(crate) mod clf_time;
         pub(crate) mod infer_year;
         pub(crate) mod timestamp;
     }

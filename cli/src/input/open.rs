@@ -1,31 +1,20 @@
 //! Opening the format of an input: given, or detected from its first lines.
 
 use crate::failure::Failure;
-use crate::input::choice::{Choice, FormatArg, Own};
-use crate::input::detect::{FirstLines, detect, detect_envelope, parser, reject_address_as_user};
-use crate::input::format::alb::{ALB, ELB};
-use crate::input::format::common::{self, Common, CommonLayout};
-use crate::input::format::envoy::ENVOY;
-use crate::input::format::haproxy::Haproxy;
-use crate::input::format::istio::Istio;
+use crate::input::choice::{Choice, FormatArg, Lines, Own};
+use crate::input::detect::{detect, detect_envelope, reject_address_as_user};
+use crate::input::format::common::{self, Common};
 use crate::input::format::named::csv::Csv;
 use crate::input::format::named::json::Json;
 use crate::input::format::named::logfmt::Logfmt;
-use crate::input::format::named::servers::{CADDY, TRAEFIK};
-use crate::input::format::nlb::NLB;
 use crate::input::format::pattern::Pattern;
-use crate::input::format::proxy_manager::ProxyManager;
-use crate::input::format::s3::S3;
 use crate::input::format::w3c::W3c;
 use crate::input::format::words::WordFormat;
-use crate::input::format::wrapper::container::{Cri, Docker, Timed};
-use crate::input::format::wrapper::journald::Journald;
-use crate::input::format::wrapper::rfc5424::Rfc5424;
-use crate::input::format::wrapper::syslog::Syslog;
-use crate::input::format::wrapper::{Envelope, Parts, Wrapped, messages};
-use crate::input::format::{LogFormat, TimeKind, WantedFields, first_lines};
+use crate::input::format::wrapper::{Wrapped, messages};
+use crate::input::format::{FirstLines, LogFormat, TimeKind, WantedFields, first_lines};
 use crate::input::refuse::refuse;
 use crate::input::row::shown;
+use crate::input::time::timestamp::TimestampParser;
 
 /// An input's format.
 #[derive(Debug)]
@@ -53,17 +42,19 @@ fn open_lines(
 ) -> Result<Opened, Failure> {
     let given = |kind: FormatArg| (kind, format!("{}, as given by --format", kind.name()));
     if let Some(own) = &choice.own {
-        let nothing = WantedFields::default();
-        let (probe, name) = match own {
-            Own::LogFormat(format) => (
-                Pattern::of_nginx(format, &timed(wanted, &nothing))?,
-                "--log-format",
-            ),
-            Own::Pattern(pattern) => (
-                Pattern::of_expression(pattern, &timed(wanted, &nothing))?,
-                "--pattern",
-            ),
+        let name = match own {
+            Own::LogFormat(_) => "--log-format",
+            Own::Pattern(_) => "--pattern",
         };
+        let pattern = |wanted: &WantedFields| match own {
+            Own::LogFormat(format) => Pattern::of_nginx(format, wanted),
+            Own::Pattern(pattern) => Pattern::of_expression(pattern, wanted),
+        };
+        // Without fields, and with the name of the time.
+        let probe = pattern(&WantedFields {
+            time: wanted.time.clone(),
+            ..WantedFields::default()
+        })?;
         // The lines themselves are of the format, or messages in them are.
         let is_whole =
             probe.time_kind() == TimeKind::Full && lines.iter().any(|(_, line)| probe.matches(line));
@@ -82,12 +73,8 @@ fn open_lines(
                 "a group (?<time>..), --time-field, or lines of syslog, the journal or a container",
             ));
         }
-        let format: Box<dyn LogFormat> = Box::new(match own {
-            Own::LogFormat(format) => Pattern::of_nginx(format, wanted)?,
-            Own::Pattern(pattern) => Pattern::of_expression(pattern, wanted)?,
-        });
         return Ok(Opened {
-            format,
+            format: Box::new(pattern(wanted)?),
             chosen: name.to_owned(),
             notes: Vec::new(),
         });
@@ -106,16 +93,16 @@ fn open_lines(
         kind => given(kind),
     };
     let mut notes = Vec::new();
-    let words = |layout| WordFormat::new(layout, wanted);
-    let format: Box<dyn LogFormat> = match kind {
-        FormatArg::Auto | FormatArg::Common | FormatArg::Combined => {
+    let format: Box<dyn LogFormat> = match kind.lines() {
+        Lines::Common(layout) => {
             if choice.format == FormatArg::Auto {
                 reject_address_as_user(lines)?;
             }
-            let mut timestamps = parser();
-            let name = lines
+            let mut timestamps = TimestampParser::detecting();
+            let mut named = lines
                 .iter()
-                .find(|(_, line)| common::has_name(line, &mut timestamps));
+                .filter(|(_, line)| common::has_name(line, &mut timestamps));
+            let name = named.next().filter(|_| layout.names);
             if let Some((number, line)) = name {
                 let client = line.split(|&byte| byte == b' ').next().unwrap_or_default();
                 notes.push(format!(
@@ -123,47 +110,21 @@ fn open_lines(
                     shown(client)
                 ));
             }
-            Box::new(
-                Common::new(
-                    wanted,
-                    CommonLayout {
-                        names: true,
-                        vhost: false,
-                    },
-                )?
-                .with_known_names(name.is_some()),
-            )
+            Box::new(Common::new(wanted, layout)?.with_known_names(name.is_some()))
         }
-        FormatArg::Vhost => Box::new(Common::new(
-            wanted,
-            CommonLayout {
-                names: false,
-                vhost: true,
-            },
-        )?),
-        FormatArg::Json => Box::new(Json::new(lines, wanted, &[])?),
-        FormatArg::Caddy => Box::new(Json::new(lines, wanted, &CADDY)?),
-        FormatArg::Traefik => Box::new(Json::new(lines, wanted, &TRAEFIK)?),
-        FormatArg::Csv => Box::new(Csv::new(lines, wanted)?),
-        FormatArg::Logfmt => Box::new(Logfmt::new(lines, wanted)?),
-        FormatArg::W3c => Box::new(W3c::new(lines, wanted)?),
-        FormatArg::Alb => Box::new(words(ALB)?),
-        FormatArg::Elb => Box::new(words(ELB)?),
-        FormatArg::S3 => Box::new(words(S3)?),
-        FormatArg::Envoy => Box::new(words(ENVOY)?),
-        FormatArg::Istio => Box::new(Istio::new(wanted)?),
-        FormatArg::ProxyManager => Box::new(ProxyManager::new(wanted)?),
-        FormatArg::Nlb => {
-            notes.push("a line is a connection of TLS: a Network Load Balancer logs no requests".to_owned());
-            Box::new(words(NLB)?)
+        Lines::Json(marks) => Box::new(Json::new(lines, wanted, marks)?),
+        Lines::Csv => Box::new(Csv::new(lines, wanted)?),
+        Lines::Logfmt => Box::new(Logfmt::new(lines, wanted)?),
+        Lines::W3c => Box::new(W3c::new(lines, wanted)?),
+        Lines::Words(layout) => {
+            if kind == FormatArg::Nlb {
+                notes.push(
+                    "a line is a connection of TLS: a Network Load Balancer logs no requests".to_owned(),
+                );
+            }
+            Box::new(WordFormat::new(layout, wanted)?)
         }
-        FormatArg::Haproxy => Box::new(Haproxy::new(wanted)?),
-        FormatArg::Syslog
-        | FormatArg::Rfc5424
-        | FormatArg::Docker
-        | FormatArg::Cri
-        | FormatArg::Timed
-        | FormatArg::Journald => return wrap(kind, why, choice, lines, wanted),
+        Lines::Messages(..) => return wrap(kind, why, choice, lines, wanted),
     };
     let chosen = match format.describe() {
         described if described.is_empty() => why,
@@ -174,14 +135,6 @@ fn open_lines(
         chosen,
         notes,
     })
-}
-
-/// Without fields, and with the name of the time.
-fn timed(wanted: &WantedFields, nothing: &WantedFields) -> WantedFields {
-    WantedFields {
-        time: wanted.time.clone(),
-        ..nothing.clone()
-    }
 }
 
 fn by_line(kind: FormatArg, number: usize) -> String {
@@ -196,13 +149,14 @@ fn wrap(
     lines: &FirstLines,
     wanted: &WantedFields,
 ) -> Result<Opened, Failure> {
-    let Some(mut envelope) = envelope(kind, lines) else {
+    let Lines::Messages(_, envelope) = kind.lines() else {
         return Err(Failure::argument(
             "--format",
             kind.name(),
             "with --log-format or --pattern: auto, syslog, rfc5424, docker, cri, timed or journald",
         ));
     };
+    let mut envelope = envelope(lines);
     let (mut own, mut of_message) = (Vec::new(), Vec::new());
     for (name, place) in &wanted.fields {
         match envelope.field(name) {
@@ -261,40 +215,4 @@ fn wrap(
         chosen,
         notes,
     })
-}
-
-/// The envelope of a format; `None` if its lines hold no messages.
-fn envelope(kind: FormatArg, lines: &FirstLines) -> Option<Box<dyn Envelope>> {
-    match kind {
-        FormatArg::Syslog => {
-            let mut syslog = Syslog { without_year: true };
-            let is_old = lines
-                .iter()
-                .any(|(_, line)| syslog.split(line, &mut Parts::default()).is_ok());
-            Some(Box::new(Syslog { without_year: is_old }))
-        }
-        FormatArg::Rfc5424 => Some(Box::new(Rfc5424)),
-        FormatArg::Docker => Some(Box::new(Docker::new(lines))),
-        FormatArg::Cri => Some(Box::new(Cri)),
-        FormatArg::Timed => Some(Box::new(Timed)),
-        FormatArg::Journald => Some(Box::new(Journald::new())),
-        FormatArg::Auto
-        | FormatArg::Common
-        | FormatArg::Combined
-        | FormatArg::Vhost
-        | FormatArg::Json
-        | FormatArg::Csv
-        | FormatArg::Logfmt
-        | FormatArg::W3c
-        | FormatArg::Alb
-        | FormatArg::Elb
-        | FormatArg::S3
-        | FormatArg::Envoy
-        | FormatArg::Istio
-        | FormatArg::ProxyManager
-        | FormatArg::Nlb
-        | FormatArg::Haproxy
-        | FormatArg::Caddy
-        | FormatArg::Traefik => None,
-    }
 }

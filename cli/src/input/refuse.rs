@@ -6,10 +6,9 @@ use regex::bytes::Regex;
 
 use crate::failure::Failure;
 use crate::input::client;
-use crate::input::detect::{FirstLines, parser};
 use crate::input::format::common::{self, CommonLayout};
-use crate::input::format::{sample, words};
-use crate::input::row::Row;
+use crate::input::format::{FirstLines, sample, words};
+use crate::input::time::timestamp::TimestampParser;
 
 /// The rest of a line of the common format, as the groups of a pattern.
 const REST: &str = r#"[^"]*\[(?<time>[^]]{26})\] "(?<method>[^ "]+) (?<path>[^ ?"]+)[^"]*" (?<status>[0-9-]+) (?<size>[0-9-]+)"#;
@@ -137,12 +136,8 @@ fn kinds() -> Vec<Kind> {
 
 /// Whether a line of the common format has a client, where `rest` follows an address in its place.
 fn is_common(rest: &[u8]) -> bool {
-    let layout = CommonLayout {
-        names: false,
-        vhost: false,
-    };
     let line = [b"192.0.2.1", rest].concat();
-    common::parse(&line, layout, &mut parser(), &[], &mut Row::new(0)).is_ok()
+    common::is(&line, CommonLayout::ADDRESSES, &mut TimestampParser::detecting())
 }
 
 fn has_no_client(line: &[u8]) -> bool {

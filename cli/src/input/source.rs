@@ -107,7 +107,7 @@ impl Source {
     }
 
     pub(crate) fn failure(&self, error: io::Error) -> Failure {
-        Failure::io(format!("cannot read {}", self.name()), error)
+        Failure::io(format!("cannot read {}", self.name()), &error)
     }
 
     /// Opens the source and decompresses it. `read` counts the bytes before decompression.

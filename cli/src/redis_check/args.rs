@@ -57,7 +57,7 @@ impl CheckArgs {
         if self.urls.iter().all(|url| url != "-") {
             return Ok(self.urls.clone());
         }
-        let failure = |error| Failure::io("cannot read addresses from standard input", error);
+        let failure = |error: io::Error| Failure::io("cannot read addresses from standard input", &error);
         let lines = io::stdin().lock().lines().take(MAX_ADDRESSES);
         let read: Vec<String> = lines.collect::<Result<_, _>>().map_err(failure)?;
         let given = self.urls.iter().filter(|url| *url != "-");

@@ -44,7 +44,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::io("cannot start a runtime", error))?;
+        .map_err(|error| Failure::io("cannot start a runtime", &error))?;
     let addresses: Vec<Address> = urls.iter().filter_map(|url| Address::parse(url)).collect();
     if addresses.iter().any(Address::is_encrypted) {
         ringgate::redis::install_tls_provider()?;
@@ -76,10 +76,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
         Err(_) => format!("not finished within {deadline:?}"),
     };
     let servers: Vec<String> = addresses.iter().map(Address::to_string).collect();
-    Err(Failure::Unreachable {
-        server: servers.join(", "),
-        reason,
-    })
+    Err(Failure::new(format!(
+        "cannot check {}: {reason}",
+        servers.join(", ")
+    )))
 }
 
 /// The arguments of a check.

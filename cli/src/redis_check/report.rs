@@ -1,7 +1,5 @@
 //! The report: all findings as text and as JSON.
 
-use std::io;
-
 use serde::Serialize;
 
 use super::finding::{Finding, Level};
@@ -25,7 +23,7 @@ impl CheckReport {
     /// One JSON object on one line.
     pub(super) fn json(&self) -> Result<String, Failure> {
         let object = serde_json::to_string(self)
-            .map_err(|error| Failure::io("cannot write the report as JSON", io::Error::from(error)))?;
+            .map_err(|error| Failure::io("cannot write the report as JSON", &error))?;
         Ok(object + "\n")
     }
 

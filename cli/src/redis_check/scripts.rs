@@ -63,7 +63,7 @@ impl Scripts {
             let builder = SharedLimiter::builder("doctor", quota.parse()?);
             let builder = if log { builder.log() } else { builder };
             let limiter = builder.on_error(OnError::Deny).capacity(1).build(store.clone());
-            limiter.map_err(|error| Failure::Config(error.error))
+            limiter.map_err(|error| Failure::from(error.error))
         };
         Ok(Self {
             cells: limiter(CELLS, false)?,

@@ -63,6 +63,37 @@ impl UnreadableLines {
                 .push(format!("{input}line {number}: {reason}: {text}"));
         }
     }
+
+    /// The failure of inputs without a request.
+    fn empty(&self, findings: &Findings) -> Failure {
+        let unreadable = self.count;
+        let mut message = "no requests in the input".to_owned();
+        if unreadable + findings.out_of_range + findings.others == 0 {
+            message += ": it has no lines (expected one request a line)";
+        }
+        match unreadable {
+            0 => {}
+            1 => message += " (1 unreadable line)",
+            _ => message += &format!(" ({unreadable} unreadable lines)"),
+        }
+        for (count, what) in [
+            (findings.out_of_range, "requests are outside of --from and --to"),
+            (findings.others, "lines are no requests of the format"),
+        ] {
+            if count > 0 {
+                message += &format!("; {count} {what}");
+            }
+        }
+        if unreadable > 0 {
+            message += "; --format, --log-format or --pattern say how lines are read";
+        }
+        self.failure(message)
+    }
+
+    /// A failure with the examples.
+    fn failure(&self, message: String) -> Failure {
+        Failure::new([&[message], &self.examples[..]].concat().join("\n"))
+    }
 }
 
 /// The inputs, and how to parse them.
@@ -189,7 +220,7 @@ impl Inputs {
                 Err(error) => {
                     let kind = error.kind();
                     let operation = format!("cannot read {} after line {number}", source.name());
-                    let failure = Failure::io(operation, error);
+                    let failure = Failure::io(operation, &error);
                     // A compressed file was cut off: the lines before the cut are valid.
                     if kind != ErrorKind::UnexpectedEof {
                         return Err(failure);
@@ -248,13 +279,12 @@ impl Inputs {
         let unreadable = collector.unreadable.count - unreadable_before;
         collector.findings.readable += requests;
         if !self.lenient && unreadable > requests && (several || requests > 0) {
-            return Err(Failure::Illegible {
-                input: source.name(),
-                unreadable,
-                lines: requests + unreadable,
-                format: opened.chosen,
-                examples: core::mem::take(&mut collector.unreadable.examples),
-            });
+            let all = requests + unreadable;
+            let (input, format) = (source.name(), opened.chosen);
+            return Err(collector.unreadable.failure(format!(
+                "{unreadable} of {all} lines of {input} are unreadable as {format} (--format, --log-format or --pattern say how lines are \
+                 read; --lenient leaves them out)"
+            )));
         }
         Ok(())
     }
@@ -336,12 +366,9 @@ impl Collector<'_> {
         let mut events = self.events.finish()?;
         let mut reader = events.read()?;
         let Some(first) = reader.next()?.map(|record| record[0]) else {
-            return Err(self.truncated.unwrap_or(Failure::Empty {
-                unreadable: self.unreadable.count,
-                out_of_range: self.findings.out_of_range,
-                others: self.findings.others,
-                examples: self.unreadable.examples,
-            }));
+            return Err(self
+                .truncated
+                .unwrap_or_else(|| self.unreadable.empty(&self.findings)));
         };
         self.findings.gaps.next(time_of_word(first));
         while let Some(record) = reader.next()? {
@@ -399,11 +426,14 @@ impl Requests {
                     .map_or_else(String::new, |location| format!(" ({location})"));
                 format!("{}{text}", calendar::text(time))
             };
-            Failure::TooLong {
-                first: shown(self.first, &self.findings.first),
-                last: shown(self.last, &self.findings.last),
-                days: days.0,
-            }
+            let (first, last, days) = (
+                shown(self.first, &self.findings.first),
+                shown(self.last, &self.findings.last),
+                days.0,
+            );
+            Failure::new(format!(
+                "input spans {first} to {last} (expected at most {days} days with these windows; --from and --to leave requests out)"
+            ))
         })
     }
 }

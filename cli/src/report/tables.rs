@@ -1,5 +1,7 @@
 //! The report of a replay as tables for a terminal.
 
+use core::fmt::Display;
+
 use crate::input::time::calendar;
 use crate::report::Report;
 
@@ -29,121 +31,102 @@ pub(crate) fn render(report: &Report) -> String {
         text += &format!("{name:<10} {value}\n");
     }
     let rules = report.rules.iter().map(|rule| {
-        vec![
-            if rule.shadow {
-                format!("{} (shadow)", rule.name)
-            } else {
-                rule.name.clone()
-            },
-            rule.quota.clone(),
-            rule.label(),
-            rule.key.clone(),
-            rule.keys.to_string(),
-            rule.requests.to_string(),
-            rule.admitted.to_string(),
-            rule.denied.to_string(),
-            rule.worst.to_string(),
-            rule.bound.to_string(),
-            rule.bytes.to_string(),
-        ]
+        let shadow = if rule.shadow { " (shadow)" } else { "" };
+        row([
+            ("rule", &format!("{}{shadow}", rule.name)),
+            ("quota", &rule.quota),
+            ("algorithm", &rule.label()),
+            ("key", &rule.key),
+            ("keys", &rule.keys),
+            ("requests", &rule.requests),
+            ("admitted", &rule.admitted),
+            ("denied", &rule.denied),
+            ("peak usage", &rule.worst),
+            ("bound", &rule.bound),
+            ("bytes/key", &rule.bytes),
+        ])
     });
-    let names = [
-        "rule",
-        "quota",
-        "algorithm",
-        "key",
-        "keys",
-        "requests",
-        "admitted",
-        "denied",
-        "peak usage",
-        "bound",
-        "bytes/key",
-    ];
-    text += &table(&names, 4, rules);
-    if !report.compare.is_empty() {
-        let rows = report.compare.iter().map(|one| {
-            vec![
-                one.rule.clone(),
-                one.algorithm.clone(),
-                one.admitted.to_string(),
-                one.denied.to_string(),
-                one.worst.to_string(),
-                one.bound.to_string(),
-                one.bytes.to_string(),
-            ]
-        });
-        let names = [
-            "rule",
-            "algorithm",
-            "admitted",
-            "denied",
-            "peak usage",
-            "bound",
-            "bytes/key",
-        ];
-        text += &table(&names, 2, rows);
-    }
-    let denied: Vec<_> = report
+    text += &table(4, rules);
+    let compared = report.compare.iter().map(|one| {
+        row([
+            ("rule", &one.rule),
+            ("algorithm", &one.algorithm),
+            ("admitted", &one.admitted),
+            ("denied", &one.denied),
+            ("peak usage", &one.worst),
+            ("bound", &one.bound),
+            ("bytes/key", &one.bytes),
+        ])
+    });
+    text += &table(2, compared);
+    let several = report.rules.len() > 1;
+    let denied = report
         .keys
         .iter()
         .filter(|key| key.denied > 0)
         .take(LISTED)
-        .collect();
-    if !denied.is_empty() {
-        let several = report.rules.len() > 1;
-        let rows = denied.into_iter().map(|key| {
-            let mut row = vec![key.key.clone()];
-            row.extend(several.then(|| key.rule.clone()));
-            row.extend([
-                key.requests.to_string(),
-                key.denied.to_string(),
-                key.worst.to_string(),
-                key.first_denied.map(of_millis).unwrap_or_default(),
+        .map(|key| {
+            let mut cells = row([
+                ("most denied", &key.key),
+                ("rule", &key.rule),
+                ("requests", &key.requests),
+                ("denied", &key.denied),
+                ("peak demand", &key.worst),
+                (
+                    "first denied",
+                    &key.first_denied.map(of_millis).unwrap_or_default(),
+                ),
             ]);
-            row
+            if !several {
+                cells.remove(1);
+            }
+            cells
         });
-        let mut names = vec!["most denied"];
-        names.extend(several.then_some("rule"));
-        names.extend(["requests", "denied", "peak demand", "first denied"]);
-        text += &table(&names, if several { 2 } else { 1 }, rows);
-    }
-    text
+    text + &table(if several { 2 } else { 1 }, denied)
+}
+
+/// The cells of a row, with the names of their columns.
+pub(crate) fn row<const N: usize>(cells: [(&'static str, &dyn Display); N]) -> Vec<(&'static str, String)> {
+    cells.map(|(name, cell)| (name, cell.to_string())).into()
 }
 
 fn of_millis(millis: i64) -> String {
     calendar::text(millis.saturating_mul(1_000_000))
 }
 
-/// A table after a blank line. The first `left` columns are aligned left.
-pub(crate) fn table(names: &[&str], left: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
-    let rows: Vec<Vec<String>> = rows.collect();
-    let widths: Vec<usize> = (0..names.len())
-        .map(|column| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.chain([names[column].chars().count()]).max().unwrap_or(0)
-        })
-        .collect();
+/// A table after a blank line; nothing without rows. The first `left` columns are aligned left.
+pub(crate) fn table(left: usize, rows: impl Iterator<Item = Vec<(&'static str, String)>>) -> String {
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    for row in rows {
+        let (names, cells): (Vec<String>, Vec<String>) = row
+            .into_iter()
+            .map(|(name, cell)| (name.to_owned(), cell))
+            .unzip();
+        if lines.is_empty() {
+            lines.push(names);
+        }
+        lines.push(cells);
+    }
+    let columns = match lines.first() {
+        Some(names) => 0..names.len(),
+        None => return String::new(),
+    };
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
+    let widths: Vec<usize> = columns.map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::from("\n");
-    let mut line = |cells: &[String]| {
-        let mut row = String::new();
+    for cells in &lines {
+        let mut line = String::new();
         for (column, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
             if column > 0 {
-                row += "  ";
+                line += "  ";
             }
-            row += &if column < left {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
+            line += &match column < left {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
             };
         }
-        text += row.trim_end();
+        text += line.trim_end();
         text.push('\n');
-    };
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    line(&names);
-    for row in &rows {
-        line(row);
     }
     text
 }

@@ -22,8 +22,46 @@ pub(crate) enum Part {
     PathOfRequest,
 }
 
-/// A field under the tool's own name, the name of its value in the format, and the part of that value.
+impl Part {
+    /// The part of a value; `None` if it is to be an address and is none.
+    #[inline]
+    pub(crate) fn of(self, text: &[u8]) -> Option<&[u8]> {
+        match self {
+            Self::Whole => Some(text),
+            Self::Address => client::address(text),
+            Self::AddressBeforePort => client::without_port(text),
+            Self::Word(number) => Some(word(text, number)),
+            Self::Path => Some(path(text)),
+            Self::PathOfRequest => Some(path(word(text, 1))),
+        }
+    }
+}
+
+/// A field under the tool's own name, the names of its value in a format, in the order of preference and with spaces between
+/// them, and the part of that value.
 pub(crate) type Standard = (&'static str, &'static str, Part);
+
+/// The first value that exists among those of a field.
+pub(crate) fn find(
+    standard: &[&[Standard]],
+    field: &str,
+    exists: impl Fn(&str) -> bool,
+) -> Option<(&'static str, Part)> {
+    let mut of_field = standard
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|(ours, ..)| *ours == field);
+    of_field.find_map(|(_, natives, part)| Some((natives.split(' ').find(|native| exists(native))?, *part)))
+}
+
+/// The parts of a value `request`.
+pub(crate) const REQUEST: &[Standard] = &[
+    ("method", "request", Part::Word(0)),
+    ("target", "request", Part::Word(1)),
+    ("path", "request", Part::PathOfRequest),
+    ("protocol", "request", Part::Word(2)),
+];
 
 /// Places of the wanted values.
 #[derive(Debug)]
@@ -50,33 +88,29 @@ impl Columns {
     pub(crate) fn new<N: AsRef<str>>(
         title: &str,
         names: &[N],
-        standard: &[Standard],
+        standard: &[&[Standard]],
         times: &[&str],
         wanted: &WantedFields,
     ) -> Result<Self, Failure> {
         let position = |name: &str| names.iter().position(|known| known.as_ref() == name);
         let mut takes = Vec::new();
         for (name, place) in &wanted.fields {
-            let mut of_standard = standard.iter().filter(|(ours, _, _)| ours == name);
-            let found = of_standard.find_map(|(_, native, part)| Some((position(native)?, *part)));
-            let found = found.or_else(|| Some((position(name)?, Part::Whole)));
-            let Some((column, part)) = found else {
+            let found = find(standard, name, |native| position(native).is_some());
+            let (native, part) = found.unwrap_or((name, Part::Whole));
+            let Some(column) = position(native) else {
                 if wanted.is_detail(*place) {
                     continue;
                 }
-                let mut known: Vec<&str> = standard
-                    .iter()
-                    .filter(|(_, native, _)| position(native).is_some())
-                    .map(|(ours, _, _)| *ours)
-                    .collect();
-                known.extend(names.iter().map(AsRef::as_ref).filter(|name| !name.is_empty()));
-                let mut seen = Vec::new();
-                known.retain(|name| {
-                    !seen.contains(name) && {
-                        seen.push(name);
-                        true
+                let exists = |native| position(native).is_some();
+                let standard = standard.iter().copied().flatten();
+                let ours = standard.filter(|(_, natives, _)| natives.split(' ').any(exists));
+                let all = names.iter().map(AsRef::as_ref).filter(|name| !name.is_empty());
+                let mut known: Vec<&str> = Vec::new();
+                for name in ours.map(|(ours, ..)| *ours).chain(all) {
+                    if !known.contains(&name) {
+                        known.push(name);
                     }
-                });
+                }
                 return Err(Failure::argument(
                     "field",
                     format!("{name:?}"),
@@ -101,8 +135,8 @@ impl Columns {
         })
     }
 
-    pub(crate) fn with_missing_dash(mut self) -> Self {
-        self.dash_is_missing = true;
+    pub(crate) const fn with_missing_dash(mut self, is_missing: bool) -> Self {
+        self.dash_is_missing = is_missing;
         self
     }
 
@@ -149,16 +183,7 @@ impl Columns {
             let Some(text) = value(column).filter(|text| !(self.dash_is_missing && *text == b"-")) else {
                 continue;
             };
-            let taken = match part {
-                Part::Whole => text,
-                Part::Address => client::address(text).ok_or_else(|| self.no_address(column, text))?,
-                Part::AddressBeforePort => {
-                    client::without_port(text).ok_or_else(|| self.no_address(column, text))?
-                }
-                Part::Word(number) => word(text, number),
-                Part::Path => path(text),
-                Part::PathOfRequest => path(word(text, 1)),
-            };
+            let taken = part.of(text).ok_or_else(|| self.no_address(column, text))?;
             row.set(place, taken);
         }
         Ok(())

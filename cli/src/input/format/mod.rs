@@ -1,17 +1,11 @@
 //! The interface of a log format; each format is a file in this folder.
 
-pub(crate) mod alb;
 pub(crate) mod columns;
 pub(crate) mod common;
-pub(crate) mod envoy;
-pub(crate) mod haproxy;
-pub(crate) mod istio;
+pub(crate) mod layouts;
 pub(crate) mod nginx;
-pub(crate) mod nlb;
 pub(crate) mod pattern;
-pub(crate) mod proxy_manager;
 pub(crate) mod realign;
-pub(crate) mod s3;
 pub(crate) mod w3c;
 pub(crate) mod words;
 pub(crate) mod named;
@@ -40,6 +34,9 @@ impl WantedFields {
         place > self.time_place
     }
 }
+
+/// The first lines of an input that are not blank, with their numbers from 1.
+pub(crate) type FirstLines = [(usize, Vec<u8>)];
 
 /// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,26 +7,16 @@ use crate::input::format::columns::{Part, Standard};
 
 /// The fields of the tool with the variables that have them.
 pub(crate) const STANDARD: &[Standard] = &[
-    ("client", "remote_addr", Part::Address),
-    ("client", "realip_remote_addr", Part::Address),
-    ("client", "client", Part::Address),
+    ("client", "remote_addr realip_remote_addr client", Part::Address),
     ("user", "remote_user", Part::Whole),
     ("method", "request_method", Part::Whole),
-    ("method", "request", Part::Word(0)),
     ("target", "request_uri", Part::Whole),
-    ("target", "request", Part::Word(1)),
-    ("path", "uri", Part::Path),
-    ("path", "request_uri", Part::Path),
-    ("path", "request", Part::PathOfRequest),
+    ("path", "uri request_uri", Part::Path),
     ("protocol", "server_protocol", Part::Whole),
-    ("protocol", "request", Part::Word(2)),
-    ("size", "body_bytes_sent", Part::Whole),
-    ("size", "bytes_sent", Part::Whole),
+    ("size", "body_bytes_sent bytes_sent", Part::Whole),
     ("referer", "http_referer", Part::Whole),
     ("agent", "http_user_agent", Part::Whole),
-    ("vhost", "host", Part::Whole),
-    ("vhost", "http_host", Part::Whole),
-    ("vhost", "server_name", Part::Whole),
+    ("vhost", "host http_host server_name", Part::Whole),
 ];
 
 /// Variables with the time, in the order of preference.

@@ -3,7 +3,7 @@
 use regex::bytes::{CaptureLocations, Regex};
 
 use crate::failure::Failure;
-use crate::input::format::columns::{Columns, Part, Standard};
+use crate::input::format::columns::{Columns, Part, REQUEST, Standard};
 use crate::input::format::{LogFormat, Parsed, TimeKind, WantedFields, nginx};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
@@ -11,9 +11,7 @@ use crate::input::time::timestamp::TimestampParser;
 /// Names of groups that hold the address of a client.
 const CLIENT: &[Standard] = &[
     ("client", "client", Part::Whole),
-    ("client", "address", Part::Address),
-    ("client", "ip", Part::Address),
-    ("client", "remote_addr", Part::Address),
+    ("client", "address ip remote_addr", Part::Address),
 ];
 
 const TIMES: &[&str] = &["time", "timestamp"];
@@ -49,7 +47,7 @@ impl Pattern {
             .skip(1)
             .map(Option::unwrap_or_default)
             .collect();
-        let columns = Columns::new("--pattern", &names, CLIENT, TIMES, wanted)?;
+        let columns = Columns::new("--pattern", &names, &[CLIENT], TIMES, wanted)?;
         Ok(Self::new(regex, columns, None))
     }
 
@@ -63,7 +61,7 @@ impl Pattern {
         let columns = Columns::new(
             "--log-format",
             &expressions.names,
-            nginx::STANDARD,
+            &[nginx::STANDARD, REQUEST],
             nginx::TIMES,
             wanted,
         )?;
@@ -100,16 +98,13 @@ impl LogFormat for Pattern {
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
         if self.regex.captures_read(&mut self.groups, line).is_none() {
-            let Some(loose) = &self.loose else {
-                return Ok(Parsed::Other);
-            };
-            let mut groups = loose.capture_locations();
-            if loose.captures_read(&mut groups, line).is_none() {
-                return Err(Unreadable::line("not a line of --log-format"));
+            match &self.loose {
+                None => return Ok(Parsed::Other),
+                Some(loose) if loose.captures_read(&mut self.groups, line).is_none() => {
+                    return Err(Unreadable::line("not a line of --log-format"));
+                }
+                Some(_) => {}
             }
-            let group = |column: usize| groups.get(column + 1).map(|(start, end)| &line[start..end]);
-            self.columns.fill(group, timestamps, row)?;
-            return Ok(Parsed::Request);
         }
         let group = |column: usize| self.groups.get(column + 1).map(|(start, end)| &line[start..end]);
         self.columns.fill(group, timestamps, row)?;

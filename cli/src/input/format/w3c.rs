@@ -15,17 +15,13 @@ const STANDARD: &[Standard] = &[
     ("method", "cs-method", Part::Whole),
     ("path", "cs-uri-stem", Part::Whole),
     ("path", "cs-uri", Part::Path),
-    ("target", "cs-uri", Part::Whole),
-    ("target", "cs-uri-stem", Part::Whole),
-    ("protocol", "cs-version", Part::Whole),
-    ("protocol", "cs-protocol-version", Part::Whole),
+    ("target", "cs-uri cs-uri-stem", Part::Whole),
+    ("protocol", "cs-version cs-protocol-version", Part::Whole),
     ("status", "sc-status", Part::Whole),
     ("size", "sc-bytes", Part::Whole),
     ("agent", "cs(User-Agent)", Part::Whole),
     ("referer", "cs(Referer)", Part::Whole),
-    ("vhost", "x-host-header", Part::Whole),
-    ("vhost", "cs-host", Part::Whole),
-    ("vhost", "cs(Host)", Part::Whole),
+    ("vhost", "x-host-header cs-host cs(Host)", Part::Whole),
 ];
 
 const FIELDS: &[u8] = b"#Fields:";
@@ -74,7 +70,7 @@ impl W3c {
         let columns = Columns::new(
             "the W3C extended log",
             &names,
-            STANDARD,
+            &[STANDARD],
             &["date time", "timestamp"],
             &self.wanted,
         )?;
@@ -84,7 +80,7 @@ impl W3c {
                 names.join(" ")
             )));
         }
-        self.columns = Some((columns.with_missing_dash(), names.len()));
+        self.columns = Some((columns.with_missing_dash(true), names.len()));
         Ok(())
     }
 }

@@ -11,66 +11,106 @@ use crate::input::time::timestamp::TimestampParser;
 pub(crate) struct Layout {
     /// The format for messages, as in "an access log of ALB".
     pub(crate) title: &'static str,
-    pub(crate) names: &'static [&'static str],
-    pub(crate) standard: &'static [Standard],
-    /// Names of the time, in the order of preference.
-    pub(crate) times: &'static [&'static str],
+    /// The names of the words, with spaces between them.
+    pub(crate) names: &'static str,
+    pub(crate) standard: &'static [&'static [Standard]],
+    /// The name of the time.
+    pub(crate) time: &'static str,
     /// The smallest and the largest number of words. More may follow if the format has grown.
     pub(crate) least: usize,
     pub(crate) most: usize,
     /// Whether the words are those of the format.
     pub(crate) is: fn(&[&[u8]]) -> bool,
+    /// Splits a line into the words.
+    pub(crate) split: for<'l> fn(&'l [u8], &mut Vec<&'l [u8]>) -> Result<Split, Unreadable>,
+    /// Whether "-" is a missing value.
+    pub(crate) dash_is_missing: bool,
+    /// Whether a detection needs an address in the place of the client.
+    pub(crate) by_client: bool,
+}
+
+/// Words of any number between spaces; the other parts of a layout are those that most formats have.
+pub(crate) const SPACED: Layout = Layout {
+    title: "",
+    names: "",
+    standard: &[],
+    time: "time",
+    least: 0,
+    most: usize::MAX,
+    is: |_| true,
+    split: by_spaces,
+    dash_is_missing: true,
+    by_client: false,
+};
+
+/// The end of a split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Split {
+    Whole,
+    /// The place of a quotation mark that is not closed. The word behind it is left out.
+    Cut(usize),
+    /// The line is no request.
+    Other,
 }
 
 /// A format of words.
 #[derive(Debug)]
 pub(crate) struct WordFormat {
-    layout: Layout,
+    layout: &'static Layout,
     columns: Columns,
-    words: Vec<(usize, usize)>,
-    strict: bool,
+    pub(crate) strict: bool,
 }
 
 impl WordFormat {
     /// # Errors
     ///
     /// When the format does not have a wanted field.
-    pub(crate) fn new(layout: Layout, wanted: &WantedFields) -> Result<Self, Failure> {
-        let columns = Columns::new(layout.title, layout.names, layout.standard, layout.times, wanted)?;
+    pub(crate) fn new(layout: &'static Layout, wanted: &WantedFields) -> Result<Self, Failure> {
+        let names: Vec<&str> = layout.names.split(' ').collect();
+        let columns = Columns::new(layout.title, &names, layout.standard, &[layout.time], wanted)?;
         Ok(Self {
             layout,
-            columns: columns.with_missing_dash(),
-            words: Vec::new(),
+            columns: columns.with_missing_dash(layout.dash_is_missing),
             strict: false,
         })
     }
 
-    /// The format for a detection: it has no lines but those with the right number of words.
-    pub(crate) const fn strict(mut self) -> Self {
-        self.strict = true;
-        self
+    /// Whether a line is of a format: it has the right number of words, and an address where the format needs one.
+    pub(crate) fn is(layout: &'static Layout, line: &[u8], timestamps: &mut TimestampParser) -> bool {
+        let client = layout.by_client.then(|| ("client".to_owned(), 0));
+        let wanted = WantedFields {
+            fields: client.into_iter().collect(),
+            time_place: 1,
+            time: None,
+        };
+        Self::new(layout, &wanted).is_ok_and(|format| {
+            let mut format = Self {
+                strict: true,
+                ..format
+            };
+            format.parse(line, timestamps, &mut Row::new(1)).is_ok()
+        })
     }
 
     /// Whether the words are those of the format.
     fn check(&self, words: &[&[u8]]) -> Result<(), Unreadable> {
         let Layout {
             title, least, most, ..
-        } = self.layout;
+        } = *self.layout;
         if !(least..=most).contains(&words.len()) {
             let count = words.len();
-            let expected = if most == usize::MAX {
-                format!("at least {least}")
-            } else {
-                format!("{least} to {most}")
+            let expected = match most {
+                usize::MAX => format!("at least {least}"),
+                most => format!("{least} to {most}"),
             };
             return Err(Unreadable::line(format!(
                 "line has {count} words (expected {expected}, as in {title})"
             )));
         }
-        if !(self.layout.is)(words) {
-            return Err(Unreadable::line(format!("not the words of {title}")));
+        match (self.layout.is)(words) {
+            true => Ok(()),
+            false => Err(Unreadable::line(format!("not the words of {title}"))),
         }
-        Ok(())
     }
 }
 
@@ -81,19 +121,47 @@ impl LogFormat for WordFormat {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        let cut = split(line, &mut self.words);
-        let words: Vec<&[u8]> = self.words.iter().map(|&(start, end)| &line[start..end]).collect();
+        let mut words = Vec::with_capacity(32);
+        let split = (self.layout.split)(line, &mut words)?;
         // A client may send a quotation mark to a server that does not escape it, and a long line may be cut. Then the words
         // before that are those of the format if the time and the needed fields are among them.
-        match self.check(&words) {
-            Ok(()) if cut.is_none() || !self.strict => {}
-            Ok(()) => return Err(Unreadable::at(cut.unwrap_or(0), "unclosed quotation mark")),
-            Err(reason) if self.strict || words.len() < self.columns.needed() => return Err(reason),
-            Err(_) => {}
+        match (split, self.check(&words)) {
+            (Split::Other, _) => return Ok(Parsed::Other),
+            (Split::Cut(at), Ok(())) if self.strict => {
+                return Err(Unreadable::at(at, "unclosed quotation mark"));
+            }
+            (_, Err(reason)) if self.strict || words.len() < self.columns.needed() => return Err(reason),
+            (Split::Whole | Split::Cut(_), _) => {}
         }
         self.columns
             .fill(|column| words.get(column).copied(), timestamps, row)?;
         Ok(Parsed::Request)
+    }
+}
+
+/// Splits a line at spaces into its words.
+pub(crate) fn by_spaces<'l>(line: &'l [u8], words: &mut Vec<&'l [u8]>) -> Result<Split, Unreadable> {
+    let mut places = Vec::with_capacity(32);
+    let cut = split(line, &mut places);
+    words.extend(words_of(line, &places));
+    Ok(cut.map_or(Split::Whole, Split::Cut))
+}
+
+/// The words at some places of a line.
+pub(crate) fn words_of<'l>(line: &'l [u8], places: &[(usize, usize)]) -> impl Iterator<Item = &'l [u8]> {
+    places.iter().map(|&(start, end)| &line[start..end])
+}
+/// The place of the quotation mark that ends a text: one that no backslash escapes, at the end or before one of the bytes `ends`,
+/// because some servers do not escape those in a value.
+pub(crate) fn closing(text: &[u8], ends: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        match text[at] {
+            b'"' if text.get(at + 1).is_none_or(|next| ends.contains(next)) => return Some(at),
+            b'"' => at += 1,
+            _ => at += 2,
+        }
     }
 }
 
@@ -105,19 +173,10 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usiz
     while at < line.len() {
         let to_space = || memchr::memchr(b' ', &line[at..]).map_or(line.len(), |length| at + length);
         let (start, end) = match line[at] {
-            b'"' => {
-                let mut end = at + 1;
-                // A quotation mark ends the word only before a space: some servers do not escape those in a value.
-                while end < line.len()
-                    && !(line[end] == b'"' && matches!(line.get(end + 1), None | Some(b' ')))
-                {
-                    end += if line[end] == b'\\' { 2 } else { 1 };
-                }
-                if end >= line.len() {
-                    return Some(at);
-                }
-                (at + 1, end)
-            }
+            b'"' => match closing(&line[at + 1..], b" ") {
+                Some(length) => (at + 1, at + 1 + length),
+                None => return Some(at),
+            },
             b'[' => match memchr::memchr(b']', &line[at..]) {
                 Some(length) if matches!(line.get(at + length + 1), None | Some(b' ')) => {
                     (at + 1, at + length)
@@ -136,11 +195,10 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usiz
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Layout, WordFormat, split};
+    use super::split;
     use crate::input::format::{LogFormat, Parsed, WantedFields};
     use crate::input::row::Row;
-    use crate::input::time::infer_year::YearInference;
-    use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
+    use crate::input::time::timestamp::TimestampParser;
 
     /// The time of a line and these fields, without those that are missing.
     pub(crate) fn fields(
@@ -148,7 +206,7 @@ pub(crate) mod tests {
         line: &str,
         places: usize,
     ) -> Result<(i64, Vec<Option<String>>), String> {
-        let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
+        let mut timestamps = TimestampParser::detecting();
         let mut row = Row::new(places + 1);
         match format.parse(line.as_bytes(), &mut timestamps, &mut row) {
             Ok(Parsed::Request) => {}
@@ -161,54 +219,25 @@ pub(crate) mod tests {
 
     pub(crate) fn wanted(names: &[&str]) -> WantedFields {
         WantedFields {
-            fields: names
-                .iter()
-                .zip(0..)
-                .map(|(name, place)| ((*name).to_owned(), place))
-                .collect(),
+            fields: names.iter().map(ToString::to_string).zip(0..).collect(),
             time_place: names.len(),
             time: None,
         }
     }
 
-    /// The sample has these values, and the neighbours are no lines of the format.
-    pub(crate) fn check(
-        layout: Layout,
-        (line, time): (&str, i64),
-        expected: &[(&str, Option<&str>)],
-        neighbours: &[&str],
-    ) {
-        let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
-        let mut format = WordFormat::new(layout, &wanted(&names)).expect("known fields");
-        let values = expected
-            .iter()
-            .map(|(_, value)| value.map(str::to_owned))
-            .collect();
-        assert_eq!(fields(&mut format, line, names.len()), Ok((time, values)));
-        let mut format = format.strict();
-        for other in neighbours {
-            fields(&mut format, other, names.len()).expect_err(other);
-        }
-        let error = WordFormat::new(layout, &wanted(&["nowhere"])).expect_err("an unknown field");
-        assert!(error.to_string().contains("client"), "{error}");
-    }
-
     #[test]
     fn words_are_split_at_spaces_outside_of_quotes() {
-        let words = |line: &str| {
+        for (line, expected, cut) in [
+            (r#"a "b c" [d e] f"#, &["a", "b c", "d e", "f"][..], None),
+            (r#""x \" y" "" -"#, &[r#"x \" y"#, "", "-"], None),
+            (r#""say "hi" you" z"#, &[r#"say "hi"#, r#"you""#, "z"], None),
+            ("[a [b]c [::1]:80", &["[a", "[b]c", "[::1]:80"], None),
+            (r#"a "b"#, &["a"], Some(2)),
+        ] {
             let mut words = Vec::new();
-            let cut = split(line.as_bytes(), &mut words);
-            let words = words.iter().map(|&(from, to)| line[from..to].to_owned());
-            (words.collect::<Vec<_>>(), cut)
-        };
-        let expect = |words: &[&str]| (words.iter().map(ToString::to_string).collect::<Vec<_>>(), None);
-        assert_eq!(words(r#"a "b c" [d e] f"#), expect(&["a", "b c", "d e", "f"]));
-        assert_eq!(words(r#""x \" y" "" -"#), expect(&[r#"x \" y"#, "", "-"]));
-        assert_eq!(
-            words(r#""say "hi" you" z"#),
-            expect(&[r#"say "hi"#, r#"you""#, "z"])
-        );
-        assert_eq!(words("[a [b]c [::1]:80"), expect(&["[a", "[b]c", "[::1]:80"]));
-        assert_eq!(words(r#"a "b"#), (vec!["a".to_owned()], Some(2)));
+            assert_eq!(split(line.as_bytes(), &mut words), cut, "{line}");
+            let words: Vec<&str> = words.iter().map(|&(from, to)| &line[from..to]).collect();
+            assert_eq!(words, expected, "{line}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The key that was denied most, when, and the limit that denies at most one percent of the requests.
 
 use super::copy;
-use super::text::{UTC, append, duration, key, number, percent, plain, quota_of, span, time};
+use super::text::{UTC, duration, key, number, percent, plain, quota_of, span, time};
 use crate::report::{Report, RuleReport, WhatIfReport};
 
 /// The number of rules with an answer.
@@ -11,12 +11,10 @@ const ANSWERED: usize = 3;
 pub(super) fn answers(data: &Report) -> String {
     let mut html = String::new();
     for warning in &data.warnings {
-        append(
-            &mut html,
-            format_args!(
-                "<p class=\"warning\" role=\"alert\"><b>Warning:</b> {}.</p>\n",
-                plain(warning)
-            ),
+        put!(
+            html,
+            "<p class=\"warning\" role=\"alert\"><b>Warning:</b> {}.</p>\n",
+            plain(warning)
         );
     }
     match data.keys.first().filter(|most| most.denied > 0) {
@@ -28,31 +26,27 @@ pub(super) fn answers(data: &Report) -> String {
                 Some(rule) => format!("The {} <b>{}</b> was", plain(&rule.key), key(&most.key)),
                 None => format!("The key <b>{}</b> was", key(&most.key)),
             };
-            append(
-                &mut html,
-                format_args!(
-                    r#"<p id="most-limited">{key_words} denied most often{}: <b>{}</b> of {} requests ({}) were denied"#,
-                    of_rule(data, &most.rule),
-                    number(most.denied),
-                    number(most.requests),
-                    percent(most.denied, most.requests),
-                ),
+            put!(
+                html,
+                r#"<p id="most-limited">{key_words} denied most often{}: <b>{}</b> of {} requests ({}) were denied"#,
+                of_rule(data, &most.rule),
+                number(most.denied),
+                number(most.requests),
+                percent(most.denied, most.requests)
             );
             if let (Some(first), Some(last)) = (most.first_denied, most.last_denied) {
-                append(&mut html, format_args!(", <b>{}</b>", span(first, last)));
+                put!(html, ", <b>{}</b>", span(first, last));
             }
             html.push('.');
             if let Some(rule) = rule {
-                append(
-                    &mut html,
-                    format_args!(
-                        " At the peak, {} permits were requested in {}",
-                        number(most.worst),
-                        duration(rule.millis())
-                    ),
+                put!(
+                    html,
+                    " At the peak, {} permits were requested in {}",
+                    number(most.worst),
+                    duration(rule.millis())
                 );
                 if let Some((at, _)) = data.charts()[0].and_then(|index| data.chosen[index].peak()) {
-                    append(&mut html, format_args!(", up to {}\u{a0}{UTC}", time(at)));
+                    put!(html, ", up to {}\u{a0}{UTC}", time(at));
                 }
                 html.push('.');
             }
@@ -92,10 +86,7 @@ pub(super) fn answers(data: &Report) -> String {
     ];
     html.push_str("\n<dl class=\"facts\">\n");
     for (name, value) in facts {
-        append(
-            &mut html,
-            format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"),
-        );
+        put!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>\n");
     }
     html + "</dl>"
 }

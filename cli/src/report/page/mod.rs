@@ -3,6 +3,13 @@
 //! Sentences and tables are rendered here. `page.js` reads the report that the page carries, and draws the charts. Text
 //! from a log is never markup: here [`text`] escapes it, and the script uses figures and copies of elements only.
 
+/// Appends formatted text to a `String`.
+macro_rules! put {
+    ($html:expr, $($content:tt)*) => {
+        $crate::report::page::text::append(&mut $html, format_args!($($content)*))
+    };
+}
+
 mod text;
 mod table;
 mod copy;
@@ -11,7 +18,7 @@ mod tables;
 
 use self::answers::{answers, whom};
 use self::tables::{compare, keys, limits, rules};
-use self::text::{UTC, append, duration, embedded, key, number, plain, quota_of, span};
+use self::text::{UTC, duration, embedded, key, number, plain, quota_of, span};
 use crate::report::{ChosenReport, Report, WhatIfReport};
 
 const PAGE: &str = include_str!("page.html");
@@ -114,13 +121,10 @@ fn rule_choice(id: &str, label: &str, all: &str, names: &[&str]) -> String {
     }
     let mut html = format!(r#"<div class="controls"><label>{label} <select id="{id}">"#);
     if !all.is_empty() {
-        append(&mut html, format_args!(r#"<option value="">{all}</option>"#));
+        put!(html, r#"<option value="">{all}</option>"#);
     }
     for (index, name) in names.iter().enumerate() {
-        append(
-            &mut html,
-            format_args!(r#"<option value="{index}">{}</option>"#, plain(name)),
-        );
+        put!(html, r#"<option value="{index}">{}</option>"#, plain(name));
     }
     html + "</select></label></div>"
 }
@@ -131,12 +135,9 @@ fn sliding(data: &Report) -> String {
     }
     let mut options = String::new();
     for (index, chosen) in data.chosen.iter().enumerate() {
-        append(
-            &mut options,
-            format_args!(r#"<option value="{index}">{}"#, plain(&chosen.key)),
-        );
+        put!(options, r#"<option value="{index}">{}"#, plain(&chosen.key));
         if data.rules.len() > 1 {
-            append(&mut options, format_args!(" ({})", plain(&chosen.rule)));
+            put!(options, " ({})", plain(&chosen.rule));
         }
         options.push_str("</option>");
     }
@@ -155,18 +156,16 @@ fn details((index, chosen): (usize, &ChosenReport)) -> String {
             "status" => "Denied, by status in the log",
             _ => "Denied, by user agent",
         };
-        append(
-            &mut html,
-            format_args!(r#"<table data-of="{index}" hidden><caption>{title}</caption><tbody>"#),
+        put!(
+            html,
+            r#"<table data-of="{index}" hidden><caption>{title}</caption><tbody>"#
         );
         for (value, denied) in &report.denied {
-            append(
-                &mut html,
-                format_args!(
-                    r#"<tr><th class="name" scope="row">{}</th><td>{}</td></tr>"#,
-                    key(value),
-                    number(*denied)
-                ),
+            put!(
+                html,
+                r#"<tr><th class="name" scope="row">{}</th><td>{}</td></tr>"#,
+                key(value),
+                number(*denied)
             );
         }
         html.push_str("</tbody></table>\n");
@@ -208,7 +207,7 @@ fn notes(data: &Report) -> String {
         duration(data.step as f64),
     );
     for note in &data.notes {
-        append(&mut html, format_args!("\n<p>Note: {}.</p>", plain(note)));
+        put!(html, "\n<p>Note: {}.</p>", plain(note));
     }
     html
 }

@@ -1,7 +1,5 @@
 //! Tables that become blocks on a narrow screen.
 
-use super::text::append;
-
 /// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CellKind {
@@ -15,10 +13,13 @@ pub(super) enum CellKind {
     Time,
 }
 
-/// A table; cells are HTML.
+/// The header of a column, and the kind and the HTML of a cell.
+pub(super) type Cell = (&'static str, CellKind, String);
+
+/// A table of one or more rows.
 #[derive(Debug)]
 pub(super) struct Table {
-    headers: Vec<String>,
+    headers: Vec<&'static str>,
     html: String,
     rows: usize,
     /// The script folds rows after this number.
@@ -26,39 +27,31 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(headers: &[&str]) -> Self {
+    pub(super) const fn folded_after(rows: usize) -> Self {
         Self {
-            headers: headers.iter().map(|&header| header.to_owned()).collect(),
+            headers: Vec::new(),
             html: String::new(),
             rows: 0,
-            folded_after: usize::MAX,
+            folded_after: rows,
         }
     }
 
-    pub(super) fn folded_after(mut self, rows: usize) -> Self {
-        self.folded_after = rows;
-        self
-    }
-
-    /// Adds a row with one cell for each header. `attributes` are those of its `tr`.
-    pub(super) fn row(&mut self, attributes: &str, cells: &[(CellKind, String)]) {
-        debug_assert_eq!(cells.len(), self.headers.len());
+    /// Adds a row of cells with the headers of their columns. `attributes` are those of its `tr`.
+    pub(super) fn row(&mut self, attributes: &str, cells: &[Cell]) {
+        self.headers = cells.iter().map(|(header, ..)| *header).collect();
         // Blocks have no roles of their own, so rows and cells state theirs.
         let class = if self.rows >= self.folded_after {
             r#" class="more""#
         } else {
             ""
         };
-        append(
-            &mut self.html,
-            format_args!(r#"<tr role="row"{class}{attributes}>"#),
-        );
-        for (header, (column, content)) in self.headers.iter().zip(cells) {
+        put!(self.html, r#"<tr role="row"{class}{attributes}>"#);
+        for (header, column, content) in cells {
             let class = match column {
                 CellKind::Head => {
-                    append(
-                        &mut self.html,
-                        format_args!(r#"<th scope="row" role="rowheader" class="name">{content}</th>"#),
+                    put!(
+                        self.html,
+                        r#"<th scope="row" role="rowheader" class="name">{content}</th>"#
                     );
                     continue;
                 }
@@ -67,9 +60,9 @@ impl Table {
                 CellKind::Alarm => r#" class="alarm""#,
                 CellKind::Time => r#" class="time""#,
             };
-            append(
-                &mut self.html,
-                format_args!(r#"<td role="cell"{class} data-label="{header}">{content}</td>"#),
+            put!(
+                self.html,
+                r#"<td role="cell"{class} data-label="{header}">{content}</td>"#
             );
         }
         self.html.push_str("</tr>\n");
@@ -83,17 +76,15 @@ impl Table {
         );
         for (index, header) in self.headers.iter().enumerate() {
             let class = if index < words { r#" class="name""# } else { "" };
-            append(
-                &mut html,
-                format_args!(r#"<th scope="col" role="columnheader"{class}>{header}</th>"#),
+            put!(
+                html,
+                r#"<th scope="col" role="columnheader"{class}>{header}</th>"#
             );
         }
-        append(
-            &mut html,
-            format_args!(
-                "</tr></thead>\n<tbody role=\"rowgroup\">\n{}</tbody>\n</table>",
-                self.html
-            ),
+        put!(
+            html,
+            "</tr></thead>\n<tbody role=\"rowgroup\">\n{}</tbody>\n</table>",
+            self.html
         );
         html
     }

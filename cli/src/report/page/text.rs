@@ -171,7 +171,7 @@ pub(super) fn embedded(json: &str) -> String {
         // Such characters occur within strings only, where an escape sequence means the same.
         let hidden = !c.is_ascii() && c.escape_debug().len() > 1 && c.len_utf16() == 1;
         if hidden || matches!(c, '<' | '>' | '&' | '\u{7f}') {
-            append(&mut safe, format_args!("\\u{:04x}", u32::from(c)));
+            put!(safe, "\\u{:04x}", u32::from(c));
         } else {
             safe.push(c);
         }

@@ -6,12 +6,11 @@ use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
 use crate::input::client;
-use crate::input::format::columns::path;
+use crate::input::format::columns::{self, path};
 use crate::input::format::common::field::CommonField;
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
-use crate::input::time::clf_time::STAMP;
-use crate::input::time::timestamp::TimestampParser;
+use crate::input::time::timestamp::{STAMP, TimestampParser};
 
 /// The first words of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +19,24 @@ pub(crate) struct CommonLayout {
     pub(crate) names: bool,
     /// Whether each line begins with a virtual host. Without this, only lines do whose second word is an address.
     pub(crate) vhost: bool,
+}
+
+impl CommonLayout {
+    /// A client may be a host name.
+    pub(crate) const NAMES: Self = Self {
+        names: true,
+        vhost: false,
+    };
+    /// A client is an address.
+    pub(crate) const ADDRESSES: Self = Self {
+        names: false,
+        vhost: false,
+    };
+    /// Each line begins with a virtual host.
+    pub(crate) const VHOST: Self = Self {
+        names: false,
+        vhost: true,
+    };
 }
 
 /// The common and the combined format of Apache and nginx.
@@ -173,7 +190,7 @@ fn parse_bare<'l>(
             "a name at the beginning, and an address after it (expected the client first)",
         );
     }
-    let Some(time) = timestamps.bracketed(stamp) else {
+    let Some(time) = timestamps.detected(stamp) else {
         let at = place(request) - stamp.len() - 3;
         let given = shown(stamp);
         return Err(Unreadable::at(
@@ -201,13 +218,11 @@ fn parse_bare<'l>(
             CommonField::Ident => ident,
             CommonField::User => user,
             CommonField::Request => quoted,
-            CommonField::Method => part(quoted, 0),
-            CommonField::Target => part(quoted, 1),
-            CommonField::Path => {
-                // Proxies write a whole URL.
-                path(part(quoted, 1))
-            }
-            CommonField::Protocol => part(quoted, 2),
+            CommonField::Method => columns::word(quoted, 0),
+            CommonField::Target => columns::word(quoted, 1),
+            // Proxies write a whole URL.
+            CommonField::Path => path(columns::word(quoted, 1)),
+            CommonField::Protocol => columns::word(quoted, 2),
             CommonField::Status | CommonField::Size if status.is_empty() => continue,
             CommonField::Status => status,
             // Behind another value the size may have another place.
@@ -302,33 +317,20 @@ impl<'l> First<'l> {
     }
 }
 
+/// Whether a line is of the format.
+pub(crate) fn is(line: &[u8], layout: CommonLayout, timestamps: &mut TimestampParser) -> bool {
+    parse(line, layout, timestamps, &[], &mut Row::new(0)).is_ok()
+}
+
 /// Whether the client of a line is a host name, and the line is well formed otherwise.
 pub(crate) fn has_name(line: &[u8], timestamps: &mut TimestampParser) -> bool {
-    let names = CommonLayout {
-        names: true,
-        vhost: false,
-    };
-    let addresses = CommonLayout {
-        names: false,
-        vhost: false,
-    };
-    let mut row = Row::new(0);
-    parse(line, addresses, timestamps, &[], &mut row).is_err()
-        && parse(line, names, timestamps, &[], &mut row).is_ok()
+    !is(line, CommonLayout::ADDRESSES, timestamps) && is(line, CommonLayout::NAMES, timestamps)
 }
 
 /// The first word, and the text behind the space after it; `None` if the word is empty.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr(b' ', text).unwrap_or(text.len());
     (end > 0).then(|| (&text[..end], text.get(end + 1..).unwrap_or_default()))
-}
-
-/// A word of a request by its number; empty if there is none.
-fn part(request: &[u8], number: usize) -> &[u8] {
-    request
-        .split(|&byte| byte == b' ')
-        .nth(number)
-        .unwrap_or_default()
 }
 
 /// Splits ` "text"rest` into the text and the rest.

@@ -4,8 +4,7 @@ use super::{CommonLayout, parse};
 use crate::input::format::common::field::CommonField;
 use crate::input::row::Row;
 use crate::input::time::calendar::SECOND;
-use crate::input::time::infer_year::YearInference;
-use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
+use crate::input::time::timestamp::TimestampParser;
 
 const NAMES: CommonLayout = CommonLayout {
     names: true,
@@ -17,7 +16,7 @@ fn fields<const N: usize>(
     line: &str,
     wanted: [CommonField; N],
 ) -> Result<(i64, [Option<String>; N]), String> {
-    let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
+    let mut timestamps = TimestampParser::detecting();
     let mut row = Row::new(N);
     let places: Vec<_> = wanted.into_iter().zip(0..).collect();
     parse(line.as_bytes(), NAMES, &mut timestamps, &places, &mut row).map_err(|error| error.to_string())?;
@@ -277,7 +276,7 @@ fn the_client_is_an_address_behind_a_virtual_host() {
     let rest = r#"- me [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#;
     let of = |first: &str, names: bool, vhost: bool| {
         let line = format!("{first} {rest}");
-        let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
+        let mut timestamps = TimestampParser::detecting();
         let mut row = Row::new(3);
         let places = [(Client, 0), (Host, 1), (User, 2)];
         parse(

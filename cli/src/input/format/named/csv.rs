@@ -1,5 +1,7 @@
 //! CSV: values between delimiters, with names in the first line.
 
+use alloc::borrow::Cow;
+
 use memchr::memchr;
 
 use crate::failure::Failure;
@@ -40,15 +42,11 @@ impl Csv {
             };
             // In a line with more values than columns the value may be that of either side.
             let of_line = |(_, line): &(usize, Vec<u8>)| {
-                let mut values = Vec::new();
-                split(line, header.delimiter, |_, value| values.push(value.to_vec()));
+                let (values, _) = split(line, header.delimiter);
                 let extra = values.len().saturating_sub(header.names.len());
-                let last = values.get(column + extra).cloned();
-                values
-                    .into_iter()
-                    .nth(column)
-                    .into_iter()
-                    .chain(last.filter(|_| extra > 0))
+                let last = values.get(column + extra).filter(|_| extra > 0);
+                let both = values.get(column).into_iter().chain(last);
+                both.map(|value| value.to_vec()).collect::<Vec<_>>()
             };
             let found: Vec<Vec<u8>> = sample(rest).into_iter().flat_map(of_line).collect();
             // A column without a readable value still has its name.
@@ -87,17 +85,37 @@ impl Csv {
 }
 
 impl LogFormat for Csv {
+    /// A line may have another number of values than the header: a value has delimiters and no quotation marks, or the line was cut
+    /// within a quoted value behind the needed ones.
     fn parse(
         &mut self,
         line: &[u8],
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        if let Err(reason) = self.header.read(line, &self.places, row) {
-            self.read_odd(line, timestamps, row).ok_or(reason)?;
-            return Ok(Parsed::Request);
+        let Header { delimiter, names } = &self.header;
+        let (values, cut) = split(line, *delimiter);
+        let (count, expected) = (values.len(), names.len());
+        if let Some(at) = cut {
+            let is_needed = |place: &Option<usize>| place.is_some_and(|place| place <= self.time_place);
+            let last = self.places.iter().rposition(is_needed);
+            if count >= expected || last.is_some_and(|last| last >= count) {
+                return Err(unclosed(line, at));
+            }
+            self.fill(&values, timestamps, row)
+                .map_err(|_| unclosed(line, at))?;
+        } else if count == expected {
+            self.fill(&values, timestamps, row)?;
+        } else {
+            let values: Vec<&[u8]> = values.iter().map(AsRef::as_ref).collect();
+            let read = |values: &[&[u8]], row: &mut Row| self.fill(values, timestamps, row);
+            let read = realign(&values, (expected, *delimiter), self.time_place, row, read);
+            read.ok_or_else(|| {
+                Unreadable::line(format!(
+                    "line has {count} values (expected {expected}, as in the header)"
+                ))
+            })?;
         }
-        self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
     }
 
@@ -115,31 +133,19 @@ impl LogFormat for Csv {
 }
 
 impl Csv {
-    /// Reads a line with another number of values than the header: a value has delimiters and no quotation marks, or the line was
-    /// cut within a quoted value behind the needed ones. `None` if the needed values are unknown.
-    fn read_odd(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Option<()> {
-        let mut values = Vec::new();
-        let cut = split(line, self.header.delimiter, |_, value| {
-            values.push(value.to_vec())
-        });
-        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        let mut read = |values: &[&[u8]], row: &mut Row| {
-            for (value, place) in values.iter().zip(&self.places) {
-                if let Some(place) = *place {
-                    row.set(place, value);
-                }
+    /// Reads values into a row.
+    fn fill<V: AsRef<[u8]>>(
+        &self,
+        values: &[V],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<(), Unreadable> {
+        for (value, place) in values.iter().zip(&self.places) {
+            if let Some(place) = *place {
+                row.set(place, value.as_ref());
             }
-            self.named.complete(timestamps, row)
-        };
-        if cut.is_none() {
-            let columns = (self.header.names.len(), self.header.delimiter);
-            return realign(&values, columns, self.time_place, row, read);
         }
-        let is_needed = |place: &Option<usize>| place.is_some_and(|place| place <= self.time_place);
-        let last = self.places.iter().rposition(is_needed);
-        row.clear();
-        let has_needed = last.is_none_or(|last| last < values.len()) && values.len() < self.places.len();
-        has_needed.then(|| read(&values, row))?.ok()
+        self.named.complete(timestamps, row)
     }
 }
 
@@ -163,44 +169,17 @@ impl Header {
             !quoted && matches!(byte, b',' | b'\t' | b';' | b'|')
         });
         let delimiter = delimiter.unwrap_or(b',');
-        let mut names = Vec::new();
-        let cut = split(line, delimiter, |_, value| {
-            names.push(String::from_utf8_lossy(value).trim().to_string());
-        });
+        let (values, cut) = split(line, delimiter);
+        let names = values
+            .iter()
+            .map(|value| String::from_utf8_lossy(value).trim().to_owned());
         match cut {
             Some(at) => Err(unclosed(line, at)),
-            None => Ok(Self { delimiter, names }),
+            None => Ok(Self {
+                delimiter,
+                names: names.collect(),
+            }),
         }
-    }
-
-    /// Reads the wanted columns into a row; `places` has the place of each column.
-    ///
-    /// # Errors
-    ///
-    /// When the number of values differs from the header, or a quotation mark is not closed.
-    pub(crate) fn read(
-        &self,
-        line: &[u8],
-        places: &[Option<usize>],
-        row: &mut Row,
-    ) -> Result<(), Unreadable> {
-        let mut count = 0;
-        let cut = split(line, self.delimiter, |column, value| {
-            if let Some(&Some(place)) = places.get(column) {
-                row.set(place, value);
-            }
-            count = column + 1;
-        });
-        if let Some(at) = cut {
-            return Err(unclosed(line, at));
-        }
-        if count == self.names.len() {
-            return Ok(());
-        }
-        Err(Unreadable::line(format!(
-            "line has {count} values (expected {}, as in the header)",
-            self.names.len()
-        )))
     }
 }
 
@@ -209,31 +188,29 @@ fn unclosed(line: &[u8], at: usize) -> Unreadable {
     Unreadable::at(at, what)
 }
 
-/// Calls `each` with the number and the text of each value. Within quotation marks a delimiter is text, and two quotation
-/// marks are one. A single one is text too unless the value ends behind it; a value with such a one and no end was never quoted.
-/// Returns the place of a quotation mark that is not
-/// closed; the value behind it was cut, and is left out.
-fn split(line: &[u8], delimiter: u8, mut each: impl FnMut(usize, &[u8])) -> Option<usize> {
-    let mut rest = line;
-    for column in 0.. {
+/// The values of a line. Within quotation marks a delimiter is text, and two quotation marks are one. A single one is text too
+/// unless the value ends behind it; a value with such a one and no end was never quoted. Returns also the place of a quotation
+/// mark that is not closed; the value behind it was cut, and is left out.
+fn split(line: &[u8], delimiter: u8) -> (Vec<Cow<'_, [u8]>>, Option<usize>) {
+    let (mut values, mut rest) = (Vec::new(), line);
+    loop {
         let after = match quoted(rest, delimiter) {
             Value::Quoted(value, behind) => {
-                each(column, &value);
+                values.push(Cow::Owned(value));
                 behind
             }
-            Value::Cut => return Some(line.len() - rest.len()),
+            Value::Cut => return (values, Some(line.len() - rest.len())),
             Value::Plain => {
                 let end = memchr(delimiter, rest).unwrap_or(rest.len());
-                each(column, &rest[..end]);
+                values.push(Cow::Borrowed(&rest[..end]));
                 &rest[end..]
             }
         };
         match after {
-            [] => return None,
+            [] => return (values, None),
             [_, more @ ..] => rest = more,
         }
     }
-    None
 }
 
 /// The form of a value.
@@ -268,19 +245,8 @@ fn quoted(text: &[u8], delimiter: u8) -> Value<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Header;
-    use crate::input::row::Row;
-
-    fn values(header: &str, line: &str) -> Result<Vec<Option<String>>, String> {
-        let header = Header::parse(header.as_bytes()).map_err(|error| error.to_string())?;
-        let places: Vec<_> = (0..header.names.len()).map(Some).collect();
-        let mut row = Row::new(places.len());
-        header
-            .read(line.as_bytes(), &places, &mut row)
-            .map_err(|error| error.to_string())?;
-        let text = |at| row.get(at).map(|text| String::from_utf8_lossy(text).into_owned());
-        Ok((0..places.len()).map(text).collect())
-    }
+    use super::{Csv, Header, split};
+    use crate::input::format::words::tests::{fields, wanted};
 
     #[test]
     fn values_are_split_at_delimiters() {
@@ -299,14 +265,22 @@ mod tests {
             ("a;b;c", "1,5;2;3", ["1,5", "2", "3"]),
             (r#""a,x";b|y;c"#, "1;2;3", ["1", "2", "3"]),
         ] {
-            let expected = expected.map(|text| Some(text.to_string()));
-            assert_eq!(values(header, line), Ok(expected.to_vec()), "{line}");
+            let delimiter = Header::parse(header.as_bytes()).expect(header).delimiter;
+            let (values, cut) = split(line.as_bytes(), delimiter);
+            let values: Vec<_> = values
+                .iter()
+                .map(|value| String::from_utf8_lossy(value))
+                .collect();
+            assert_eq!(
+                (&values[..], cut),
+                (&expected.map(Into::into)[..], None),
+                "{line}"
+            );
         }
         assert_eq!(
             Header::parse(b"\"time\", client ").map(|header| header.names),
             Ok(vec!["time".to_string(), "client".to_string()])
         );
-        assert_eq!(values("alone", "1"), Ok(vec![Some("1".into())]));
     }
 
     #[test]
@@ -317,7 +291,9 @@ mod tests {
             ("1,\"2", "column 3: unclosed quotation mark before \"2\""),
             ("\"\"\",2", "column 1: unclosed quotation mark"),
         ] {
-            let error = values("a,b", line).expect_err(line);
+            let header = [(1, b"time,b".to_vec())];
+            let mut format = Csv::new(&header, &wanted(&["b"])).expect("a time");
+            let error = fields(&mut format, line, 1).expect_err(line);
             assert!(error.starts_with(said), "{line}: {error}");
         }
     }

@@ -3,118 +3,68 @@
 use crate::failure::Failure;
 use crate::input::client;
 use crate::input::format::WantedFields;
-use crate::input::format::columns::{Part, path, word};
+use crate::input::format::columns::{self, Part, REQUEST, Standard};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::calendar::SECOND;
 use crate::input::time::infer_year::YearInference;
 use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
 
 /// Names of the client's address, for rules that count by `client`. Of several, the first whose value is an address.
-const CLIENT: [&str; 22] = [
-    "client",
-    "remote_addr",
-    "client_ip",
-    "clientip",
-    "remote_ip",
-    "ip",
-    "address",
-    "client.ip",
-    "source.ip",
-    "addr",
-    "remote",
-    "remote_address",
-    "src_ip",
-    "source_ip",
-    "ClientHost",
-    "ClientIP",
-    "request.client_ip",
-    "request.remote_ip",
-    "request.remote_addr",
-    "httpRequest.remoteIp",
-    "req.remoteAddress",
-    HOST,
-];
+const CLIENT: &str = "client remote_addr client_ip clientip remote_ip ip address client.ip source.ip addr remote \
+                      remote_address src_ip source_ip ClientHost ClientIP request.client_ip request.remote_ip \
+                      request.remote_addr httpRequest.remoteIp req.remoteAddress host";
 
 /// A name that is also that of servers and virtual hosts, so it is that of the client only if it is an address.
 const HOST: &str = "host";
 
 /// Names of the address that a proxy forwards.
-const FORWARDED: [&str; 7] = [
-    "x_forwarded_for",
-    "http_x_forwarded_for",
-    "X-Forwarded-For",
-    "request.headers.X-Forwarded-For",
-    "request_X-Forwarded-For",
-    "headers.x-forwarded-for",
-    "forwarded_for",
-];
+const FORWARDED: &str = "x_forwarded_for http_x_forwarded_for X-Forwarded-For request.headers.X-Forwarded-For \
+                         request_X-Forwarded-For headers.x-forwarded-for forwarded_for";
 
 /// Names of the time, where `--time-field` is not given.
-const TIME: [&str; 13] = [
-    "StartUTC",
-    "EdgeStartTimestamp",
-    "time",
-    "timestamp",
-    "@timestamp",
-    "ts",
-    "datetime",
-    "date",
-    "time_iso8601",
-    "time_local",
-    "start_time",
-    "msec",
-    "t",
-];
+const TIME: &str = "StartUTC EdgeStartTimestamp time timestamp @timestamp ts datetime date time_iso8601 time_local \
+                    start_time msec t";
 
-/// Other names of the tool's own fields, in the order of preference, and the part of the value that the field is.
-const OTHERS: [(&str, &str, Part); 47] = [
-    ("user", "remote_user", Part::Whole),
-    ("user", "user_id", Part::Whole),
-    ("user", "username", Part::Whole),
-    ("user", "ClientUsername", Part::Whole),
-    ("method", "request_method", Part::Whole),
-    ("method", "RequestMethod", Part::Whole),
-    ("method", "request.method", Part::Whole),
-    ("method", "http.request.method", Part::Whole),
-    ("method", "httpRequest.requestMethod", Part::Whole),
-    ("method", "request", Part::Word(0)),
-    ("target", "request_uri", Part::Whole),
-    ("target", "RequestPath", Part::Whole),
-    ("target", "request.uri", Part::Whole),
-    ("target", "url", Part::Whole),
-    ("target", "request", Part::Word(1)),
-    ("path", "RequestPath", Part::Path),
-    ("path", "request.uri", Part::Path),
-    ("path", "request_uri", Part::Path),
-    ("path", "uri", Part::Path),
-    ("path", "url.path", Part::Path),
-    ("path", "url", Part::Path),
-    ("path", "target", Part::Path),
-    ("path", "httpRequest.requestUrl", Part::Path),
-    ("path", "request", Part::PathOfRequest),
-    ("protocol", "server_protocol", Part::Whole),
-    ("protocol", "RequestProtocol", Part::Whole),
-    ("protocol", "request.proto", Part::Whole),
-    ("protocol", "request", Part::Word(2)),
-    ("status", "status_code", Part::Whole),
-    ("status", "DownstreamStatus", Part::Whole),
-    ("status", "response_code", Part::Whole),
-    ("status", "http.response.status_code", Part::Whole),
-    ("status", "httpRequest.status", Part::Whole),
-    ("size", "body_bytes_sent", Part::Whole),
-    ("size", "bytes_sent", Part::Whole),
-    ("size", "DownstreamContentSize", Part::Whole),
-    ("size", "bytes", Part::Whole),
-    ("referer", "http_referer", Part::Whole),
-    ("referer", "request_Referer", Part::Whole),
-    ("referer", "request.headers.Referer", Part::Whole),
-    ("agent", "http_user_agent", Part::Whole),
-    ("agent", "user_agent", Part::Whole),
-    ("agent", "request_User-Agent", Part::Whole),
-    ("agent", "request.headers.User-Agent", Part::Whole),
-    ("vhost", "RequestHost", Part::Whole),
-    ("vhost", "request.host", Part::Whole),
-    ("vhost", "http_host", Part::Whole),
+/// Other names of the tool's own fields.
+const OTHERS: &[Standard] = &[
+    ("user", "remote_user user_id username ClientUsername", Part::Whole),
+    (
+        "method",
+        "request_method RequestMethod request.method http.request.method httpRequest.requestMethod",
+        Part::Whole,
+    ),
+    ("target", "request_uri RequestPath request.uri url", Part::Whole),
+    (
+        "path",
+        "RequestPath request.uri request_uri uri url.path url target httpRequest.requestUrl",
+        Part::Path,
+    ),
+    (
+        "protocol",
+        "server_protocol RequestProtocol request.proto",
+        Part::Whole,
+    ),
+    (
+        "status",
+        "status_code DownstreamStatus response_code http.response.status_code httpRequest.status",
+        Part::Whole,
+    ),
+    (
+        "size",
+        "body_bytes_sent bytes_sent DownstreamContentSize bytes",
+        Part::Whole,
+    ),
+    (
+        "referer",
+        "http_referer request_Referer request.headers.Referer",
+        Part::Whole,
+    ),
+    (
+        "agent",
+        "http_user_agent user_agent request_User-Agent request.headers.User-Agent",
+        Part::Whole,
+    ),
+    ("vhost", "RequestHost request.host http_host", Part::Whole),
 ];
 
 /// Lines whose values are checked.
@@ -155,8 +105,8 @@ impl NamedFields {
         let time = match &wanted.time {
             Some(time) => time.clone(),
             // A field that is called time may be a duration.
-            None => known(&TIME, |name| values(name).iter().any(|value| is_recent(value)))
-                .or_else(|| known(&TIME, has))
+            None => known(TIME, |name| values(name).iter().any(|value| is_recent(value)))
+                .or_else(|| known(TIME, has))
                 .ok_or_else(|| no_time(names))?
                 .to_owned(),
         };
@@ -167,7 +117,7 @@ impl NamedFields {
             parts: Vec::new(),
             client: None,
             client_is: None,
-            forwarded: known(&FORWARDED, |name| {
+            forwarded: known(FORWARDED, |name| {
                 values(name).iter().any(|value| is_forwarded(value))
             }),
         };
@@ -176,10 +126,7 @@ impl NamedFields {
             let (native, part) = match name.as_str() {
                 "client" => found.client(*place, names, &values)?,
                 name if has(name) => (name, Part::Whole),
-                name => OTHERS
-                    .iter()
-                    .find(|(ours, native, _)| *ours == name && has(native))
-                    .map_or((name, Part::Whole), |(_, native, part)| (*native, *part)),
+                name => columns::find(&[OTHERS, REQUEST], name, has).unwrap_or((name, Part::Whole)),
             };
             if part != Part::Whole {
                 found.parts.push((*place, part));
@@ -213,9 +160,7 @@ impl NamedFields {
         let has = |name: &str, is: fn(&[u8]) -> bool| values(name).iter().any(|value| is(value));
         let is_address = |name: &str| has(name, |value| client::address(value).is_some());
         // A field called client is meant, also if another one has addresses.
-        let own = CLIENT[..1]
-            .iter()
-            .find(|name| has(name, is_name) && !is_address(name));
+        let is_own = has("client", is_name) && !is_address("client");
         let addresses = |name: &str| {
             let values = values(name);
             values
@@ -223,17 +168,17 @@ impl NamedFields {
                 .filter(|value| client::address(value).is_some())
                 .count()
         };
-        let address = most(addresses).filter(|_| own.is_none());
+        let address = most(addresses).filter(|_| !is_own);
         if let Some(name) = address {
             self.client = Some((place, name.to_owned()));
             self.client_is = Some((name, None));
             return Ok((name, Part::Address));
         }
         // Names, or addresses that were made anonymous.
-        let name = known(&CLIENT, |name| name != HOST && has(name, is_name));
+        let name = known(CLIENT, |name| name != HOST && has(name, is_name));
         let name = name.ok_or_else(|| {
             // A list, or a text that is no address.
-            let other = known(&CLIENT, |name| {
+            let other = known(CLIENT, |name| {
                 has(name, |value| !value.is_empty() && !is_nested(value))
             });
             let other = other
@@ -283,13 +228,7 @@ impl NamedFields {
             row.copy(from, to);
         }
         for &(place, part) in &self.parts {
-            row.narrow(place, |text| match part {
-                Part::Whole => text,
-                Part::Address | Part::AddressBeforePort => client::address(text).unwrap_or_default(),
-                Part::Word(number) => word(text, number),
-                Part::Path => path(text),
-                Part::PathOfRequest => path(word(text, 1)),
-            });
+            row.narrow(place, |text| part.of(text).unwrap_or_default());
         }
         if let Some((place, name)) = &self.client
             && row.get(*place).is_some_and(<[u8]>::is_empty)
@@ -313,18 +252,18 @@ impl NamedFields {
 
 /// Whether one of the names is known to be that of a time.
 pub(crate) fn has_time(names: &[String], wanted: &WantedFields) -> bool {
-    let mut times = TIME.iter().copied().chain(wanted.time.as_deref());
+    let mut times = TIME.split(' ').chain(wanted.time.as_deref());
     times.any(|time| names.iter().any(|name| name == time))
 }
 
-fn known(candidates: &[&'static str], has: impl Fn(&str) -> bool) -> Option<&'static str> {
-    candidates.iter().copied().find(|name| has(name))
+fn known(candidates: &'static str, has: impl Fn(&str) -> bool) -> Option<&'static str> {
+    candidates.split(' ').find(|name| has(name))
 }
 
 /// The first name of the client whose values are addresses in half as many lines as those of any other name.
 fn most(addresses: impl Fn(&str) -> usize) -> Option<&'static str> {
     let mut counts = Vec::new();
-    for name in CLIENT {
+    for name in CLIENT.split(' ') {
         let count = addresses(name);
         if 2 * count >= LOOKED_AT {
             return Some(name);
@@ -336,10 +275,8 @@ fn most(addresses: impl Fn(&str) -> usize) -> Option<&'static str> {
         .map(|(_, count)| *count)
         .max()
         .filter(|most| *most > 0)?;
-    counts
-        .iter()
-        .find(|(_, count)| 2 * count >= most)
-        .map(|(name, _)| *name)
+    let mut counts = counts.into_iter();
+    counts.find(|(_, count)| 2 * count >= most).map(|(name, _)| name)
 }
 
 /// Whether a value is an address, or a list that begins with one.
@@ -380,6 +317,6 @@ fn no_time(names: &[String]) -> Failure {
     Failure::new(format!(
         "no time among the fields {} (expected one of {}, or --time-field)",
         listed(names),
-        TIME.join(", ")
+        TIME.replace(' ', ", ")
     ))
 }

@@ -1,16 +1,14 @@
 //! JSON: one object a line, with named fields.
 
 use alloc::collections::BTreeMap;
-use core::fmt;
 
 use memchr::memmem;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use crate::failure::Failure;
-use crate::input::format::named::faulty;
 use crate::input::format::named::fields::NamedFields;
-use crate::input::format::named::paths::{Open, PathStep, Paths};
+use crate::input::format::named::object::{self, Fault};
+use crate::input::format::named::paths::{Open, Paths};
 use crate::input::format::named::servers::{ACCESS_OF_CADDY, CADDY, has_all, has_request, is_access};
 use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
@@ -157,9 +155,6 @@ impl LogFormat for Json {
     }
 }
 
-/// The beginning of an error about a field that an object has twice.
-const TWICE: &str = "twice";
-
 /// Reads the wanted fields of an object into an empty row. A null field is missing. A value that is no JSON and is not needed
 /// is skipped, so that a client cannot hide by its user agent.
 ///
@@ -167,164 +162,39 @@ const TWICE: &str = "twice";
 ///
 /// When the line is not a JSON object, or its faults concern a needed field.
 pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Result<(), Unreadable> {
-    parse_valid(line, paths, row).or_else(|reason| {
-        row.clear();
-        faulty::parse(line, paths, row).ok_or(reason)
-    })
+    match object::parse(line, paths, row) {
+        Ok(()) => Ok(()),
+        Err(Fault::Twice(path, at)) => {
+            let name = paths.all[path].steps.join(".");
+            Err(Unreadable::at(at, format!("the field {name:?} is there twice")))
+        }
+        // In an object without faults a field may be missing.
+        Err(fault) => match (invalid(line), fault) {
+            (Some(reason), _) => Err(reason),
+            (None, Fault::Missing) => Ok(()),
+            (None, _) => Err(Unreadable::line("objects or arrays in more than 100 others")),
+        },
+    }
 }
 
-/// Reads an object in which everything is valid.
-fn parse_valid(line: &[u8], paths: &Paths, row: &mut Row) -> Result<(), Unreadable> {
-    // One check of the whole line is faster than a check of each text.
-    let text = str::from_utf8(line).map_err(|error| Unreadable::at(error.valid_up_to(), "not UTF-8"))?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let object = Object {
-        paths,
-        open: Open::MAX,
-        depth: 0,
-        seen: &mut 0,
-        row,
+/// The reason why a line is no JSON object.
+fn invalid(line: &[u8]) -> Option<Unreadable> {
+    let text = match str::from_utf8(line) {
+        Ok(text) => text,
+        Err(error) => return Some(Unreadable::at(error.valid_up_to(), "not UTF-8")),
     };
-    object
-        .deserialize(&mut json)
-        .and_then(|()| json.end())
-        .map_err(|error| {
-            // serde_json counts columns from 1, and reports 0 if it has read nothing.
-            let column = error.column().max(1);
-            let said = error.to_string();
-            let what = said.split(" at line ").next().unwrap_or_default();
-            match what.strip_prefix(TWICE) {
-                Some(name) => Unreadable::at(column - 1, format!("the field{name} is there twice")),
-                None => Unreadable::at(column - 1, format!("no JSON object: {what}")),
-            }
-        })
+    // Values are skipped: lone surrogates and huge numbers in them are no errors.
+    let error = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text).err()?;
+    let said = error.to_string();
+    let what = said.split(" at line ").next().unwrap_or_default();
+    // serde_json counts columns from 1, and reports 0 if it has read nothing.
+    let at = error.column().max(1) - 1;
+    Some(Unreadable::at(at, format!("no JSON object: {what}")))
 }
 
 /// The names of an object's fields; none if the line is not an object.
 pub(crate) fn names(line: &[u8]) -> Vec<String> {
-    // Values are skipped, as by `parse`: lone surrogates and huge numbers in them are no errors.
-    match serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(line) {
-        Ok(object) => object.into_keys().map(|name| shown(name.as_bytes())).collect(),
-        Err(_) => faulty::names(line).iter().map(|name| shown(name)).collect(),
-    }
-}
-
-/// A visitor of one JSON object, which keeps the values of the wanted paths.
-struct Object<'p, 'r> {
-    paths: &'p Paths,
-    open: Open,
-    depth: usize,
-    /// The paths that were read.
-    seen: &'r mut Open,
-    row: &'r mut Row,
-}
-
-impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Object<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let name = |open| Name {
-            paths: self.paths,
-            open,
-            depth: self.depth,
-        };
-        while let Some(step) = map.next_key_seed(name(self.open))? {
-            if step.here.is_none() && step.deeper == 0 {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            let raw: &'de RawValue = map.next_value()?;
-            if let Some(place) = step.here {
-                let bit = 1 << step.path;
-                let is_first = *self.seen & bit == 0;
-                if !is_first && self.paths.details & bit == 0 {
-                    let name = self.paths.all[step.path].steps.join(".");
-                    return Err(serde::de::Error::custom(format!("{TWICE} {name:?}")));
-                }
-                *self.seen |= bit;
-                // Of a detail, the first value counts.
-                if is_first {
-                    set(self.row, place, raw.get());
-                }
-            }
-            // If the value is not an object, the field is missing.
-            if step.deeper != 0 && raw.get().starts_with('{') {
-                let inner = Object {
-                    paths: self.paths,
-                    open: step.deeper,
-                    depth: self.depth + 1,
-                    seen: self.seen,
-                    row: self.row,
-                };
-                let mut json = serde_json::Deserializer::from_str(raw.get());
-                let read = inner.deserialize(&mut json);
-                // An object in which only details are wanted may have names that cannot be decoded.
-                if step.deeper & !self.paths.details != 0 {
-                    read.map_err(serde::de::Error::custom)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Sets a field: a text without its quotation marks, another value as written.
-fn set(row: &mut Row, place: usize, raw: &str) {
-    let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
-    match inner {
-        Some(text) if !text.contains('\\') => row.set(place, text.as_bytes()),
-        // The text is valid JSON, but an escape may be a lone surrogate. Then the text is kept as written.
-        Some(_) => match serde_json::from_str::<String>(raw) {
-            Ok(text) => row.set(place, text.as_bytes()),
-            Err(_) => row.set(place, raw.as_bytes()),
-        },
-        None if raw == "null" => {}
-        // Caddy writes headers as arrays.
-        None if raw.starts_with('[') => match serde_json::from_str::<[String; 1]>(raw) {
-            Ok([text]) => row.set(place, text.as_bytes()),
-            Err(_) => row.set(place, raw.as_bytes()),
-        },
-        None => row.set(place, raw.as_bytes()),
-    }
-}
-
-/// A visitor for the name of a field, which borrows it.
-struct Name<'p> {
-    paths: &'p Paths,
-    open: Open,
-    depth: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = PathStep;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<PathStep, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Name<'_> {
-    type Value = PathStep;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<PathStep, E> {
-        Ok(self.paths.step(self.open, self.depth, name))
-    }
+    object::names(line).iter().map(|name| shown(name)).collect()
 }
 
 #[cfg(test)]
@@ -372,7 +242,7 @@ mod tests {
             fields(br#"{"o":{"a.b":1,"a":{"b":2}}}"#, ["o.a.b"]),
             Ok([some("2")])
         );
-        assert_eq!(names(br#"{"b":1,"a\n":2}"#), ["a\\n", "b"]);
+        assert_eq!(names(br#"{"b":1,"a\n":2}"#), ["b", "a\\n"]);
         assert_eq!(names(br#"{"half":"\ud800","large":1e999}"#), ["half", "large"]);
     }
 

@@ -1,7 +1,11 @@
 //! logfmt: `time=2015-05-17T10:05:03Z ip=1.2.3.4 msg="a text"`.
 
+use alloc::borrow::Cow;
+
 use crate::failure::Failure;
 use crate::input::format::named::fields::NamedFields;
+use crate::input::format::named::object::decoded;
+use crate::input::format::words::closing;
 use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
@@ -27,17 +31,9 @@ impl Logfmt {
         all.sort_unstable();
         all.dedup();
         let values = |name: &str| {
-            let mut found = Vec::new();
-            for (_, line) in sample(lines) {
-                // A line that ends with an error has the values before it.
-                let _ignored = pairs(line, |known, value| {
-                    if known == name.as_bytes() {
-                        found.push(value.to_vec());
-                    }
-                    Ok(())
-                });
-            }
-            found
+            let all = sample(lines).into_iter().flat_map(|(_, line)| pairs(line).0);
+            let of_name = all.filter(|(known, _)| *known == name.as_bytes());
+            of_name.map(|(_, value)| value.into_owned()).collect()
         };
         let time_place = wanted.time_place;
         let (named, wanted) = NamedFields::resolve(wanted, &all, values)?;
@@ -56,20 +52,18 @@ impl LogFormat for Logfmt {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        let cut = pairs(line, |name, value| {
-            let Some((known, place)) = self.wanted.iter().find(|(known, _)| known.as_bytes() == name) else {
-                return Ok(());
-            };
-            if row.get(*place).is_some() {
-                // Of a detail, the first value counts.
-                if *place > self.time_place {
-                    return Ok(());
+        let (pairs, cut) = pairs(line);
+        for (name, value) in pairs {
+            let mut wanted = self.wanted.iter();
+            match wanted.find(|(known, _)| known.as_bytes() == name) {
+                Some((_, place)) if row.get(*place).is_none() => row.set(*place, &value),
+                Some((name, place)) if *place <= self.time_place => {
+                    return Err(Unreadable::line(format!("the field {name:?} is there twice")));
                 }
-                return Err(Unreadable::line(format!("the field {known:?} is there twice")));
+                // Of a detail, the first value counts.
+                Some(_) | None => {}
             }
-            row.set(*place, value);
-            Ok(())
-        })?;
+        }
         let mut needed = self.wanted.iter().filter(|(_, place)| *place <= self.time_place);
         if let Some(start) = cut
             && needed.any(|(_, place)| row.get(*place).is_none())
@@ -91,126 +85,71 @@ impl LogFormat for Logfmt {
 
 /// The names of a line's fields; none if the line begins with another word, or has fewer than three fields.
 pub(crate) fn names(line: &[u8]) -> Vec<String> {
-    let mut names = Vec::new();
-    let is_name = |byte: &u8| !b" =\"\t{[".contains(byte);
     let first = line.trim_ascii_start();
-    let end = first
-        .iter()
-        .position(|byte| !is_name(byte))
-        .unwrap_or(first.len());
-    if end == 0 || first.get(end) != Some(&b'=') {
-        return names;
+    let end = first.iter().position(|byte| b" =\"\t{[".contains(byte));
+    if end.is_none_or(|end| end == 0 || first[end] != b'=') {
+        return Vec::new();
     }
-    let read = pairs(line, |name, _| {
-        names.push(String::from_utf8_lossy(name).into_owned());
-        Ok(())
-    });
-    if read != Ok(None) || names.len() < 3 {
-        names.clear();
+    match pairs(line) {
+        (pairs, None) if pairs.len() >= 3 => {
+            let names = pairs
+                .iter()
+                .map(|(name, _)| String::from_utf8_lossy(name).into_owned());
+            names.collect()
+        }
+        _ => Vec::new(),
     }
-    names
 }
 
-/// Calls `each` with the name and the value of each pair. A value in quotation marks has escapes as in JSON, and ends at a
-/// quotation mark before a space. Words without a value are skipped. Returns the place of a quotation mark that is not closed;
-/// the value behind it was cut, and is left out.
-fn pairs(
-    line: &[u8],
-    mut each: impl FnMut(&[u8], &[u8]) -> Result<(), Unreadable>,
-) -> Result<Option<usize>, Unreadable> {
-    let is_space = |byte: &u8| b" \t".contains(byte);
-    let mut at = 0;
-    loop {
-        while line.get(at).is_some_and(is_space) {
+/// The name and the value of a field.
+type Pair<'l> = (&'l [u8], Cow<'l, [u8]>);
+
+/// The pairs of names and values. A value in quotation marks has escapes as in JSON, and ends at a quotation mark before a space.
+/// Words without a value are skipped. Returns also the place of a quotation mark that is not closed; the value behind it was cut,
+/// and is left out.
+fn pairs(line: &[u8]) -> (Vec<Pair<'_>>, Option<usize>) {
+    let (mut pairs, mut at) = (Vec::new(), 0);
+    let end = |at: usize, ends: &[u8]| {
+        let length = line[at..].iter().position(|byte| ends.contains(byte));
+        length.map_or(line.len(), |length| at + length)
+    };
+    while at < line.len() {
+        let name = &line[at..end(at, b" =\"\t")];
+        let value = at + name.len() + 1;
+        if matches!(line[at], b' ' | b'\t') {
             at += 1;
-        }
-        if at >= line.len() {
-            return Ok(None);
-        }
-        let end_of_word = |at: usize| {
-            let length = line[at..].iter().position(is_space);
-            length.map_or(line.len(), |length| at + length)
-        };
-        let name_end = line[at..]
-            .iter()
-            .position(|byte| b" =\"\t".contains(byte))
-            .map_or(line.len(), |length| at + length);
-        if name_end == at || line.get(name_end) != Some(&b'=') {
-            at = end_of_word(at);
-            continue;
-        }
-        let name = &line[at..name_end];
-        at = name_end + 1;
-        if line.get(at) == Some(&b'"') {
-            let start = at;
-            let Some((value, end)) = quoted(line, at + 1) else {
-                return Ok(Some(start));
+        } else if name.is_empty() || line.get(value - 1) != Some(&b'=') {
+            at = end(at, b" \t");
+        } else if line.get(value) == Some(&b'"') {
+            let Some(length) = closing(&line[value + 1..], b" \t") else {
+                return (pairs, Some(value));
             };
-            at = end;
-            each(name, &value)?;
+            at = value + length + 2;
+            pairs.push((name, decoded(&line[value..at])));
         } else {
-            let end = end_of_word(at);
-            each(name, &line[at..end])?;
-            at = end;
+            at = end(value, b" \t");
+            pairs.push((name, Cow::Borrowed(&line[value..at])));
         }
     }
-}
-
-/// The value in quotation marks that begins at a place, and the place behind it; `None` if it does not end.
-fn quoted(line: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
-    let mut value = Vec::new();
-    loop {
-        match line.get(at)? {
-            b'"' if matches!(line.get(at + 1), None | Some(b' ' | b'\t')) => return Some((value, at + 1)),
-            b'\\' => {
-                let escaped = *line.get(at + 1).unwrap_or(&b'\\');
-                match escaped {
-                    b'n' => value.push(b'\n'),
-                    b't' => value.push(b'\t'),
-                    b'r' => value.push(b'\r'),
-                    b'"' | b'\\' | b'/' => value.push(escaped),
-                    _ => value.extend_from_slice(&[b'\\', escaped]),
-                }
-                at += 2;
-            }
-            &byte => {
-                value.push(byte);
-                at += 1;
-            }
-        }
-    }
+    (pairs, None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{names, pairs};
 
-    fn all(line: &str) -> Result<Vec<(String, String)>, String> {
-        let mut found = Vec::new();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        pairs(line.as_bytes(), |name, value| {
-            found.push((text(name), text(value)));
-            Ok(())
-        })
-        .map_err(|error| error.to_string())?;
-        Ok(found)
-    }
-
     #[test]
     fn pairs_are_split() {
-        let expected = [
-            ("at", "info"),
-            ("path", "/a=b"),
-            ("msg", "say \"hi\"\n"),
-            ("empty", ""),
-        ];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(
-            all(r#"at=info path=/a=b  msg="say \"hi\"\n" empty="#),
-            Ok(expected.to_vec())
-        );
         for (line, expected) in [
             ("a", &[][..]),
+            (
+                r#"at=info path=/a=b  msg="say \"hi\"\n" empty="#,
+                &["at=info", "path=/a=b", "msg=say \"hi\"\n", "empty="],
+            ),
+            (
+                r#"a="\u00e9\ud83e\udd80" b="\x""#,
+                &["a=\u{e9}\u{1f980}", r"b=\x"],
+            ),
             ("a=1 b c=2", &["a=1", "c=2"]),
             ("=1 a=2", &["a=2"]),
             ("a=\"x\"y\" b=1", &["a=x\"y", "b=1"]),
@@ -218,10 +157,10 @@ mod tests {
             ("b=1 a=\"x", &["b=1"]),
             ("b=1\ta=\"x\\", &["b=1"]),
         ] {
-            let found = all(line).expect(line);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let found = pairs(line.as_bytes()).0.into_iter();
             let found: Vec<String> = found
-                .into_iter()
-                .map(|(name, value)| format!("{name}={value}"))
+                .map(|(name, value)| text(name) + "=" + &text(&value))
                 .collect();
             assert_eq!(found, expected, "{line}");
         }

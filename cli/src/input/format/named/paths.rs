@@ -42,14 +42,15 @@ impl Paths {
     }
 
     /// The place for the value of an object's field, or the paths that continue inside of it.
-    pub(crate) fn step(&self, open: Open, depth: usize, name: &str) -> PathStep {
+    pub(crate) fn step(&self, open: Open, depth: usize, name: &[u8]) -> PathStep {
         let mut step = PathStep {
             here: None,
             path: 0,
             deeper: 0,
         };
         for (number, path) in self.all.iter().enumerate() {
-            if open & (1 << number) != 0 && path.steps.get(depth).is_some_and(|step| **step == *name) {
+            if open & (1 << number) != 0 && path.steps.get(depth).is_some_and(|step| step.as_bytes() == name)
+            {
                 if path.steps.len() == depth + 1 {
                     step.here = Some(path.place);
                     step.path = number;

@@ -1,10 +1,12 @@
 //! Logs of containers: of Docker's json-file driver, and of the Container Runtime Interface of Kubernetes.
 
-use crate::input::format::named::json::parse;
+use crate::input::format::common::{self, CommonLayout};
+use crate::input::format::named::json::{names, parse};
 use crate::input::format::named::paths::Paths;
 use crate::input::format::named::servers::has_all;
 use crate::input::format::wrapper::{Envelope, Parts};
 use crate::input::row::{Row, Unreadable};
+use crate::input::time::timestamp::TimestampParser;
 
 /// Lines such as `{"log":"message\n","stream":"stdout","time":"2015-05-17T10:05:03.1Z"}`.
 #[derive(Debug)]
@@ -18,9 +20,8 @@ pub(crate) struct Docker {
 impl Docker {
     /// For an input with these first lines.
     pub(crate) fn new(lines: &[(usize, Vec<u8>)]) -> Self {
-        let names = ["log", "time", "stream"].into_iter().zip(0..);
         let mut docker = Self {
-            paths: Paths::new(names),
+            paths: Paths::new(["log", "time", "stream"].into_iter().zip(0..)),
             row: Row::new(3),
             ends: false,
         };
@@ -71,6 +72,13 @@ impl Envelope for Docker {
 #[derive(Debug)]
 pub(crate) struct Cri;
 
+impl Cri {
+    /// Whether a line is one of CRI.
+    pub(crate) fn is(line: &[u8]) -> bool {
+        Self.split(line, &mut Parts::default()).is_ok()
+    }
+}
+
 impl Envelope for Cri {
     fn title(&self) -> &'static str {
         "CRI"
@@ -104,6 +112,17 @@ impl Envelope for Cri {
 /// Lines such as `2015-05-17T10:05:03.1Z message`, as `docker logs --timestamps` and `kubectl logs --timestamps` print them.
 #[derive(Debug)]
 pub(crate) struct Timed;
+
+impl Timed {
+    /// Whether a line is a time before a line of the common format or an object.
+    pub(crate) fn is(line: &[u8], timestamps: &mut TimestampParser) -> bool {
+        let mut parts = Parts::default();
+        Self.split(line, &mut parts).is_ok()
+            && timestamps.detected(&parts.time).is_some()
+            && (common::is(&parts.message, CommonLayout::ADDRESSES, timestamps)
+                || !names(&parts.message).is_empty())
+    }
+}
 
 impl Envelope for Timed {
     fn title(&self) -> &'static str {

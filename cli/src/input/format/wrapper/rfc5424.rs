@@ -7,6 +7,13 @@ use crate::input::row::Unreadable;
 #[derive(Debug)]
 pub(crate) struct Rfc5424;
 
+impl Rfc5424 {
+    /// Whether a line is one of RFC 5424.
+    pub(crate) fn is(line: &[u8]) -> bool {
+        Self.split(line, &mut Parts::default()).is_ok()
+    }
+}
+
 impl Envelope for Rfc5424 {
     fn title(&self) -> &'static str {
         "syslog of RFC 5424"

@@ -3,9 +3,10 @@
 use memchr::memchr;
 
 use crate::input::client;
-use crate::input::format::TimeKind;
 use crate::input::format::wrapper::{Envelope, Parts};
+use crate::input::format::{FirstLines, TimeKind};
 use crate::input::row::Unreadable;
+use crate::input::time::timestamp::TimestampParser;
 
 /// The names of the fields, by their numbers.
 pub(crate) const FIELDS: [&str; 4] = ["host", "program", "pid", "message"];
@@ -15,6 +16,29 @@ pub(crate) const FIELDS: [&str; 4] = ["host", "program", "pid", "message"];
 pub(crate) struct Syslog {
     /// Whether times are `May 17 10:05:03`, and not `2015-05-17T10:05:03+00:00`.
     pub(crate) without_year: bool,
+}
+
+impl Syslog {
+    /// For an input with these first lines.
+    pub(crate) fn new(lines: &FirstLines) -> Self {
+        let mut old = Self { without_year: true };
+        let mut lines = lines.iter();
+        let is_old = lines.any(|(_, line)| old.split(line, &mut Parts::default()).is_ok());
+        Self { without_year: is_old }
+    }
+
+    /// Whether a line is one of syslog with an existing time.
+    pub(crate) fn is(line: &[u8], timestamps: &mut TimestampParser) -> bool {
+        [true, false].into_iter().any(|without_year| {
+            let mut parts = Parts::default();
+            Self { without_year }.split(line, &mut parts).is_ok()
+                && match without_year {
+                    true => timestamps.syslog(&parts.time),
+                    false => timestamps.detected(&parts.time),
+                }
+                .is_some()
+        })
+    }
 }
 
 impl Envelope for Syslog {

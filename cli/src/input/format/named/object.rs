@@ -1,5 +1,10 @@
-//! JSON objects with faults in some values, as servers write them that put a text or a number between quotation marks and commas
-//! without escaping it: `\xFA` or a tab in a text, `NaN`, `-`, `007` or nothing as a number, or a line that was cut.
+//! The fields of JSON objects, also with faults in some values, as servers write them that put a text or a number between quotation
+//! marks and commas without escaping it: `\xFA` or a tab in a text, `NaN`, `-`, `007` or nothing as a number, or a line that was
+//! cut.
+
+use alloc::borrow::Cow;
+
+use memchr::memchr2;
 
 use crate::input::format::named::paths::{Open, Paths};
 use crate::input::row::Row;
@@ -7,43 +12,41 @@ use crate::input::row::Row;
 /// The deepest objects and arrays.
 const DEEPEST: usize = 100;
 
-/// Reads the wanted fields of an object into a row; `None` if that is impossible.
-///
-/// A needed field must be there, because a fault before it may have hidden it. A text that was cut is no value.
-pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Option<()> {
-    let mut scan = Scan::new(line);
+/// A fault of an object that is not one of a value that is not needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The line ends within the object.
+    Cut,
+    Invalid,
+    /// A needed field, by the number of its path, is there twice. The second value ends at this place.
+    Twice(usize, usize),
+    /// A needed field is missing, possibly because of a fault before it.
+    Missing,
+}
+
+/// Reads the wanted fields of an object into a row. A text that was cut is no value.
+pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Scanned<()> {
+    let mut scan = Scan { line, at: 0 };
     let mut fields = Fields { paths, seen: 0, row };
-    let end = scan.whole(&mut |scan, name, open, depth| fields.value(scan, name, open, depth));
-    match end {
-        End::Whole | End::Cut => fields.has_all().then_some(()),
-        End::Invalid => None,
+    match scan.whole(&mut |scan, name, open, depth| fields.value(scan, name, open, depth)) {
+        Ok(()) | Err(Fault::Cut) if fields.has_all() => Ok(()),
+        Ok(()) => Err(Fault::Missing),
+        fault => fault,
     }
 }
 
 /// The names of an object's fields; none if the line is not an object to its end.
 pub(crate) fn names(line: &[u8]) -> Vec<Vec<u8>> {
     let mut names = Vec::new();
-    let end = Scan::new(line).whole(&mut |scan, name, _, depth| {
-        names.push(name.to_vec());
+    let end = Scan { line, at: 0 }.whole(&mut |scan, name, _, depth| {
+        names.push(decoded(name).into_owned());
         scan.value(0, depth, &mut skip).map(|_| ())
     });
-    match end {
-        End::Whole => names,
-        End::Cut | End::Invalid => Vec::new(),
-    }
+    end.map_or_else(|_| Vec::new(), |()| names)
 }
 
-/// The end of a scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Whole,
-    /// The line ends within the object.
-    Cut,
-    Invalid,
-}
-
-/// A scan ends early at a fault that is not one of a value.
-type Scanned<T> = Result<T, End>;
+/// The result of a scan, which ends early at a fault.
+type Scanned<T> = Result<T, Fault>;
 
 /// Reads the value of a field of an object, given the name of the field, the open paths and the depth.
 type OnField<'f, 'l> = dyn FnMut(&mut Scan<'l>, &'l [u8], Open, usize) -> Scanned<()> + 'f;
@@ -62,9 +65,7 @@ struct Fields<'p, 'r> {
 
 impl Fields<'_, '_> {
     fn value<'l>(&mut self, scan: &mut Scan<'l>, name: &'l [u8], open: Open, depth: usize) -> Scanned<()> {
-        let step = self
-            .paths
-            .step(open, depth, &String::from_utf8_lossy(&unescaped(name)));
+        let step = self.paths.step(open, depth, &decoded(name));
         let raw = scan.value(step.deeper, depth, &mut |scan, name, open, depth| {
             self.value(scan, name, open, depth)
         })?;
@@ -74,7 +75,7 @@ impl Fields<'_, '_> {
         let bit = 1 << step.path;
         let is_first = self.seen & bit == 0;
         if !is_first && self.paths.details & bit == 0 {
-            return Err(End::Invalid);
+            return Err(Fault::Twice(step.path, scan.at));
         }
         self.seen |= bit;
         if is_first {
@@ -97,14 +98,33 @@ impl Fields<'_, '_> {
 
 /// Sets a field: a text without its quotation marks and escapes, another value as written. Nothing and null are missing.
 fn set(row: &mut Row, place: usize, raw: &[u8]) {
-    let between = |open: &[u8], close: &[u8]| raw.strip_prefix(open).and_then(|raw| raw.strip_suffix(close));
-    // Caddy writes headers as arrays.
-    let of_array = between(b"[\"", b"\"]").filter(|text| !text.windows(2).any(|pair| pair == b"\","));
-    match of_array.or_else(|| between(b"\"", b"\"")) {
-        Some(text) => row.set(place, &unescaped(text)),
-        None if raw.is_empty() || raw == b"null" => {}
-        None => row.set(place, raw),
+    match raw {
+        [] | b"null" => {}
+        [b'"', ..] => row.set(place, &decoded(raw)),
+        // Caddy writes headers as arrays.
+        [b'[', text @ .., b']'] => match (serde_json::from_slice::<[String; 1]>(raw), text) {
+            (Ok([text]), _) => row.set(place, text.as_bytes()),
+            (_, [b'"', .., b'"']) if !text.windows(2).any(|pair| pair == b"\",") => {
+                row.set(place, &decoded(text))
+            }
+            _ => row.set(place, raw),
+        },
+        _ => row.set(place, raw),
     }
+}
+
+/// The content of a text in quotation marks.
+pub(crate) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
+    let inner = raw
+        .strip_prefix(b"\"")
+        .and_then(|raw| raw.strip_suffix(b"\""))
+        .unwrap_or(raw);
+    if memchr::memchr(b'\\', inner).is_none() {
+        return Cow::Borrowed(inner);
+    }
+    // An escape may be unknown, or a lone surrogate.
+    let text = serde_json::from_slice::<String>(raw).map(String::into_bytes);
+    Cow::Owned(text.unwrap_or_else(|_| unescaped(inner)))
 }
 
 /// A text without the escapes of JSON. Others are kept as written.
@@ -153,10 +173,6 @@ struct Scan<'l> {
 }
 
 impl<'l> Scan<'l> {
-    const fn new(line: &'l [u8]) -> Self {
-        Self { line, at: 0 }
-    }
-
     /// The next byte that is not white space, which is skipped.
     fn next(&mut self) -> Option<u8> {
         self.at = self.line.len() - self.line[self.at..].trim_ascii_start().len();
@@ -164,15 +180,12 @@ impl<'l> Scan<'l> {
     }
 
     /// Scans an object that is the whole line.
-    fn whole(&mut self, on_field: &mut OnField<'_, 'l>) -> End {
+    fn whole(&mut self, on_field: &mut OnField<'_, 'l>) -> Scanned<()> {
         if self.next() != Some(b'{') {
-            return End::Invalid;
+            return Err(Fault::Invalid);
         }
-        match self.object(Open::MAX, 0, on_field) {
-            Ok(()) if self.next().is_none() => End::Whole,
-            Ok(()) => End::Invalid,
-            Err(end) => end,
-        }
+        self.object(Open::MAX, 0, on_field)?;
+        self.next().map_or(Ok(()), |_| Err(Fault::Invalid))
     }
 
     /// Scans the object that begins here.
@@ -194,8 +207,8 @@ impl<'l> Scan<'l> {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(_) => return Err(End::Invalid),
-                None => return Err(End::Cut),
+                Some(_) => return Err(Fault::Invalid),
+                None => return Err(Fault::Cut),
             }
         }
     }
@@ -203,8 +216,8 @@ impl<'l> Scan<'l> {
     fn expect(&mut self, byte: u8) -> Scanned<()> {
         match self.next() {
             Some(next) if next == byte => Ok(()),
-            Some(_) => Err(End::Invalid),
-            None => Err(End::Cut),
+            Some(_) => Err(Fault::Invalid),
+            None => Err(Fault::Cut),
         }
     }
 
@@ -213,8 +226,8 @@ impl<'l> Scan<'l> {
         let next = self.next();
         let start = self.at;
         match next {
-            None => return Err(End::Cut),
-            Some(b'{' | b'[') if depth == DEEPEST => return Err(End::Invalid),
+            None => return Err(Fault::Cut),
+            Some(b'{' | b'[') if depth == DEEPEST => return Err(Fault::Invalid),
             Some(b'{') => self.object(open, depth + 1, on_field)?,
             Some(b'[') => self.array(depth + 1)?,
             Some(b'"') => drop(self.text(ends_field)?),
@@ -225,7 +238,7 @@ impl<'l> Scan<'l> {
                     b',' => begins_name(&self.line[at + 1..]),
                     _ => false,
                 };
-                self.at = (start..self.line.len()).find(|&at| ends(at)).ok_or(End::Cut)?;
+                self.at = (start..self.line.len()).find(|&at| ends(at)).ok_or(Fault::Cut)?;
                 return Ok(self.line[start..self.at].trim_ascii());
             }
         }
@@ -237,12 +250,12 @@ impl<'l> Scan<'l> {
         self.at += 1;
         loop {
             match self.next() {
-                None => return Err(End::Cut),
+                None => return Err(Fault::Cut),
                 Some(b']') => {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'{' | b'[') if depth == DEEPEST => return Err(End::Invalid),
+                Some(b'{' | b'[') if depth == DEEPEST => return Err(Fault::Invalid),
                 Some(b'{') => self.object(0, depth + 1, &mut skip)?,
                 Some(b'[') => self.array(depth + 1)?,
                 Some(b'"') => {
@@ -253,20 +266,22 @@ impl<'l> Scan<'l> {
         }
     }
 
-    /// Scans the text that begins here, and returns it without quotation marks. It ends at a quotation mark that is not
-    /// escaped, and behind which `ends` holds.
+    /// Scans the text that begins here, and returns it with its quotation marks. It ends at one that is not escaped, and behind
+    /// which `ends` holds.
     fn text(&mut self, ends: fn(&[u8]) -> bool) -> Scanned<&'l [u8]> {
-        let start = self.at + 1;
-        let mut at = start;
+        let start = self.at;
+        let mut at = start + 1;
         loop {
-            match self.line.get(at) {
-                None => return Err(End::Cut),
-                Some(b'\\') => at += 2,
-                Some(b'"') if ends(self.line[at + 1..].trim_ascii_start()) => {
-                    self.at = at + 1;
-                    return Ok(&self.line[start..at]);
-                }
-                Some(_) => at += 1,
+            let rest = self.line.get(at..).unwrap_or_default();
+            at += memchr2(b'"', b'\\', rest).ok_or(Fault::Cut)?;
+            if self.line[at] == b'\\' {
+                at += 2;
+                continue;
+            }
+            at += 1;
+            if ends(self.line[at..].trim_ascii_start()) {
+                self.at = at;
+                return Ok(&self.line[start..at]);
             }
         }
     }
@@ -298,7 +313,7 @@ mod tests {
         // The last path, behind both of the name with a dot.
         paths.details = 1 << 3;
         let mut row = Row::new(3);
-        parse(line, &paths, &mut row)?;
+        parse(line, &paths, &mut row).ok()?;
         Some(core::array::from_fn(|at| {
             row.get(at).map(|text| String::from_utf8_lossy(text).into_owned())
         }))
@@ -332,6 +347,12 @@ mod tests {
         }
         let raw = fields(b"{\"ip\":\"a\",\"o\":{\"ip\":null},\"ua\":\"\xff\"}");
         assert_eq!(raw, Some([Some("a".into()), None, Some("\u{fffd}".into())]));
+        // A character of two escapes.
+        let pair = fields(br#"{"ip":"\ud83e\udd80","o":{"ip":1},"ua":["x\",y"]}"#);
+        assert_eq!(
+            pair,
+            Some(["\u{1f980}", "1", "x\",y"].map(|text| Some(text.to_owned())))
+        );
         // The text at the end was cut.
         let cut = fields(br#"{"ip":"a","o":{"ip":"b"},"ua":"Mozi"#);
         assert_eq!(cut, Some([Some("a".into()), Some("b".into()), None]));
