@@ -40,7 +40,15 @@ impl AnyAlgorithm {
 
     /// Whether it limits requests in flight.
     pub(crate) fn is_in_flight(&self) -> bool {
-        matches!(self, Self::Other(other) if matches!(**other, OtherAlgorithm::InFlight(_)))
+        match self {
+            Self::Counter(_) | Self::Log(_) | Self::Gcra(_) => false,
+            Self::Other(other) => match &**other {
+                OtherAlgorithm::InFlight(_) => true,
+                OtherAlgorithm::InUnits(_) | OtherAlgorithm::Calendar(_) | OtherAlgorithm::Violations(_) => {
+                    false
+                }
+            },
+        }
     }
 
     /// Returns the algorithm in units of 2^`shift` permits.
