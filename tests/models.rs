@@ -1,7 +1,7 @@
 //! Models of every concurrent protocol.
 //!
 //! Each model runs in three ways: under loom up to its bound on preemptions (`ci/loom.sh`), many times with real
-//! threads under plain `cargo test`, and with many seeds under Miri (`ci/miri.sh`).
+//! threads under plain `cargo test`, and with a seed for each commit under Miri (`ci/miri.sh`).
 //!
 //! `harness` asserts these properties of each execution:
 //!

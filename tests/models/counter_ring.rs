@@ -28,8 +28,8 @@ fn wide_one_cell() {
 
 /// Two threads enter one cell concurrently. One requests too much, and the other must get its permit.
 #[test]
-fn wide_one_cell_in_full() {
-    FULL.run(
+fn wide_one_cell_with_a_denial() {
+    BOUNDED.run(
         ring(1, 1).build().unwrap(),
         &[Check(0, 1)],
         &[&[Check(2 * W, 2)], &[Check(2 * W, 1)]],
@@ -50,7 +50,7 @@ fn wide_refund_while_entering() {
 /// beginning of the next cell.
 #[test]
 fn wide_adjacent_cells() {
-    BOUNDED.run(
+    BOUNDED.up_to(2).run(
         ring(2, 1).build().unwrap(),
         &[],
         &[&[Check(W - 1, 1), Check(W, 1)], &[Check(W, 1), Check(W - 1, 1)]],
@@ -324,7 +324,7 @@ fn wide_denial_of_the_past() {
 /// Each cell has its own share.
 #[test]
 fn wide_even() {
-    BOUNDED.run(
+    BOUNDED.up_to(2).run(
         ring(2, 2).even().build().unwrap(),
         &[],
         &[&[Check(0, 1), Check(W, 1)], &[Check(0, 1)]],

@@ -365,7 +365,7 @@ fn lease_ends() {
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
         manager: &[Report(2), ApplyGrant, EndTerm],
     }
-    .run(BOUNDED);
+    .run(BOUNDED.up_to(2));
 }
 
 /// A permit is granted together with a notice that the store has no more. No request is denied before the permit is

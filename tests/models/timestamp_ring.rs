@@ -107,13 +107,14 @@ fn log_older_reading() {
 #[test]
 fn log_several_permits() {
     run(
-        BOUNDED.unordered(),
+        BOUNDED.unordered().up_to(2),
         3,
         &[Check(0, 2)],
         &[&[Check(W, 2)], &[Check(W, 2), Check(2 * W, 2)]],
     );
     BOUNDED
         .unordered()
+        .up_to(2)
         .run(ring(2), &[], &[&[Check(0, 2)], &[Check(W, 1), Check(2 * W, 2)]]);
     // A thread stalls for two laps: its second slot looks unchanged, but has a later time. Claims in the slots are exchanges only, so
     // a stalled thread changes no slot of a later lap.
@@ -228,7 +229,7 @@ fn log_rest_is_claimed() {
         &[],
         &[&[Check(0, 2)], &[Check(100, 1), Check(W, 1)]],
     );
-    BOUNDED.unordered().run(
+    BOUNDED.unordered().up_to(2).run(
         ring(3).for_limiter(),
         &[Check(0, 3)],
         &[
