@@ -340,7 +340,8 @@ fn held(rules: &RuleSet<u64, ManualClock>, user: u64) -> u64 {
 /// than the limit is held, and at the end both are free.
 #[test]
 fn in_flight_release_while_entering() {
-    BOUNDED.up_to(2).explore(|| {
+    // Only one of the threads stalls, because each execution evicts an entry of the table first, which takes long.
+    BOUNDED.up_to(1).explore(|| {
         let rules = Arc::new(slots(1));
         // The entries are idle, and were those of other users.
         for user in [5, 6, 7, 8] {
