@@ -50,7 +50,7 @@ WORK = os.path.abspath(os.environ.get("MUTANTS_DIR", os.path.join(ROOT, "target"
 
 # The features and the target of each kind of test. Any other kind is the name of a test file.
 # The profile of the models is a compromise: loom is optimized, and the models build fast for each mutation.
-LOOM_PROFILE = ["--profile", "models", "--config", "profile.models.opt-level=0"]
+LOOM_PROFILE = ["--profile", "models", "--config", "profile.models.opt-level=1"]
 LOOM_PROFILE += ["--config", 'profile.models.package."*".opt-level=3']
 LOOM = ("calendar,rules,wait", [*LOOM_PROFILE, "--test", "models"])
 KINDS = {
@@ -424,11 +424,15 @@ def run_test(project, program, test, number=0, limit=LIMIT):
 
     timer = threading.Timer(limit, lambda: (late.set(), stop()))
     timer.start()
-    output, failed = "", False
+    output, failed, overflows = "", False, False
     for line in run.stdout:
         output += line
         # The first failure decides, so the other tests need not end. A model whose stack overflows may hang afterwards.
-        if re.match(r"test .* \.\.\. FAILED$", line) or "has overflowed its stack" in line:
+        if "has overflowed its stack" in line:
+            overflows = True
+            stop()
+            break
+        if re.match(r"test .* \.\.\. FAILED$", line):
             failed = True
             stop()
             break
@@ -437,6 +441,8 @@ def run_test(project, program, test, number=0, limit=LIMIT):
     timer.cancel()
     if late.is_set():
         return "hangs" if limit < LIMIT else f"not ended after {LIMIT} s", output
+    if overflows:
+        return "the stack overflows, which shows nothing of the mutation", output
     # A model that fails again while it unwinds aborts.
     if failed or (status != 0 and "panicked at" in output):
         return "failed", output

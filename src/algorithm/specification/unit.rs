@@ -31,6 +31,9 @@ const READY: u64 = 7;
 const IDLE_AT: u64 = 8;
 const STEPS: u64 = 9;
 
+/// The largest limit.
+const MOST_PERMITS: u64 = 1_000_000_000_000;
+
 /// The layout of a word.
 struct Layout {
     even: bool,
@@ -102,7 +105,8 @@ impl State {
     fn newest(self, cells: u64) -> u64 {
         let (mut marks, mut zeros) = (0, 0);
         for bit in 0..u64::BITS {
-            if zeros == cells {
+            // There is no mark above the highest one.
+            if zeros == cells || self.marks >> bit == 0 {
                 break;
             }
             if self.marks >> bit & 1 == 1 {
@@ -217,6 +221,11 @@ fn any_case(random: &mut Random) -> Case {
         let unit_bits = random.below(62);
         let cells = 1 + random.below(61);
         let units = random.below(62);
+        // Most of these have no room in a word. An even ring and one cell get other units below.
+        let marks = units.min(MOST_PERMITS >> unit_bits);
+        if variant != EVEN && cells > 1 && marks + cells + unit_bits >= 62 {
+            continue;
+        }
         let limit = (units << unit_bits) + random.up_to((1 << unit_bits) - 1);
         // An even ring counts singly. One cell counts in the partial unit alone.
         let limit = if variant == EVEN {
@@ -224,7 +233,7 @@ fn any_case(random: &mut Random) -> Case {
         } else {
             limit
         };
-        let limit = limit.clamp(1, 1_000_000_000_000);
+        let limit = limit.clamp(1, MOST_PERMITS);
         let unit_bits = match cells {
             1 if variant != STRICT => u64::from(u64::BITS - limit.leading_zeros()),
             _ if variant == EVEN => 0,
