@@ -238,9 +238,9 @@ async fn no_lease_is_granted_soon_after_a_failover() {
 async fn charged_permits_are_not_returned() {
     let Some(server) = Server::start() else { return };
     for (mode, number) in [(Mode::Lease { permits: 100 }, 0), (sync(), 1)] {
-        let limiter = SharedLimiter::builder(format!("refunds{number}"), quota("1000/500ms"))
+        let limiter = SharedLimiter::builder(format!("refunds{number}"), quota("1000/100ms"))
             .mode(mode)
-            .term(Duration::from_millis(500))
+            .term(Duration::from_millis(100))
             .period(Duration::from_millis(25))
             .on_error(OnError::Deny)
             .build(server.store().await)
