@@ -21,8 +21,8 @@ use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{AnyKey, KeyedBuilder};
 use ringgate::rules::{Block, TierOf};
 use ringgate::{
-    Algorithm, Clock, ConfigError, CounterRing, Gcra, Key, KeyedRateLimiter, Nanos, QuantaClock, Quota,
-    RateLimiter, Rule, RuleSet, SlidingWindow, StripedLimiter, TimestampRing, UnitRing,
+    Algorithm, Clock, ConfigError, CounterRing, Gcra, Key, KeyedRateLimiter, ManualClock, Nanos, QuantaClock,
+    Quota, RateLimiter, Rule, RuleSet, SlidingWindow, StripedLimiter, TimestampRing, UnitRing,
 };
 
 /// A function that makes the given number of decisions, and returns how many had the outcome of the path's name.
@@ -158,6 +158,18 @@ fn packed_few() -> Result<CounterRing, ConfigError> {
 /// A quota that is used up before the count.
 fn few() -> Result<Quota, ConfigError> {
     Quota::new(100, DAY)
+}
+
+/// A quota whose ring of 60 cells has several counts in a word of a table.
+fn thousand() -> Result<Quota, ConfigError> {
+    Quota::new(1_000, DAY)
+}
+
+/// A ring of 60 cells. In a table it has several counts in a word.
+fn grouped() -> Result<CounterRing, ConfigError> {
+    let ring = CounterRing::new(thousand()?)?;
+    assert!(ring.clone().for_table(1)?.words() < ring.words());
+    Ok(ring)
 }
 
 /// A ring of one word and one cell. The code is the same for any number of cells.
@@ -302,6 +314,18 @@ fn keyed_limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     add_keyed(&mut paths, clock, "SlidingWindow", (admits, LOWER), denies)?;
     let (admits, denies) = (ring(plenty()?)?, ring(many()?)?);
     add_keyed(&mut paths, clock, "wide", (admits, LOWER), denies)?;
+    let denies = CounterRing::new(few()?)?;
+    add_keyed(&mut paths, clock, "grouped", (grouped()?, 900), denies)?;
+    let day = |count: u64| DAY / u32::try_from(count).expect("few cells");
+    let window = SlidingWindow::new(thousand()?)?;
+    let cell = UnitRing::new(thousand()?)?.cell();
+    for (path, work) in [
+        ("Gcra", once_a_cell(Gcra::new(thousand()?)?, day(60))?),
+        ("SlidingWindow", once_a_cell(window, cell)?),
+        ("grouped", once_a_cell(grouped()?, day(60))?),
+    ] {
+        paths.push((format!("keyed, {path}, check_at, once a cell"), work));
+    }
     Ok(paths)
 }
 
@@ -356,6 +380,10 @@ fn new_keys(clock: &QuantaClock, decisions: u64) -> Result<Paths, ConfigError> {
         (
             "keyed, wide, a new key".into(),
             new_key(clock, ring(plenty()?)?, decisions)?,
+        ),
+        (
+            "keyed, grouped, a new key".into(),
+            new_key(clock, grouped()?, decisions)?,
         ),
     ];
     Ok(paths)
@@ -434,6 +462,25 @@ fn keyed_admitted_at<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work
             .check_at(&turns.next(), time.next(), 1)
             .is_ok()
     })
+}
+
+/// Asks each key once in a cell, with permits in all cells of the window.
+fn once_a_cell<A: Reclaim + 'static>(algorithm: A, cell: Duration) -> Result<Work, ConfigError> {
+    let builder = KeyedBuilder::new(algorithm).capacity(4 * KEYS);
+    let limiter = builder.build_with(ManualClock::new(), AnyKey::with_seeds(SEEDS))?;
+    let (mut turns, mut now) = (Turns(0), Nanos::ZERO);
+    let mut next = move || {
+        let key = turns.next();
+        if key == 0 {
+            now = now.saturating_add(cell);
+        }
+        black_box(&limiter).check_at(&key, now, 1).is_ok()
+    };
+    // More than a window.
+    for _ in 0..100 * KEYS {
+        assert!(next());
+    }
+    Ok(counted(next))
 }
 
 fn many_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {

@@ -41,9 +41,14 @@ impl<'a> Bucket<'a> {
     /// The first entry that is vacant or has the fingerprint `key`.
     #[inline(always)]
     pub(super) fn own_or_vacant(self, key: u64) -> Option<Entry<'a>> {
-        let is_candidate = |owner| owner == Entry::VACANT || owner == key;
-        let way = (0..WAYS).find(|&way| is_candidate(self.fingerprint(way)));
-        way.map(|way| self.entry(way))
+        let is_candidate = |owner| (owner == Entry::VACANT) | (owner == key);
+        let mut found = WAYS;
+        for way in (0..WAYS).rev() {
+            // How full a bucket is cannot be predicted, as in `entry_of`. No entry becomes vacant again, so the entries before the
+            // one that is found are not vacant either, although they are read later.
+            found = hint::select_unpredictable(is_candidate(self.fingerprint(way)), way, found);
+        }
+        (found < WAYS).then(|| self.entry(found))
     }
 
     /// Whether some entry has the fingerprint `key`.

@@ -23,6 +23,8 @@ pub(in crate::algorithm) struct UnitLayout {
     summed: u8,
     /// 64 − k − `summed`: a shift by M less leaves the lowest M + `summed` bits of `marks`, at the top.
     unread: u8,
+    /// 64 − `summed`: a shift to the right by it leaves the `summed` bits at the top.
+    above: u8,
     /// 2^k − 1.
     partial_mask: u64,
     /// k + H ones.
@@ -49,6 +51,7 @@ impl UnitLayout {
             tick_at: unit_bits + length,
             summed,
             unread: 64 - unit_bits - summed,
+            above: 64 - summed,
             partial_mask: (1 << unit_bits) - 1,
             fields_mask: (1 << (unit_bits + length)) - 1,
         })
@@ -125,10 +128,10 @@ impl UnitLayout {
     #[inline(always)]
     pub(in crate::algorithm) const fn admit(&self, state: u64, limit: u64, permits: u64) -> Option<u64> {
         let partial = self.partial(state);
-        let Some(left) = limit.checked_sub(permits) else {
+        let Some(total) = partial.checked_add(permits) else {
             return None;
         };
-        let Some(left) = left.checked_sub(partial) else {
+        let Some(left) = limit.checked_sub(total) else {
             return None;
         };
         let most = left >> self.unit_bits;
@@ -136,10 +139,10 @@ impl UnitLayout {
         #[expect(clippy::cast_possible_truncation, reason = "at most H, which is below 62")]
         let read = (state - partial) << (self.unread as u32 - most as u32);
         // Most bursts end here: with `summed` zeros at the top, at most M bits remain that can be ones.
-        if read >= 1 << (64 - self.summed) && read.count_ones() as u64 > most {
+        if read >> self.above != 0 && read.count_ones() as u64 > most {
             return None;
         }
-        Some(self.append(state, partial + permits))
+        Some(self.append(state, total))
     }
 
     /// The state of a single cell with `permits` more, as [`admit`](Self::admit) returns it. A unit of such a layout is above the
