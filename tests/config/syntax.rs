@@ -9,11 +9,13 @@ use ringgate::{ConfigError, Key};
 use super::{Request, extractors, invalid};
 
 #[track_caller]
+/// Checks the first error of a text.
 fn check(format: FileFormat, text: &str, line: usize, column: usize, message: &str) {
     let beginning: String = text.chars().take(200).collect();
+    let (at_line, at_column, messages) = invalid(format, text);
     assert_eq!(
-        invalid(format, text),
-        (line, column, message.to_owned()),
+        (at_line, at_column, messages.lines().next()),
+        (line, column, Some(message)),
         "{format}: {beginning}"
     );
 }
@@ -99,9 +101,27 @@ fn a_rule_without_a_name_is_an_error() {
         message,
     );
     let message = "invalid name: true (expected text)";
-    check(FileFormat::Toml, "[[rules]]\nname = true", 2, 8, message);
-    check(FileFormat::Json, r#"{"rules": [{"name": true}]}"#, 1, 21, message);
-    check(FileFormat::Yaml, "rules:\n- name: true", 2, 9, message);
+    check(
+        FileFormat::Toml,
+        "[[rules]]\nname = true\nquota = '1/s'",
+        2,
+        8,
+        message,
+    );
+    check(
+        FileFormat::Json,
+        r#"{"rules": [{"name": true, "quota": "1/s"}]}"#,
+        1,
+        21,
+        message,
+    );
+    check(
+        FileFormat::Yaml,
+        "rules:\n- name: true\n  quota: 1/s",
+        2,
+        9,
+        message,
+    );
 }
 
 #[test]
@@ -149,7 +169,7 @@ fn a_repeated_field_is_reported_at_its_second_use() {
 }
 
 #[test]
-fn of_two_errors_the_first_in_the_file_is_reported() {
+fn of_two_errors_the_first_in_the_file_comes_first() {
     let message = "rule \"user\": invalid field: \"zzz\" (expected name, renamed_from, quota, quotas, calendar, time_zone, in_flight, algorithm, cells, burst, key, prefix, cost, \
                  when, tiers, block, capacity, on_full, on_error, mode, shadow, enforce, allow or deny)";
     check(
@@ -401,7 +421,8 @@ proptest! {
             let lines = text.matches(['\n', '\r']).count() + 1;
             prop_assert!((1..=lines + 1).contains(&line), "{} in {:?}", error, text);
             prop_assert!(error.column().expect("a column") >= 1);
-            prop_assert!(!error.to_string().contains('\n'), "{:?} of {:?}", error.to_string(), text);
+            let lines = error.to_string().lines().count();
+            prop_assert_eq!(lines, 1 + error.others().len(), "{:?} of {:?}", error.to_string(), text);
         }
     }
 }

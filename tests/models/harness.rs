@@ -157,6 +157,9 @@ impl Model {
         });
     }
 
+    /// Explores an execution. The thread that starts first must write a word that another one reads: of each word, loom keeps only the
+    /// last access, so it forgets the read of a thread when the next thread reads the word before it writes it, and never preempts
+    /// the first one.
     #[cfg(ringgate_loom)]
     pub(crate) fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
         let mut builder = loom::model::Builder::new();
@@ -164,7 +167,16 @@ impl Model {
         builder.preemption_bound = self
             .preemptions
             .map(|own| own.max(builder.preemption_bound.unwrap_or(0)));
-        builder.check(execution);
+        let executions = alloc::sync::Arc::new(core::sync::atomic::AtomicU64::new(0));
+        let counted = alloc::sync::Arc::clone(&executions);
+        builder.check(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            execution();
+        });
+        assert!(
+            executions.load(Ordering::Relaxed) > 1,
+            "a model of one execution shows nothing of threads"
+        );
     }
 
     #[cfg(not(ringgate_loom))]

@@ -331,6 +331,17 @@ mod tests {
         );
     }
 
+    type Fields = &'static [(&'static str, &'static str)];
+
+    /// A layout, a line, the fields that it lacks, its own values, and changes that make another line of it.
+    type Case = (
+        &'static Layout,
+        &'static str,
+        &'static [&'static str],
+        Fields,
+        Fields,
+    );
+
     #[test]
     fn lines_have_their_fields_and_their_neighbours_are_refused() {
         let changed = |line: &str, from: &str, to: &str| {
@@ -338,7 +349,7 @@ mod tests {
             line.replace(from, to)
         };
         // The fields that a layout lacks, values of its own, and changes that make another line of a line.
-        let lines: [(&'static Layout, &str, &[&str], &[(&str, &str)], &[(&str, &str)]); 8] = [
+        let lines: [Case; 8] = [
             (
                 &ALB,
                 OF_ALB,

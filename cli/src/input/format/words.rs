@@ -6,6 +6,9 @@ use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
+/// Splits a line into words.
+type SplitLine = for<'l> fn(&'l [u8], &mut Vec<&'l [u8]>) -> Result<Split, Unreadable>;
+
 /// The words of a format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
@@ -22,7 +25,7 @@ pub(crate) struct Layout {
     /// Whether the words are those of the format.
     pub(crate) is: fn(&[&[u8]]) -> bool,
     /// Splits a line into the words.
-    pub(crate) split: for<'l> fn(&'l [u8], &mut Vec<&'l [u8]>) -> Result<Split, Unreadable>,
+    pub(crate) split: SplitLine,
     /// Whether "-" is a missing value.
     pub(crate) dash_is_missing: bool,
     /// Whether a detection needs an address in the place of the client.

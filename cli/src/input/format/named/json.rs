@@ -185,7 +185,7 @@ fn invalid(line: &[u8]) -> Option<Unreadable> {
     };
     // Values are skipped: lone surrogates and huge numbers in them are no errors.
     let error = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text).err()?;
-    let said = error.to_string();
+    let said = error.to_string().replace("expected a map", "expected an object");
     let what = said.split(" at line ").next().unwrap_or_default();
     // serde_json counts columns from 1, and reports 0 if it has read nothing.
     let at = error.column().max(1) - 1;
