@@ -102,7 +102,7 @@ fn one_error_names_every_mistake_of_every_rule() {
                 .cells(1)
                 .burst(1)
                 .cost(&by_cost())
-                .on_full(OnFull::Share),
+                .on_full(OnFull::Forget),
             &[
                 "quotas",
                 "algorithm",
