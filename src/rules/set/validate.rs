@@ -181,7 +181,7 @@ impl ReasonsOfRule {
             self.add_if(rule.cost.is_some(), "cost", "a cost", no_cost);
             match rule.on_full {
                 OnFull::Deny | OnFull::Admit => {}
-                // A rule that began as a rate has the default of rates, which nobody has given.
+                // A rule that began as a rate has the default of rates, which was not given.
                 OnFull::Share if quotas > 1 => {}
                 on_full @ (OnFull::Share | OnFull::Forget) => {
                     let expected = "Deny or Admit for a rule of requests in flight";
