@@ -15,7 +15,7 @@ use crate::rivals;
 use crate::words;
 
 /// Keys that have an entry before the measurement.
-const KEYS: u64 = 100_000;
+pub const KEYS: u64 = 100_000;
 
 /// Keys that are entered into a new limiter.
 const NEW: u64 = 100_000;
@@ -52,18 +52,25 @@ fn section<K: Key>(effort: &Effort, panels: &mut Vec<(String, Vec<Row>)>) {
             panels.push((format!("100,000 {} keys, {}", K::NAME, order.name()), rows));
         }
     }
-    only_new(effort, DASHMAP, &all, &entrants);
+    only_new(effort, "", DASHMAP, &all, &entrants);
 }
 
-/// Measures keys that have no entry yet.
-pub fn only_new<K: Key>(effort: &Effort, floor: &str, all: &[Keyed<K>], entrants: &[Entrant]) {
+/// Measures keys that have no entry yet. `what` follows the name of the workload.
+pub fn only_new<K: Key>(
+    effort: &Effort,
+    what: &str,
+    floor: &str,
+    all: &[Keyed<K>],
+    entrants: &[Entrant],
+) -> Vec<Row> {
     let keys: Vec<K> = (0..NEW).map(K::number).collect();
-    for threads in one_and_all() {
-        let name = format!("{}, only new keys", K::NAME);
+    let name = format!("{}, only new keys{what}", K::NAME);
+    let rows = one_and_all().into_iter().map(|threads| {
         compare(effort, &name, threads, floor, entrants, |index| {
             enter(effort.least, threads, &all[index], &keys)
-        });
-    }
+        })
+    });
+    rows.flatten().collect()
 }
 
 /// Measures this crate, governor and the floor of memory with keys that are used up.
@@ -111,17 +118,27 @@ pub fn entered<K: Key>(
     };
     let rows = counts.into_iter().map(|threads| {
         compare(effort, &name, threads, floor, entrants, |index| {
-            let done = on_threads(threads, |thread| {
-                let mut batches = streams[thread].chunks(BATCH).cycle();
-                repeat(effort.least, || {
-                    let keys = batches.next().expect("it never ends");
-                    (keys.len() as u64, limiters[index].batch(keys))
-                })
-            });
-            together(&done)
+            decide(effort.least, threads, &*limiters[index], &streams)
         })
     });
     rows.flatten().collect()
+}
+
+/// Measures decisions of each thread about the keys of its stream, again and again.
+pub fn decide<K: Key>(
+    least: Duration,
+    threads: usize,
+    limiter: &dyn DecideKeyed<K>,
+    streams: &[Vec<K>],
+) -> Turn {
+    let done = on_threads(threads, |thread| {
+        let mut batches = streams[thread].chunks(BATCH).cycle();
+        repeat(least, || {
+            let keys = batches.next().expect("it never ends");
+            (keys.len() as u64, limiter.batch(keys))
+        })
+    });
+    together(&done)
 }
 
 /// Enters all keys into as many new limiters as the measurement needs. Making and dropping limiters is not measured.

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::contestant::{Key, Side};
+use crate::contestant::{Key, Keyed, Side};
 use crate::keyed;
 use crate::measure::print_notes;
 use crate::plot::{self, Bar};
-use crate::rivals;
+use crate::rivals::{self, ours};
 
 /// The argument by which this program measures one limiter in a process of its own.
 pub const ONE: &str = "memory-of";
@@ -38,9 +38,22 @@ pub fn run(plots: &Path) {
     plot::bars(&plots.join("memory.svg"), &panels);
 }
 
+fn contestants<K: Key>() -> Vec<Keyed<K>> {
+    let mut all = keyed::everybody();
+    all.push(ours::grouped());
+    all
+}
+
+/// Returns the resident bytes per key of the limiter with this name.
+pub fn bytes_per_key<K: Key>(name: &str) -> f64 {
+    let mut names = names::<K>().into_iter();
+    let index = names.position(|(known, _)| known == name);
+    measure(K::NAME, index.expect("a limiter of the section `memory`"))
+}
+
 fn names<K: Key>() -> Vec<(&'static str, Side)> {
-    let all = keyed::everybody::<K>();
-    all.iter()
+    contestants::<K>()
+        .iter()
         .map(|contestant| (contestant.name, contestant.side))
         .collect()
 }
@@ -65,7 +78,7 @@ pub fn print_one(kind: &str, index: &str) {
 }
 
 fn of<K: Key>(index: usize) -> f64 {
-    let contestant = keyed::everybody::<K>().swap_remove(index);
+    let contestant = contestants::<K>().swap_remove(index);
     // Clocks and other statics are allocated before the first reading.
     contestant.make(16).batch(&[K::number(0)]);
     let before = resident();

@@ -219,8 +219,20 @@ pub(super) fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
         }),
         table("ringgate, CounterRing packed", move || packed(room)),
         table("ringgate, CounterRing wide", wide),
-        table("ringgate, CounterRing default", default),
+        table("ringgate, CounterRing, 60 cells", default),
     ]
+}
+
+/// The quota of a ring whose table has several counts in a word.
+pub(crate) fn a_minute() -> Quota {
+    Quota::per_minute(1_000).expect("a quota")
+}
+
+/// A table of 60 cells with several counts in a word.
+pub(crate) fn grouped<K: Key>() -> Keyed<K> {
+    table("ringgate, CounterRing, 60 cells, 1,000 a minute", || {
+        CounterRing::new(a_minute()).expect("a ring")
+    })
 }
 
 pub(crate) fn table<K: Key, A>(name: &'static str, algorithm: impl Fn() -> A + 'static) -> Keyed<K>
