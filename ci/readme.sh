@@ -30,6 +30,11 @@ needs redis-server redis-server
 # A server at a free port. The check may report problems of this server.
 redis-server --port 16379 --bind 127.0.0.1 --save "" >/dev/null &
 server=$!
+# Until it accepts connections, or has ended.
+while ! (: </dev/tcp/127.0.0.1/16379) 2>/dev/null; do
+    kill -0 "$server" || { echo "redis-server has ended"; exit 1; }
+    sleep 0.1
+done
 status=0
 "$built/ringgate" redis check redis://127.0.0.1:16379 || status=$?
 kill "$server"

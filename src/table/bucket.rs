@@ -60,7 +60,9 @@ impl<'a> Bucket<'a> {
     /// The fingerprint of one entry.
     #[inline(always)]
     pub(super) fn fingerprint(self, way: usize) -> u64 {
-        // Acquire: pairs with the Release in `Entry::enter` and `Entry::rename`.
+        // Acquire: pairs with the Release in `Entry::enter` and `Entry::rename`; a reader that finds the entry of another key sees
+        // the time at which its own key has lost it.
+        // Claim: table 7, a thread that misses its key sees the time of the loss.
         self.line[way % WAYS].load(Ordering::Acquire)
     }
 

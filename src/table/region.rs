@@ -124,7 +124,6 @@ impl<'a> Region<'a> {
     pub(crate) fn overflow_until(self, key: u64) -> Nanos {
         // Acquire: pairs with the Release in `mark_overflow`. A caller that finds a mark dropped also sees the time in `reclaimed`
         // that replaces it.
-        // Claim: table 8, a thread that finds a mark dropped sees its time.
         OverflowFilter(self.overflow.load(Ordering::Acquire)).until_of(key)
     }
 
@@ -141,7 +140,6 @@ impl<'a> Region<'a> {
             let marked = filter.with(key, now, end).0;
             // Release: pairs with the Acquire in `overflow_until`; publishes the time in `reclaimed`. Acquire: pairs with the same Release;
             // the times in `reclaimed` that earlier marking threads have published are seen. Relaxed on failure: the loop tries again.
-            // Claim: table 8, a dropped mark publishes the time until which it held.
             match self
                 .overflow
                 .compare_exchange(seen, marked, Ordering::AcqRel, Ordering::Relaxed)
@@ -171,7 +169,7 @@ impl<'a> Region<'a> {
     /// The newest time at which a key of this region was evicted or lost its mark, or a time that a reload has set.
     #[inline]
     pub(super) fn reclaimed(self) -> Nanos {
-        // Relaxed: a thread that has seen its key lose an entry (the Acquire in `Entry::fingerprint`) reads the time
+        // Relaxed: a thread that has seen its key lose an entry (the Acquire in `Bucket::fingerprint`) reads the time
         // that was written before, or a later one. No other thread relies on the value.
         Nanos::new(self.reclaimed.load(Ordering::Relaxed))
     }

@@ -596,7 +596,7 @@ fn keyed_full_share_and_gone() {
     .run(BOUNDED.up_to(1));
 }
 
-/// The catch-all has admitted key 1. A thread with an older reading inserts key 1, while the mark of that admission is dropped.
+/// The catch-all has admitted key 1. A thread with an older reading asks for key 1, while the entries pass to other keys.
 #[test]
 fn keyed_full_share_and_unmarked() {
     // Marks end at multiples of 4,096 ns.

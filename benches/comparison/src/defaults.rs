@@ -137,7 +137,8 @@ fn a_minute(effort: &Effort) -> Vec<Row> {
     let keys: Vec<u64> = (0..KEYS).map(u64::number).collect();
     let stream = |thread: usize| {
         let mut keys = keys.clone();
-        keys.rotate_left(thread * keys.len() / cores().len());
+        let first = thread * keys.len() / cores().len();
+        keys.rotate_left(first);
         keys
     };
     let streams: Vec<_> = (0..cores().len()).map(stream).collect();
@@ -205,7 +206,9 @@ fn governor_pass(step: Duration) -> Pass {
     let clock = FakeRelativeClock::default();
     let quota = governor::Quota::per_minute(1_000.try_into().expect("not zero"));
     let states = DashMapStateStore::with_hasher(RandomState::new());
-    let limiter = governor::RateLimiter::new(quota, states, clock.clone());
+    type Middleware = governor::middleware::NoOpMiddleware<governor::nanos::Nanos>;
+    let limiter =
+        governor::RateLimiter::<_, _, _, Middleware>::new(quota, states, clock.clone());
     Box::new(move |keys| {
         clock.advance(step);
         keys.iter()

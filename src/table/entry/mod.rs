@@ -109,7 +109,6 @@ impl<'a> Entry<'a> {
     pub(in crate::table) fn fingerprint(self) -> u64 {
         // Acquire: pairs with the Release in `enter` and `rename`; a reader that finds the entry of another key sees the
         // time at which its own key has lost it.
-        // Claim: table 7, a thread that misses its key sees the time of the loss.
         self.owner().load(Ordering::Acquire)
     }
 
