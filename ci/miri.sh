@@ -25,16 +25,18 @@ run() {
     echo "miri: $target, $flags, $*"
     MIRIFLAGS="-Zmiri-strict-provenance $flags" cargo +nightly miri test --locked --features rules --target "$target" "$@"
 }
+# A calendar lists the days of 20 years first, which takes minutes here. Its exchange of one word is that of the fixed window.
+models=(--test models -- --skip calendar::)
 
 # The entries of a table are in memory that bytemuck zeroes, and the states and keys of a request are in arrays of smallvec.
 # Without isolation, a test can read the environment. Only `cargo test` runs the longest test.
 run "$(host)" "-Zmiri-seed=$first_seed -Zmiri-disable-isolation" --lib -- table:: rules:: keyed:: --skip a_key_is_found_wherever_it_is
-run "$(host)" "-Zmiri-many-seeds=$first_seed..$((first_seed + seeds))" --test models
+run "$(host)" "-Zmiri-many-seeds=$first_seed..$((first_seed + seeds))" "${models[@]}"
 
 [[ ${1:-} == all ]] || exit 0
 # Runs the targets in parallel, each in a separate folder, because cargo locks a folder until its tests have ended.
 export RUSTFLAGS=-Zrandomize-layout
-CARGO_TARGET_DIR+=/i686 run i686-unknown-linux-gnu "-Zmiri-many-seeds=$first_seed..$((first_seed + half))" --test models &
+CARGO_TARGET_DIR+=/i686 run i686-unknown-linux-gnu "-Zmiri-many-seeds=$first_seed..$((first_seed + half))" "${models[@]}" &
 first=$!
-CARGO_TARGET_DIR+=/s390x run s390x-unknown-linux-gnu "-Zmiri-many-seeds=$((first_seed + half))..$((first_seed + 2 * half))" --test models
+CARGO_TARGET_DIR+=/s390x run s390x-unknown-linux-gnu "-Zmiri-many-seeds=$((first_seed + half))..$((first_seed + 2 * half))" "${models[@]}"
 wait "$first"

@@ -170,7 +170,7 @@ fn damaged_lines_of_any_format_are_counted() {
         }),
     ];
     let formats = "auto common combined vhost json csv logfmt w3c alb elb s3 envoy haproxy caddy traefik syslog rfc5424 docker cri \
-                   timed journald";
+                   timed journald nlb istio proxy-manager";
     let mut random = Random::new(61);
     for log in &logs {
         for format in formats.split_whitespace() {
