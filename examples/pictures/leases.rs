@@ -3,10 +3,10 @@
 //! A node of the library renews its leases with jitter, so two runs differ. Here the example makes the calls of the nodes, at
 //! fixed times and by the rules of the documentation, so each run draws the same picture.
 
+use alloc::sync::Arc;
 use core::error::Error;
 use core::slice;
 use core::time::Duration;
-use std::sync::Arc;
 
 use ringgate::rules::Mode;
 use ringgate::shared::{CounterRequest, CounterStore, Counting, LeaseRequest, MemoryStore, SharedLimiter};
@@ -179,7 +179,8 @@ impl Scene {
             .block_on(self.store.peek(slice::from_ref(&self.counter)))?;
         let taken = LIMIT - seen.statuses()[0].remaining();
         let left = [0, 1].map(|index: usize| self.nodes[index].permits - self.nodes[index].used);
-        let leased = taken - charged;
+        // In the mode `Sync` the charged permits may exceed the limit, and none are leased.
+        let leased = taken.saturating_sub(charged);
         Ok(Frame {
             left,
             charged,
@@ -328,7 +329,7 @@ pub(crate) fn draw() -> Fallible<String> {
         svg::ADMITTED,
     );
     svg.dashes(LEFT, floor(2) - HIGH, RIGHT, floor(2) - HIGH, svg::LIMIT);
-    beside(&mut svg, 2, "the store", "charged and leased");
+    beside(&mut svg, 2, "the store", "charged, leased");
 
     let beside_most = |svg: &mut Svg, lane: usize, name: &str, admitted: &[u64], bound: u64| {
         admitted::draw_curve(svg, admitted, floor(lane), LIMIT);
@@ -339,7 +340,7 @@ pub(crate) fn draw() -> Fallible<String> {
             &format!("{}, at most {bound}", run::most(admitted)),
         );
     };
-    beside_most(&mut svg, 3, "both admit", &scene.admitted, bound(lease)?);
+    beside_most(&mut svg, 3, "admitted in 1 s", &scene.admitted, bound(lease)?);
     for (lane, name, mode) in [(4, "a burst, Lease", lease), (5, "a burst, Sync", sync)] {
         let mut scene = Scene::new(mode)?;
         scene.run(bursts, u64::MAX)?;

@@ -8,6 +8,8 @@
 //!
 //! `cargo test` checks them, too.
 
+extern crate alloc;
+
 use core::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
