@@ -43,7 +43,7 @@
 //! | limit the requests in flight (`rules`) | [`Rule::in_flight`] |
 //! | block keys that violate a rule too often (`rules`) | [`Rule::block`] |
 //! | test a rule before it is enforced (`rules`) | [`Rule::shadow`], [`Rule::enforce_percent`] |
-//! | read rules from a file (`config`), follow the file (`watch`) | `rules::RuleSetBuilder::from_file`, `rules::RulesWatcher` |
+//! | read rules from a file (`config`), follow the file (`watch`) | [`RuleSetBuilder::from_file`](rules::RuleSetBuilder::from_file), [`rules::RulesWatcher`] |
 //! | export metrics and events (`observe`) | [`observe`] |
 //! | wait in order of arrival (`wait`) | [`Fair`]; for streams and sinks [`wait`] |
 //! | throttle the bytes of a connection (`wait`) | [`throttle::Throttled`] |
