@@ -166,7 +166,7 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(reservation(now, &evaluations, charged))
     }
 
-    /// Returns the quotas that have too little capacity left for the request, of the states in `applied`. That has the index of
+    /// Returns the quotas that have too little capacity left for the request, of the states in `applied`, which has the index of
     /// each state, and the values that the state extracts from the request.
     pub(crate) fn look(
         &self,

@@ -382,7 +382,7 @@ impl LeaseManager {
             None => {
                 let used = state.lose();
                 if !lease.covers_ended_use() {
-                    // Nothing is registered in the store for a budget that would cover this use, so the use is still to be charged.
+                    // The store registers nothing for a budget, so nothing covers this use, and it is still to be charged.
                     // Claim: shared 7, the use of an ended budget is charged by the next one.
                     self.carried_permits = answered.report.charge + used;
                     self.is_release_due |= answered.releases && self.carried_permits > 0;
