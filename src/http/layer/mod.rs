@@ -177,7 +177,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// A request is charged before it is served, and refunded if the predicate returns `false`. So concurrent requests cannot
     /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays.
-    /// With [`settle_body`](Self::settle_body), the rules with its cost are settled by 0 bytes instead.
+    /// Only the rules with the cost of [`settle_body`](Self::settle_body) are settled then, by 0 bytes.
     ///
     /// The algorithm determines how much can be refunded. The rest stays charged, and is counted by
     /// [`RuleCounts::forfeited`](crate::rules::RuleCounts):
@@ -186,14 +186,14 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
     /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word | everything while the charge counts, but see below |
-    /// | cells of a window | everything while the charge counts: at least N − 1 cells of the N in a window |
+    /// | a window of N cells | everything while the charge counts, which is N − 1 cells or longer |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
-    /// A rule with a key counts in one word by default. At a high limit it counts units of several permits, and each refund may make
-    /// fewer than a unit of older permits count for longer. So set [`cells`](crate::Rule::cells) if the predicate refunds most
-    /// requests.
-    /// With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false` for each of them.
+    /// A rule with a key counts in one word by default. At a high limit it counts in units of several permits. Then each refund
+    /// can keep older permits, fewer than a unit, in the count for longer. So set [`cells`](crate::Rule::cells) if the predicate
+    /// refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false`
+    /// for each of them.
     ///
     /// # Cost
     ///
