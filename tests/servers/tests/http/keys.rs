@@ -171,7 +171,7 @@ fn requests_without_the_key_can_be_rejected_and_charge_no_rule() {
         let rejected = send(&mut service, Request::new(()));
         assert_eq!(rejected.status(), 400);
         assert_eq!(header(&rejected, "retry-after"), None);
-        let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
+        let body = problem(rejected);
         assert_eq!(body["status"], 400);
         assert_eq!(body["type"], "about:blank");
         assert_eq!(body["violated-policies"], serde_json::json!(["user"]));

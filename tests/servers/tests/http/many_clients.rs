@@ -29,9 +29,7 @@ fn server(rule: Rule<Parts>) -> (Client, Arc<Admissions>) {
 
 /// A server that adds jitter to `Retry-After`.
 fn server_with_jitter(rule: Rule<Parts>, max_jitter: Duration) -> (Client, Arc<Admissions>) {
-    let rules = set([rule])
-        .build_with(TokioClock::new(), [1, 2, 3, 4])
-        .expect("rules");
+    let rules = paused([rule]);
     let (start, admitted) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
     let record = Arc::clone(&admitted);
     let hello = tower::service_fn(move |_: Request<()>| {

@@ -36,6 +36,7 @@ fn a_host_has_one_key() {
         (of("a.example.com:0080"), true),
         (of("a.example.com:"), true),
         (of("a.example.com."), true),
+        (of("A.EXAMPLE.com.:443"), true),
         (to("https://a.example.com/x?y", &[]), true),
         (to("https://user@A.example.com:443/", &[]), true),
         // The authority of the URI precedes the header.

@@ -71,7 +71,7 @@ async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
     // The wait is 1.2 s.
     assert_eq!(header(&rejected, "retry-after"), Some("2"));
     assert_eq!(header(&rejected, "ratelimit"), Some("\"all\";r=0;t=2"));
-    let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
+    let body = problem(rejected);
     assert_eq!(body["violated-policies"], serde_json::json!(["all"]));
     assert_eq!(response(hello(&layer), Request::new(())).await, (0, 429));
 }
