@@ -9,8 +9,7 @@ use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 
 use super::client_ip::ClientIp;
-use super::outer_path::outer_path;
-use super::spelling;
+use super::{outer_path, spelling};
 use crate::keyed::KeyHasher;
 use crate::rules::{Key, OnMissingKey};
 #[cfg(feature = "shared")]
@@ -127,11 +126,14 @@ impl HttpKey {
             let host = spelling::host(request);
             host.inspect(|host| host.as_str().hash(hasher)).is_some()
         });
-        let key = key.listed(|text, hasher| {
-            spelling::host_entry(text)?.as_str().hash(hasher);
+        let key = key.0.parse_list_entry(|text, hasher| {
+            let host = spelling::parse_host(text).ok_or_else(|| {
+                format!("invalid host {text:?} (expected a host such as example.com or example.com:8080)")
+            })?;
+            host.as_str().hash(hasher);
             Ok(())
         });
-        key.with_part(|request, add| {
+        Self(key).with_part(|request, add| {
             if let Some(host) = spelling::host(request) {
                 add(host.as_str().as_bytes());
             }
@@ -161,10 +163,11 @@ impl HttpKey {
     /// # }
     /// ```
     pub fn bearer() -> Self {
-        Self::text("bearer", spelling::bearer).listed(|text, hasher| {
-            spelling::bearer_entry(text)?.hash(hasher);
-            Ok(())
-        })
+        Self::text("bearer", spelling::bearer).listed(
+            "token",
+            "the token alone, without the scheme, spaces and commas",
+            spelling::is_token,
+        )
     }
 
     /// Creates a key from a header, named after it. The first of several lines is used. An empty value is no key.
@@ -186,15 +189,9 @@ impl HttpKey {
                 })
                 .is_some()
         });
-        let key = key.listed(|text, hasher| {
+        let key = key.listed("value of a header", "a value without spaces around it", |text| {
             let is_value = !text.is_empty() && text.trim() == text;
-            if !is_value || HeaderValue::from_bytes(text.as_bytes()).is_err() {
-                return Err(format!(
-                    "invalid value of a header {text:?} (expected a value without spaces around it)"
-                ));
-            }
-            text.hash(hasher);
-            Ok(())
+            is_value && HeaderValue::from_bytes(text.as_bytes()).is_ok()
         });
         key.with_part(move |request, add| {
             if let Some(value) = header_value(&request.headers, &shared) {
@@ -215,19 +212,17 @@ impl HttpKey {
         let key = Self::text(Arc::clone(&cookie), move |request| {
             find_cookie(&request.headers, &found)
         });
-        key.listed(move |text, hasher| {
-            let mut headers = HeaderMap::new();
-            if let Ok(line) = HeaderValue::from_bytes(format!("{cookie}={text}").as_bytes()) {
-                headers.insert(COOKIE, line);
-            }
-            if find_cookie(&headers, &cookie) != Some(text) {
-                return Err(format!(
-                    "invalid value of a cookie {text:?} (expected a value without quotation marks, semicolons and spaces around it)"
-                ));
-            }
-            text.hash(hasher);
-            Ok(())
-        })
+        key.listed(
+            "value of a cookie",
+            "a value without quotation marks, semicolons and spaces around it",
+            move |text| {
+                let mut headers = HeaderMap::new();
+                if let Ok(line) = HeaderValue::from_bytes(format!("{cookie}={text}").as_bytes()) {
+                    headers.insert(COOKIE, line);
+                }
+                find_cookie(&headers, &cookie) == Some(text)
+            },
+        )
     }
 
     /// Creates a key named `path` from the path as it was sent: without the query, not decoded, not normalized.
@@ -236,16 +231,14 @@ impl HttpKey {
     ///
     /// A client can choose any number of paths. Prefer a [`route`](Self::route).
     pub fn path() -> Self {
-        Self::text("path", |request| Some(outer_path(request))).listed(|text, hasher| {
-            let parsed = text.parse::<PathAndQuery>();
-            if !parsed.is_ok_and(|parsed| parsed.path() == text) {
-                return Err(format!(
-                    "invalid path {text:?} (expected a path without a query, such as /items)"
-                ));
-            }
-            text.hash(hasher);
-            Ok(())
-        })
+        Self::text("path", |request| Some(outer_path(request))).listed(
+            "path",
+            "a path without a query, such as /items",
+            |text| {
+                let parsed = text.parse::<PathAndQuery>();
+                parsed.is_ok_and(|parsed| parsed.path() == text)
+            },
+        )
     }
 
     /// Creates a key named `route` from the matched route, which the router stores in an extension of type `T`.
@@ -342,12 +335,20 @@ impl HttpKey {
         self
     }
 
-    /// Sets the function that reads the entries of lists.
+    /// Sets which texts can be entries of lists. An error calls an entry `what`, and says what is `expected`.
     fn listed(
         self,
-        parse: impl Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync + 'static,
+        what: &'static str,
+        expected: &'static str,
+        is_valid: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self(self.0.parse_list_entry(parse))
+        Self(self.0.parse_list_entry(move |text, hasher| {
+            if !is_valid(text) {
+                return Err(format!("invalid {what} {text:?} (expected {expected})"));
+            }
+            text.hash(hasher);
+            Ok(())
+        }))
     }
 
     /// Renames the key. A rule keeps its counts over a reload if its name and the name of its key do not change.
