@@ -1,4 +1,3 @@
-use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
@@ -7,17 +6,16 @@ use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::reserved::Reserved;
-use crate::http::rules::HttpRules;
+use super::on_response::Reserved;
 
 /// The type of a layer's bodies: [`Unmetered`] or [`Metered`]. This trait is sealed.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]
-pub trait Metering<B, S: HttpRules> {
+pub trait Metering<B> {
     /// The body of a response.
     type Body;
 
     /// Gives a response this body.
-    fn meter(response: Response<B>, reserved: Option<Reserved<S>>) -> Response<Self::Body>;
+    fn meter(response: Response<B>, reserved: Option<Reserved>) -> Response<Self::Body>;
 }
 
 /// Response bodies are those of the inner service. This is the default of a [`RateLimitLayer`](crate::http::RateLimitLayer).
@@ -28,36 +26,34 @@ pub enum Unmetered {}
 #[derive(Clone, Copy, Debug)]
 pub enum Metered {}
 
-impl<B, S: HttpRules> Metering<B, S> for Unmetered {
+impl<B> Metering<B> for Unmetered {
     type Body = B;
 
     #[inline]
-    fn meter(response: Response<B>, _: Option<Reserved<S>>) -> Response<B> {
+    fn meter(response: Response<B>, _: Option<Reserved>) -> Response<B> {
         response
     }
 }
 
-impl<B, S: HttpRules> Metering<B, S> for Metered {
-    type Body = MeteredBody<B, S>;
+impl<B> Metering<B> for Metered {
+    type Body = MeteredBody<B>;
 
-    fn meter(response: Response<B>, reserved: Option<Reserved<S>>) -> Response<MeteredBody<B, S>> {
+    fn meter(response: Response<B>, reserved: Option<Reserved>) -> Response<MeteredBody<B>> {
         response.map(|inner| MeteredBody { inner, reserved })
     }
 }
 
 pin_project! {
     /// A body that counts the bytes of its data frames, and settles their charge when it ends or is dropped.
-    pub struct MeteredBody<B, S>
-    where
-        S: HttpRules,
-    {
+    #[derive(Debug)]
+    pub struct MeteredBody<B> {
         #[pin]
         inner: B,
-        reserved: Option<Reserved<S>>,
+        reserved: Option<Reserved>,
     }
 }
 
-impl<B: Body, S: HttpRules> Body for MeteredBody<B, S> {
+impl<B: Body> Body for MeteredBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -85,14 +81,5 @@ impl<B: Body, S: HttpRules> Body for MeteredBody<B, S> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-impl<B: fmt::Debug, S: HttpRules> fmt::Debug for MeteredBody<B, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeteredBody")
-            .field("inner", &self.inner)
-            .field("bytes", &self.reserved.as_ref().map(|reserved| reserved.bytes))
-            .finish()
     }
 }

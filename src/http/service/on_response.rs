@@ -1,113 +1,125 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::mem;
+use core::fmt;
 
 use ::http::Response;
 use ::http::request::Parts;
 
 use super::body::Metering;
-use super::in_flight_slot::{HeldSlots, InFlightSlot};
-use super::reserved::Reserved;
-use crate::http::answer::{AdmittedHeaders, Decision, HeaderValues};
-use crate::http::config::{ChargeIf, Config};
-use crate::http::rules::{Grant, HttpRules};
+use super::in_flight_slot::InFlightSlot;
+use crate::http::answer::{Decision, HeaderValues, QuotaHeaders, QuotaPolicy};
+use crate::http::config::{ChargeIf, Settings};
+use crate::http::rules::{Admission, Charge, Slots};
+use crate::rules::Cost;
 
-/// The work that remains when the inner service has responded to an admitted request.
-pub(super) enum OnResponse<S: HttpRules> {
-    Nothing,
-    AddHeaders(Box<HeaderValues>),
-    Settle(Box<Settlement<S>>),
+/// The work that remains when the inner service has responded to an admitted request. Its box keeps the futures of requests small.
+#[derive(Default)]
+pub(in crate::http) struct OnResponse {
+    headers: HeaderValues,
+    reserved: Option<Reserved>,
 }
 
-/// The charge and the headers of an admitted request, until there is a response.
-pub(super) struct Settlement<S: HttpRules> {
-    pub(super) reserved: Reserved<S>,
-    pub(super) charge_if: Option<Arc<ChargeIf>>,
-    pub(super) headers: AdmittedHeaders,
+/// A charge that is refunded, or settled by the bytes of a body, and the slots in flight of the request.
+///
+/// Dropping it settles the rules that have the cost, by the bytes that were counted so far. Without a cost, the permits stay charged.
+/// Then the slots are released, unless a [`SlotGuard`](super::SlotGuard) holds them.
+#[expect(unnameable_types, reason = "an argument of a sealed trait")]
+pub struct Reserved {
+    charge: Option<Box<dyn Charge>>,
+    charge_if: Option<Arc<ChargeIf>>,
+    cost: Option<Cost<Parts>>,
+    pub(super) bytes: u64,
+    slots: Option<Slots>,
 }
 
-/// Records the decision in an admitted request, and returns the work that is left for its response.
-#[inline]
-pub(super) fn record_admission<S: HttpRules, R>(
-    config: &Config<S, R>,
-    grant: Grant<S>,
-    head: &mut Parts,
-) -> OnResponse<S> {
-    let Grant {
-        charge,
-        at,
-        limited,
-        headers,
-    } = grant;
-    if config.decision_extension {
-        head.extensions.insert(Decision {
-            at,
-            admitted: true,
-            limited,
-        });
-    }
-    match charge {
-        None => headers.map_or(OnResponse::Nothing, OnResponse::AddHeaders),
-        Some(charge) => settle_later(config, charge, headers, head),
+impl Admission {
+    /// Records the decision in an admitted request, and returns the work that is left for its response.
+    #[inline]
+    pub(super) fn record<C>(self, settings: &Settings<C>, head: &mut Parts) -> Option<Box<OnResponse>> {
+        if settings.decision_extension {
+            head.extensions.insert(Decision {
+                at: self.at,
+                admitted: true,
+                limited: self.limited,
+            });
+        }
+        match self.charge {
+            None => self.on_response,
+            Some(charge) => Some(settle_later(settings, charge, self.on_response, head)),
+        }
     }
 }
 
 #[inline(never)]
-fn settle_later<S: HttpRules, R>(
-    config: &Config<S, R>,
-    mut charge: S::Charge,
-    headers: AdmittedHeaders,
+fn settle_later<C>(
+    settings: &Settings<C>,
+    mut charge: Box<dyn Charge>,
+    on_response: Option<Box<OnResponse>>,
     head: &mut Parts,
-) -> OnResponse<S> {
-    let slots = S::take_slots(&mut charge).map(|held| {
-        Arc::new(HeldSlots::<S> {
-            queue: config.settings.queue.clone(),
-            held: Some(held),
-        })
-    });
+) -> Box<OnResponse> {
+    let slots = charge.take_slots();
     if let Some(slots) = &slots {
         InFlightSlot::insert(slots, &mut head.extensions);
     }
-    OnResponse::Settle(Box::new(Settlement {
-        reserved: Reserved {
-            rules: Arc::clone(&config.rules),
-            queue: config.settings.queue.clone(),
-            cost: config.body_cost.clone(),
-            charge: Some(charge),
-            bytes: 0,
-            slots,
-        },
-        charge_if: config.charge_if.clone(),
-        headers,
-    }))
+    let mut on_response = on_response.unwrap_or_default();
+    on_response.reserved = Some(Reserved {
+        charge: Some(charge),
+        charge_if: settings.charge_if.clone(),
+        cost: settings.body_cost.clone(),
+        bytes: 0,
+        slots,
+    });
+    on_response
 }
 
-impl<S: HttpRules> OnResponse<S> {
+impl OnResponse {
+    /// The headers are written in place, because they are too large to move.
+    pub(in crate::http) fn with_headers(headers: QuotaHeaders, policies: &[QuotaPolicy<'_>]) -> Box<Self> {
+        let mut on_response = Box::<Self>::default();
+        headers.write_admission(policies, &mut on_response.headers);
+        on_response
+    }
+
     #[inline(never)]
-    pub(super) fn apply<B, M: Metering<B, S>>(&mut self, mut response: Response<B>) -> Response<M::Body> {
-        match mem::replace(self, Self::Nothing) {
-            Self::Nothing => M::meter(response, None),
-            Self::AddHeaders(mut headers) => {
-                headers.add_to(response.headers_mut());
-                M::meter(response, None)
+    pub(super) fn apply<B, M: Metering<B>>(
+        mut self: Box<Self>,
+        mut response: Response<B>,
+    ) -> Response<M::Body> {
+        let mut reserved = self.reserved.take();
+        if let Some(Reserved {
+            charge,
+            charge_if: Some(charge_if),
+            ..
+        }) = &mut reserved
+        {
+            let (head, body) = response.into_parts();
+            if !charge_if(&head)
+                && let Some(charge) = charge.take()
+            {
+                charge.refund();
             }
-            Self::Settle(settlement) => {
-                let Settlement {
-                    mut reserved,
-                    charge_if,
-                    headers,
-                } = *settlement;
-                let (mut head, body) = response.into_parts();
-                if let Some(charge_if) = charge_if
-                    && !charge_if(&head)
-                {
-                    reserved.refund();
-                }
-                if let Some(mut headers) = headers {
-                    headers.add_to(&mut head.headers);
-                }
-                M::meter(Response::from_parts(head, body), Some(reserved))
-            }
+            response = Response::from_parts(head, body);
         }
+        self.headers.add_to(response.headers_mut());
+        M::meter(response, reserved)
+    }
+}
+
+impl fmt::Debug for Reserved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reserved")
+            .field("cost", &self.cost)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let (Some(cost), Some(charge)) = (&self.cost, self.charge.take()) {
+            charge.settle(cost, self.bytes);
+        }
+        // A slot is released after the settlement.
+        drop(self.slots.take());
     }
 }

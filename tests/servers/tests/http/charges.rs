@@ -158,10 +158,7 @@ fn left(volume: u64, requests: u64) -> Vec<(String, u64)> {
 }
 
 /// Returns the response of a service with this body.
-fn response(
-    layer: &RateLimitLayer<Live, Problem, Metered>,
-    body: Frames,
-) -> Response<MeteredBody<Frames, Live>> {
+fn response(layer: &RateLimitLayer<Live, Problem, Metered>, body: Frames) -> Response<MeteredBody<Frames>> {
     let body = Arc::new(std::sync::Mutex::new(Some(body)));
     let service = tower::service_fn(move |_: Request<()>| {
         let body = body.lock().expect("no panic").take().expect("one request");
@@ -170,7 +167,7 @@ fn response(
     send(&mut layer.layer(service), get("/"))
 }
 
-fn next(body: &mut MeteredBody<Frames, Live>) -> Option<Result<Frame<Bytes>, &'static str>> {
+fn next(body: &mut MeteredBody<Frames>) -> Option<Result<Frame<Bytes>, &'static str>> {
     match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(frame) => frame,
         Poll::Pending => panic!("pending"),

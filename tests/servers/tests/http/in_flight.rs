@@ -70,14 +70,14 @@ fn data() -> Result<Frame<Bytes>, &'static str> {
 fn response(
     layer: &RateLimitLayer<Live, Problem, Metered>,
     body: impl Fn() -> Slow + Clone,
-) -> Response<MeteredBody<Slow, Live>> {
+) -> Response<MeteredBody<Slow>> {
     let service = tower::service_fn(move |_: Request<()>| {
         core::future::ready(Ok::<_, Infallible>(Response::new(body())))
     });
     send(&mut layer.layer(service), get())
 }
 
-fn poll(body: &mut MeteredBody<Slow, Live>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+fn poll(body: &mut MeteredBody<Slow>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
     Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
 }
 

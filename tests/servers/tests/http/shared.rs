@@ -553,7 +553,7 @@ fn inner() -> Inner {
 async fn combinations<S: HttpRules>(layer: impl Fn(&Cost<Parts>) -> RateLimitLayer<S>) -> Vec<Seen>
 where
     Limited<S, Unmetered>: Service<Request<()>, Response = Response<Body>, Error = Infallible>,
-    Limited<S, Metered>: Service<Request<()>, Response = Response<MeteredBody<Body, S>>, Error = Infallible>,
+    Limited<S, Metered>: Service<Request<()>, Response = Response<MeteredBody<Body>>, Error = Infallible>,
 {
     let mut all = Vec::new();
     for options in 0..16_u8 {
