@@ -47,8 +47,8 @@ use crate::wait::DEFAULT_MAX_WAITING;
 /// use ringgate::{LiveRules, Rule, RuleSet};
 ///
 /// # #[cfg(feature = "quanta")] {
-/// let client = HttpKey::client(ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?).key();
-/// let user = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+/// let client = HttpKey::client(ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?);
+/// let user = HttpKey::header(HeaderName::from_static("x-api-key"));
 /// let rules = RuleSet::builder()
 ///     .rule(Rule::new("client", "100/min".parse()?).by(&client))
 ///     .rule(Rule::new("user", "10/s".parse()?).also("1000/h".parse()?).by(&user));
@@ -218,7 +218,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// // At most five failures in any minute.
-    /// let failures = Rule::new("failures", "5/min".parse()?).by(&HttpKey::peer().key());
+    /// let failures = Rule::new("failures", "5/min".parse()?).by(&HttpKey::peer());
     /// let rules = RuleSetBuilder::new().rule(failures);
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// # #[cfg(any())]
@@ -317,7 +317,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// let bytes = Cost::new("bytes", |_: &http::request::Parts| 10_000);
     /// let volume = Rule::new("volume", "1_000_000_000/h".parse()?)
     ///     .cost(&bytes)
-    ///     .by(&HttpKey::peer().key());
+    ///     .by(&HttpKey::peer());
     /// let rules = RuleSetBuilder::new().rule(volume);
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// # #[cfg(any())]
@@ -365,7 +365,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// use ringgate::rules::RuleSetBuilder;
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let rules = RuleSetBuilder::new().rule(Rule::in_flight("client", 20).by(&HttpKey::peer().key()));
+    /// let rules = RuleSetBuilder::new().rule(Rule::in_flight("client", 20).by(&HttpKey::peer()));
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// # #[cfg(any())]
     /// let rules = rules.build()?;
@@ -466,7 +466,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// use ringgate::{ManualClock, Rule};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let client = Rule::new("client", "10/s".parse()?).by(&HttpKey::peer().key());
+    /// let client = Rule::new("client", "10/s".parse()?).by(&HttpKey::peer());
     /// let rules = RuleSetBuilder::new().rule(client);
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// # #[cfg(any())]

@@ -64,6 +64,7 @@ pub(super) enum Outcome<C, T> {
     Undecided(Undecided<C>),
 }
 
+/// The decision that a request is admitted, and what is left to do for it.
 pub(super) struct Admission {
     pub(super) at: Nanos,
     pub(super) limited: bool,

@@ -66,7 +66,7 @@ pub struct PeerAddress(pub IpAddr);
 ///   share one budget.
 /// - A request whose header states something else than an address is rejected with status 400, or with
 ///   [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), whatever
-///   [`on_missing`](crate::http::HttpKey::on_missing) says. The `detail` of the response names the header.
+///   [`on_missing`](crate::Key::on_missing) says. The `detail` of the response names the header.
 ///
 /// The first request of each kind is logged as an error of `tracing` (feature `observe`), with what was given. So is, as a warning, the
 /// first request of a trusted proxy without the header.

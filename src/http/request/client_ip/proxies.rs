@@ -35,6 +35,7 @@ pub(super) struct ClientHeader {
     reported: Option<Arc<AtomicBool>>,
 }
 
+/// The form in which a header states addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     /// The address is the last element.

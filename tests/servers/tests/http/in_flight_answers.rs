@@ -35,7 +35,7 @@ fn a_client_without_a_slot_is_told_the_truth() {
         retry_after,
         in_flight,
     };
-    let path = HttpKey::path().key();
+    let path = HttpKey::path();
     let cases = [
         case("slots alone", vec![slots()], same, None, true),
         case("a stated time", vec![slots()], five, Some("5"), true),
@@ -138,7 +138,7 @@ fn a_client_without_a_slot_is_told_the_truth() {
 /// A key that never gets a slot is not told to wait for one.
 #[test]
 fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
-    let path = HttpKey::path().key();
+    let path = HttpKey::path();
     for never in [
         Rule::in_flight("slots", 1).by(&path).deny("/"),
         Rule::in_flight("slots", 1).limit_by(|_: &Parts| Some(0)),

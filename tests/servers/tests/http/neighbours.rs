@@ -128,7 +128,7 @@ fn one_key_has_one_budget() {
     ] {
         let request = |(name, value)| with(name, value, Request::new(()));
         assert_eq!(
-            statuses(&key.key(), [request(one), request(other)])[1],
+            statuses(&key, [request(one), request(other)])[1],
             429,
             "{one:?} {other:?}"
         );

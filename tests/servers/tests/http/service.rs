@@ -103,7 +103,7 @@ fn clones_share_one_budget() {
 /// Other crates charge a rejected request to the policies before the one that rejects it.
 #[test]
 fn a_rejected_request_is_charged_to_no_rule() {
-    let key = HttpKey::peer().key();
+    let key = HttpKey::peer();
     let (live, _) = live([
         rule("first", "10/min"),
         rule("client", "1/min").by(&key),
@@ -200,7 +200,7 @@ fn the_decision_is_in_the_extensions() {
             core::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))
         })
     };
-    let (live, clock) = live([rule("all", "2/min").by(&HttpKey::peer().key()).allow("192.0.2.9")]);
+    let (live, clock) = live([rule("all", "2/min").by(&HttpKey::peer()).allow("192.0.2.9")]);
     let layer = RateLimitLayer::new(live).skip_path("/health");
     let mut service = layer.clone().layer(inner.clone());
     send(&mut service, from("192.0.2.1"));

@@ -20,7 +20,7 @@ async fn nodes() -> [Arc<Shared>; 2] {
     advance(Duration::from_secs(3600)).await;
     let store = Arc::new(MemoryStore::with_clock(clock));
     [(); 2].map(|()| {
-        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer().key());
+        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer());
         let built = SharedRules::builder()
             .rule(slots)
             .rule(rule("rate", "10/h"))

@@ -361,7 +361,7 @@ async fn a_missing_address_is_logged_once() {
     use tower::{Layer, Service};
 
     let rules = RuleSetBuilder::new()
-        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::peer().key()))
+        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::peer()))
         .build_with(ManualClock::new(), SEEDS)
         .expect("rules");
     let layer = RateLimitLayer::from(rules);
@@ -399,7 +399,7 @@ fn logged(lines: &[Option<&'static str>]) -> Vec<String> {
         .x_forwarded_for(["10.0.0.0/8"])
         .expect("a network");
     let rules = RuleSetBuilder::new()
-        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::client(clients).key()))
+        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::client(clients)))
         .build_with(ManualClock::new(), SEEDS)
         .expect("rules");
     let layer = RateLimitLayer::from(rules);
