@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+#[cfg(feature = "observe")]
+use alloc::{format, string::String};
 use core::fmt;
 use core::marker::PhantomData;
 #[cfg(feature = "observe")]
@@ -104,12 +106,9 @@ impl<C> Settings<C> {
         if reported.swap(true, Ordering::Relaxed) {
             return;
         }
-        match rejection.cause.as_ref().and_then(|cause| cause.given.as_deref()) {
-            Some(given) => {
-                tracing::error!(target: "ringgate", "{}: {detail}; given: {given:?}", reason.text())
-            }
-            None => tracing::error!(target: "ringgate", "{}: {detail}", reason.text()),
-        }
+        let given = rejection.cause.as_ref().and_then(|cause| cause.given.as_deref());
+        let given = given.map_or_else(String::new, |given| format!("; given: {given:?}"));
+        tracing::error!(target: "ringgate", "{}: {detail}{given}", reason.text());
     }
 }
 

@@ -69,6 +69,10 @@ impl HttpKey {
     /// });
     /// # let _ = method_and_path;
     /// ```
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "the type has no values: it names the keys of requests"
+    )]
     pub fn new(
         name: impl Into<Arc<str>>,
         hash: impl Fn(&Parts, &mut KeyHasher) -> bool + Send + Sync + 'static,

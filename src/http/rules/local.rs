@@ -8,7 +8,6 @@ use ::http::request::Parts;
 use super::{Admission, Charge, Options, Outcome, Queueable, Refusal, RuleQueue, Slots, Undecided};
 use crate::clock::Clock;
 use crate::http::answer::{Rejection, policy};
-use crate::http::service::OnResponse;
 use crate::rules::{Admitted, Cost, Denied, DeniedQuotas, KeyHashes, LiveRules, Reservation, RuleSet};
 use crate::wait::{Fair, WaitError};
 
@@ -33,30 +32,32 @@ pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static, T>(
     let rules = queue.limiter().load();
     let reserves = options.reserves || rules.has_slots();
     let mut hashes = options.headers.key_hashes();
-    let mut seen = DeniedQuotas::new();
-    let admitted = if options.max_wait.is_some() {
-        let admitted = match queue.must_queue(&head) {
+    let charged = |charge: Admitted| Admission::new(charge.at(), charge.is_limited());
+    let admit = |mut admission: Admission, hashes: Option<&mut KeyHashes>| {
+        if let Some(hashes) = hashes {
+            add_headers(&mut admission, options, &rules, head, hashes);
+        }
+        Outcome::Admitted(admission)
+    };
+    if options.max_wait.is_some() {
+        let admission = match queue.must_queue(&head) {
             true => None,
             false if reserves => rules.reserve_waiting(head).map(|charge| reserved(queue, charge)),
             false => rules.check_waiting(head).map(charged),
         };
-        // If the request is never admitted, the queue returns the error.
-        let Some(admitted) = admitted else {
-            return Outcome::Undecided(Undecided::Local(Arc::clone(queue)));
+        return match admission {
+            Some(admission) => admit(admission, hashes.as_mut()),
+            // If the request is never admitted, the queue returns the error.
+            None => Outcome::Undecided(Undecided::Local(Arc::clone(queue))),
         };
-        Ok(admitted)
-    } else if reserves {
-        reserve(queue, &rules, head, &mut seen)
-    } else {
-        rules.check_with(head, hashes.as_mut(), &mut seen).map(charged)
+    }
+    let mut seen = DeniedQuotas::new();
+    let decided = match reserves {
+        true => reserve(queue, &rules, head, &mut seen),
+        false => rules.check_with(head, hashes.as_mut(), &mut seen).map(charged),
     };
-    match admitted {
-        Ok(mut admission) => {
-            if let Some(hashes) = &mut hashes {
-                add_headers(&mut admission, options, &rules, head, hashes);
-            }
-            Outcome::Admitted(admission)
-        }
+    match decided {
+        Ok(admission) => admit(admission, hashes.as_mut()),
         Err(denied) => Outcome::Rejected(reject(rejection(&seen, &denied, head))),
     }
 }
@@ -73,9 +74,10 @@ pub(super) async fn wait<C: Clock + Clone + Send + Sync + 'static>(
         Ok(charge) => charge,
         Err(error) => return (head, Err(Refusal::Local(queue, error))),
     };
-    let keeps = options.reserves || charge.holds_slots();
-    let mut admission = reserved(&queue, charge);
-    admission.charge = admission.charge.filter(|_| keeps);
+    let mut admission = match options.reserves || charge.holds_slots() {
+        true => reserved(&queue, charge),
+        false => Admission::new(charge.at(), charge.is_limited()),
+    };
     if let Some(hashes) = &mut options.headers.key_hashes() {
         add_headers(&mut admission, options, &queue.limiter().load(), &head, hashes);
     }
@@ -101,18 +103,14 @@ pub(super) fn reject<C: Clock + Clone + Send + Sync + 'static, T>(
     reject(rejection)
 }
 
-#[inline]
-fn charged(charge: Admitted) -> Admission {
-    Admission::new(charge.at(), charge.is_limited(), None)
-}
-
 fn reserved<C: Clock + Clone + Send + Sync + 'static>(
     queue: &LocalQueue<C>,
     charge: Reservation<Parts>,
 ) -> Admission {
-    let (at, limited) = (charge.at(), charge.is_limited());
+    let mut admission = Admission::new(charge.at(), charge.is_limited());
     let queue = Arc::clone(queue);
-    Admission::new(at, limited, Some(Box::new(LocalCharge { queue, charge })))
+    admission.reserve(LocalCharge { queue, charge });
+    admission
 }
 
 #[inline(never)]
@@ -139,7 +137,7 @@ fn add_headers<C: Clock>(
 ) {
     let mut policies = policy::Policies::new();
     policy::add_policies(&mut policies, rules, head, admission.at, false, hashes);
-    admission.on_response = Some(OnResponse::with_headers(options.headers, &policies));
+    admission.add_headers(options.headers, &policies);
 }
 
 #[cold]

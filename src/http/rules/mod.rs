@@ -15,7 +15,7 @@ use ::http::request::Parts;
 use self::local::LocalQueue;
 #[cfg(feature = "shared")]
 use self::shared::SharedQueue;
-use super::answer::{QuotaHeaders, Rejection};
+use super::answer::{QuotaHeaders, QuotaPolicy, Rejection};
 use super::service::OnResponse;
 use crate::clock::Clock;
 use crate::rules::{Cost, MissingCause};
@@ -64,25 +64,33 @@ pub(super) enum Outcome<C, T> {
     Undecided(Undecided<C>),
 }
 
-/// The decision that a request is admitted, and what is left to do for it.
+/// The decision that a request is admitted.
 pub(super) struct Admission {
     pub(super) at: Nanos,
     pub(super) limited: bool,
-    /// Present if the options say that it is [reserved](Options::reserves), or if a rule limits requests in flight.
-    pub(super) charge: Option<Box<dyn Charge>>,
-    /// Present if the response gets headers.
+    /// Present if the response gets headers, if the options say that the charge is [reserved](Options::reserves), or if a rule limits
+    /// requests in flight. The box keeps the futures of requests small.
     pub(super) on_response: Option<Box<OnResponse>>,
 }
 
 impl Admission {
-    #[inline]
-    fn new(at: Nanos, limited: bool, charge: Option<Box<dyn Charge>>) -> Self {
+    #[inline(always)]
+    const fn new(at: Nanos, limited: bool) -> Self {
         Self {
             at,
             limited,
-            charge,
             on_response: None,
         }
+    }
+
+    fn reserve(&mut self, charge: impl Charge + 'static) {
+        self.on_response.get_or_insert_default().charge = Some(Box::new(charge));
+    }
+
+    /// Adds the quota headers. They are written in place, because they are too large to move.
+    fn add_headers(&mut self, headers: QuotaHeaders, policies: &[QuotaPolicy<'_>]) {
+        let on_response = self.on_response.get_or_insert_default();
+        headers.write_admission(policies, &mut on_response.headers);
     }
 }
 
@@ -95,7 +103,7 @@ pub(super) enum Undecided<C> {
     Shared(
         SharedQueue,
         Arc<SharedRules<Parts>>,
-        Result<Denied, Box<CheckPlan>>,
+        Result<Box<Denied>, Box<CheckPlan>>,
     ),
 }
 

@@ -12,7 +12,6 @@ use tokio::time::{Instant, sleep};
 use super::{Admission, Charge, Options, Outcome, Queueable, Refusal, RuleQueue, Slots, Undecided};
 use crate::clock::DefaultClock;
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
-use crate::http::service::OnResponse;
 use crate::rules::{Cost, Denial};
 use crate::shared::{Admitted, CheckPlan, Denied, LiveSharedRules, SharedRules};
 
@@ -79,7 +78,7 @@ pub(super) fn decide<C, T>(
             Ok(Err(denied)) if options.max_wait.is_none() => {
                 return Outcome::Rejected(self::reject(rules, &denied, head, reject));
             }
-            Ok(Err(denied)) => Ok(denied),
+            Ok(Err(denied)) => Ok(Box::new(denied)),
             Err(plan) => Err(plan),
         };
         Outcome::Undecided(Undecided::Shared(queue.clone(), Arc::clone(rules), denied))
@@ -91,13 +90,13 @@ pub(super) fn decide<C, T>(
 pub(super) async fn wait<C>(
     queue: SharedQueue,
     mut rules: Arc<SharedRules<Parts>>,
-    denied: Result<Denied, Box<CheckPlan>>,
+    denied: Result<Box<Denied>, Box<CheckPlan>>,
     options: Options,
     head: Parts,
 ) -> (Parts, Result<Admission, Refusal<C>>) {
     let deadline = options.max_wait.map(|max_wait| Instant::now() + max_wait);
     let mut decided = match denied {
-        Ok(denied) => Err(denied),
+        Ok(denied) => Err(*denied),
         Err(mut plan) => {
             // A request that waits is not denied yet, so it violates no rule.
             plan.violates &= deadline.is_none();
@@ -150,19 +149,18 @@ fn admit(
     head: &Parts,
     admitted: Admitted<Parts>,
 ) -> Admission {
-    let mut admission = Admission::new(rules.now(), admitted.is_limited(), None);
+    let mut admission = Admission::new(rules.now(), admitted.is_limited());
     if options.headers != QuotaHeaders::Off {
         let statuses = rules.statuses_after(head, admitted.known_statuses(), admitted.decided_by());
-        let policies = policy::of_statuses(&statuses);
-        admission.on_response = Some(OnResponse::with_headers(options.headers, &policies));
+        admission.add_headers(options.headers, &policy::of_statuses(&statuses));
     }
     if options.reserves || admitted.holds_slots() {
-        admission.charge = Some(Box::new(SharedCharge {
+        admission.reserve(SharedCharge {
             rules: Arc::clone(rules),
             admitted,
             plan: rules.hashed_plan(head),
             runtime: Handle::try_current().ok(),
-        }));
+        });
     }
     admission
 }

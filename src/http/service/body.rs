@@ -1,3 +1,4 @@
+use alloc::boxed::Box;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
@@ -6,7 +7,7 @@ use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::on_response::Reserved;
+use super::on_response::OnResponse;
 
 /// The type of a layer's bodies: [`Unmetered`] or [`Metered`]. This trait is sealed.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]
@@ -15,7 +16,7 @@ pub trait Metering<B> {
     type Body;
 
     /// Gives a response this body.
-    fn meter(response: Response<B>, reserved: Option<Reserved>) -> Response<Self::Body>;
+    fn meter(response: Response<B>, on_response: Option<Box<OnResponse>>) -> Response<Self::Body>;
 }
 
 /// Response bodies are those of the inner service. This is the default of a [`RateLimitLayer`](crate::http::RateLimitLayer).
@@ -30,7 +31,7 @@ impl<B> Metering<B> for Unmetered {
     type Body = B;
 
     #[inline]
-    fn meter(response: Response<B>, _: Option<Reserved>) -> Response<B> {
+    fn meter(response: Response<B>, _: Option<Box<OnResponse>>) -> Response<B> {
         response
     }
 }
@@ -38,8 +39,8 @@ impl<B> Metering<B> for Unmetered {
 impl<B> Metering<B> for Metered {
     type Body = MeteredBody<B>;
 
-    fn meter(response: Response<B>, reserved: Option<Reserved>) -> Response<MeteredBody<B>> {
-        response.map(|inner| MeteredBody { inner, reserved })
+    fn meter(response: Response<B>, on_response: Option<Box<OnResponse>>) -> Response<MeteredBody<B>> {
+        response.map(|inner| MeteredBody { inner, on_response })
     }
 }
 
@@ -49,7 +50,7 @@ pin_project! {
     pub struct MeteredBody<B> {
         #[pin]
         inner: B,
-        reserved: Option<Reserved>,
+        on_response: Option<Box<OnResponse>>,
     }
 }
 
@@ -65,12 +66,12 @@ impl<B: Body> Body for MeteredBody<B> {
         let frame = ready!(this.inner.poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => {
-                if let (Some(reserved), Some(data)) = (this.reserved.as_mut(), frame.data_ref()) {
-                    reserved.bytes = reserved.bytes.saturating_add(data.remaining() as u64);
+                if let (Some(work), Some(data)) = (this.on_response.as_mut(), frame.data_ref()) {
+                    work.bytes = work.bytes.saturating_add(data.remaining() as u64);
                 }
             }
             // Dropping it settles the charge.
-            Some(Err(_)) | None => drop(this.reserved.take()),
+            Some(Err(_)) | None => drop(this.on_response.take()),
         }
         Poll::Ready(frame)
     }

@@ -80,35 +80,40 @@ where
                 Outcome::Admitted(admission) => admission.record(settings, &mut head),
                 Outcome::Rejected(response) => {
                     let response = Some(response);
-                    return RateLimitFuture::new(FutureState::Rejected { response });
+                    let state = FutureState::Rejected { response };
+                    return RateLimitFuture { state };
                 }
                 Outcome::Undecided(undecided) => {
                     // The service that is called must be the one that was ready. The clone is polled for readiness again.
                     let clone = inner.clone();
-                    let deciding = Deciding {
+                    let deciding = Some(Box::new(Deciding {
                         inner: core::mem::replace(inner, clone),
                         config: Arc::clone(config),
                         decision: undecided.decide(settings.options, head),
                         body,
-                    };
-                    let deciding = Some(Box::new(deciding));
-                    return RateLimitFuture::new(FutureState::Deciding { deciding });
+                    }));
+                    let state = FutureState::Deciding { deciding };
+                    return RateLimitFuture { state };
                 }
             }
         };
         let request = Request::from_parts(head, body);
-        RateLimitFuture::new(match on_response {
-            // This is a separate branch, in which nothing has to be dropped if `call` panics. So the compiler builds the inner
-            // future in place. Inner futures can be large, and should not be moved.
-            None => FutureState::Admitted {
-                inner: inner.call(request),
-                on_response: None,
+        // There are two branches, because nothing has to be dropped in the first if `call` panics. So the compiler builds the inner
+        // future in place. Inner futures can be large, and should not be moved.
+        match on_response {
+            None => RateLimitFuture {
+                state: FutureState::Admitted {
+                    inner: inner.call(request),
+                    on_response: None,
+                },
             },
-            on_response => FutureState::Admitted {
-                inner: inner.call(request),
-                on_response,
+            on_response => RateLimitFuture {
+                state: FutureState::Admitted {
+                    inner: inner.call(request),
+                    on_response,
+                },
             },
-        })
+        }
     }
 }
 
@@ -183,13 +188,6 @@ pin_project! {
         Rejected {
             response: Option<RejectedResponse<B>>,
         },
-    }
-}
-
-impl<T, F, Q, B, S: HttpRules, R, M> RateLimitFuture<T, F, Q, B, S, R, M> {
-    #[inline]
-    const fn new(state: FutureState<T, F, Q, B, S, R, M>) -> Self {
-        Self { state }
     }
 }
 

@@ -7,25 +7,21 @@ use ::http::request::Parts;
 
 use super::body::Metering;
 use super::in_flight_slot::InFlightSlot;
-use crate::http::answer::{Decision, HeaderValues, QuotaHeaders, QuotaPolicy};
+use crate::http::answer::{Decision, HeaderValues};
 use crate::http::config::{ChargeIf, Settings};
 use crate::http::rules::{Admission, Charge, Slots};
 use crate::rules::Cost;
 
-/// The work that remains when the inner service has responded to an admitted request. Its box keeps the futures of requests small.
-#[derive(Default)]
-pub(in crate::http) struct OnResponse {
-    headers: HeaderValues,
-    reserved: Option<Reserved>,
-}
-
-/// A charge that is refunded, or settled by the bytes of a body, and the slots in flight of the request.
+/// The work that remains when the inner service has responded to an admitted request: its headers, its charge, which is refunded, or
+/// settled by the bytes of a body, and its slots in flight.
 ///
 /// Dropping it settles the rules that have the cost, by the bytes that were counted so far. Without a cost, the permits stay charged.
 /// Then the slots are released, unless a [`SlotGuard`](super::SlotGuard) holds them.
+#[derive(Default)]
 #[expect(unnameable_types, reason = "an argument of a sealed trait")]
-pub struct Reserved {
-    charge: Option<Box<dyn Charge>>,
+pub struct OnResponse {
+    pub(in crate::http) headers: HeaderValues,
+    pub(in crate::http) charge: Option<Box<dyn Charge>>,
     charge_if: Option<Arc<ChargeIf>>,
     cost: Option<Cost<Parts>>,
     pub(super) bytes: u64,
@@ -43,41 +39,26 @@ impl Admission {
                 limited: self.limited,
             });
         }
-        match self.charge {
-            None => self.on_response,
-            Some(charge) => Some(settle_later(settings, charge, self.on_response, head)),
+        let mut on_response = self.on_response;
+        if let Some(on_response) = &mut on_response {
+            on_response.reserve(settings, head);
         }
+        on_response
     }
-}
-
-#[inline(never)]
-fn settle_later<C>(
-    settings: &Settings<C>,
-    mut charge: Box<dyn Charge>,
-    on_response: Option<Box<OnResponse>>,
-    head: &mut Parts,
-) -> Box<OnResponse> {
-    let slots = charge.take_slots();
-    if let Some(slots) = &slots {
-        InFlightSlot::insert(slots, &mut head.extensions);
-    }
-    let mut on_response = on_response.unwrap_or_default();
-    on_response.reserved = Some(Reserved {
-        charge: Some(charge),
-        charge_if: settings.charge_if.clone(),
-        cost: settings.body_cost.clone(),
-        bytes: 0,
-        slots,
-    });
-    on_response
 }
 
 impl OnResponse {
-    /// The headers are written in place, because they are too large to move.
-    pub(in crate::http) fn with_headers(headers: QuotaHeaders, policies: &[QuotaPolicy<'_>]) -> Box<Self> {
-        let mut on_response = Box::<Self>::default();
-        headers.write_admission(policies, &mut on_response.headers);
-        on_response
+    /// Prepares to settle the charge of the request, if there is one.
+    #[inline(never)]
+    fn reserve<C>(&mut self, settings: &Settings<C>, head: &mut Parts) {
+        if let Some(charge) = &mut self.charge {
+            self.slots = charge.take_slots();
+            self.charge_if.clone_from(&settings.charge_if);
+            self.cost.clone_from(&settings.body_cost);
+        }
+        if let Some(slots) = &self.slots {
+            InFlightSlot::insert(slots, &mut head.extensions);
+        }
     }
 
     #[inline(never)]
@@ -85,36 +66,31 @@ impl OnResponse {
         mut self: Box<Self>,
         mut response: Response<B>,
     ) -> Response<M::Body> {
-        let mut reserved = self.reserved.take();
-        if let Some(Reserved {
-            charge,
-            charge_if: Some(charge_if),
-            ..
-        }) = &mut reserved
-        {
+        if let Some(charge_if) = self.charge_if.take() {
             let (head, body) = response.into_parts();
             if !charge_if(&head)
-                && let Some(charge) = charge.take()
+                && let Some(charge) = self.charge.take()
             {
                 charge.refund();
             }
             response = Response::from_parts(head, body);
         }
         self.headers.add_to(response.headers_mut());
-        M::meter(response, reserved)
+        M::meter(response, Some(self))
     }
 }
 
-impl fmt::Debug for Reserved {
+impl fmt::Debug for OnResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reserved")
+        f.debug_struct("OnResponse")
+            .field("headers", &self.headers)
             .field("cost", &self.cost)
             .field("bytes", &self.bytes)
             .finish_non_exhaustive()
     }
 }
 
-impl Drop for Reserved {
+impl Drop for OnResponse {
     fn drop(&mut self) {
         if let (Some(cost), Some(charge)) = (&self.cost, self.charge.take()) {
             charge.settle(cost, self.bytes);
