@@ -177,7 +177,7 @@ fn lists_of_a_file() {
             other => panic!("unknown result {other:?}"),
         };
         let text = format!("[[rules]]\nname=\"c\"\nquota=\"1/min\"\nkey=\"client\"\n{list}\n");
-        let extractors = Extractors::new().key(HttpKey::peer().named("client").key());
+        let extractors = Extractors::new().key(HttpKey::peer().named("client"));
         let extractors = extractors.expect("a name of its own");
         let rules = RuleSetBuilder::from_text(&text, FileFormat::Toml, &extractors).expect("rules");
         let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).expect("rules");
@@ -208,7 +208,7 @@ fn quotas_as_people_write_them() {
 /// A rule with a list in code, and five requests of one address.
 #[test]
 fn lists_in_code() {
-    let rule = |quota| rule("c", quota).by(&HttpKey::peer().key());
+    let rule = |quota| rule("c", quota).by(&HttpKey::peer());
     let admitted = |rule: Rule<Parts>, peer: &str| {
         let mut service = layer([rule]).layer(Hello);
         let is_admitted = |_: &usize| send(&mut service, from(peer)).status() == 200;
@@ -227,11 +227,8 @@ fn lists_in_code() {
 }
 
 /// The status and the detail of a rejection.
-fn rejected(key: HttpKey, request: Request<()>) -> (u16, String) {
-    let response = send(
-        &mut layer([rule("c", "1/h").by(&key.key())]).layer(Hello),
-        request,
-    );
+fn rejected(key: Key<Parts>, request: Request<()>) -> (u16, String) {
+    let response = send(&mut layer([rule("c", "1/h").by(&key)]).layer(Hello), request);
     let status = response.status().as_u16();
     let body = problem(response);
     (status, body["detail"].as_str().unwrap_or_default().to_owned())
@@ -267,7 +264,7 @@ fn an_address_that_cannot_be_read_is_refused_with_its_own_message() {
             assert!(!detail.contains(line), "{detail}");
         }
         // The client of a pair of keys is refused, too, whatever the pair does without a key.
-        let pair = HttpKey::client(clients).and(HttpKey::path()).on_missing(Skip);
+        let pair = HttpKey::client(clients).and(&HttpKey::path()).on_missing(Skip);
         let (status, detail) = rejected(pair, with(header, line, from("10.0.0.1")));
         assert_eq!(status, 400, "{line}");
         assert!(detail.contains(header), "{detail}");

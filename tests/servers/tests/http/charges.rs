@@ -132,10 +132,7 @@ fn left(volume: u64, requests: u64) -> Vec<(String, u64)> {
 }
 
 /// Returns the response of a service with this body.
-fn response(
-    layer: &RateLimitLayer<Live, Problem, Metered>,
-    body: Frames,
-) -> Response<MeteredBody<Frames, Live>> {
+fn response(layer: &RateLimitLayer<Live, Problem, Metered>, body: Frames) -> Response<MeteredBody<Frames>> {
     let body = Arc::new(std::sync::Mutex::new(Some(body)));
     let service = tower::service_fn(move |_: Request<()>| {
         let body = body.lock().expect("no panic").take().expect("one request");
@@ -144,7 +141,7 @@ fn response(
     send(&mut layer.layer(service), get("/"))
 }
 
-fn next(body: &mut MeteredBody<Frames, Live>) -> Option<Result<Frame<Bytes>, &'static str>> {
+fn next(body: &mut MeteredBody<Frames>) -> Option<Result<Frame<Bytes>, &'static str>> {
     match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(frame) => frame,
         Poll::Pending => panic!("pending"),
@@ -249,7 +246,7 @@ fn a_metered_body_keeps_the_size_hint() {
 #[test]
 fn skipped_requests_are_not_metered() {
     let bytes = Cost::new("bytes", |_: &Parts| 100);
-    let (live, _) = live([rule("volume", "1000/min").cost(&bytes).by(&HttpKey::path().key())]);
+    let (live, _) = live([rule("volume", "1000/min").cost(&bytes).by(&HttpKey::path())]);
     let layer = RateLimitLayer::new(Arc::clone(&live))
         .skip_path("/200")
         .settle_body(&bytes);

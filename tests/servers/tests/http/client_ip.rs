@@ -466,7 +466,7 @@ fn requests_without_an_address_are_explained() {
 
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let record = Arc::clone(&told);
-    let layer = layer([rule("client", "1/h").by(&HttpKey::peer().key())])
+    let layer = layer([rule("client", "1/h").by(&HttpKey::peer())])
         .on_rejected(move |rejection| record.lock().expect("no panic").push(rejection.to_string()));
     let mut service = layer.clone().layer(Hello);
     for _ in 0..3 {

@@ -130,7 +130,7 @@ fn legacy_headers_are_of_the_policy_that_binds() {
 /// No time ends a denial by a list, so none is stated. A spent quota beside it has a time, but no retry is admitted after it.
 #[test]
 fn legacy_headers_of_a_listed_key_state_no_reset() {
-    let path = HttpKey::path().key();
+    let path = HttpKey::path();
     let mut service = layer([
         rule("spent", "1/h"),
         rule("listed", "7/min").by(&path).deny("/no"),
@@ -311,7 +311,7 @@ fn a_denial_in_a_handler_is_a_response_of_axum_and_grpc() {
 #[tokio::test]
 async fn a_denial_in_a_handler_has_the_status_of_its_reason() {
     for (on_missing, status) in [(OnMissingKey::Deny, 400), (OnMissingKey::Fail, 500)] {
-        let (live, _) = live([rule("client", "9/min").by(&HttpKey::peer().on_missing(on_missing).key())]);
+        let (live, _) = live([rule("client", "9/min").by(&HttpKey::peer().on_missing(on_missing))]);
         let (request, ()) = Request::new(()).into_parts();
         let rules = live.load();
         let denied = rules.check(&request).expect_err("no key");

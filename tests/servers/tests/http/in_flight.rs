@@ -16,7 +16,7 @@ use super::*;
 
 /// One request of each peer at a time, until the end of its body.
 fn one() -> (Arc<Live>, RateLimitLayer<Live, Problem, Metered>) {
-    let (live, _) = live([Rule::in_flight("client", 1).by(&HttpKey::peer().key())]);
+    let (live, _) = live([Rule::in_flight("client", 1).by(&HttpKey::peer())]);
     let layer = RateLimitLayer::new(Arc::clone(&live)).until_body_end();
     (live, layer)
 }
@@ -65,14 +65,14 @@ fn data() -> Result<Frame<Bytes>, &'static str> {
 fn response(
     layer: &RateLimitLayer<Live, Problem, Metered>,
     body: impl Fn() -> Slow + Clone,
-) -> Response<MeteredBody<Slow, Live>> {
+) -> Response<MeteredBody<Slow>> {
     let service = tower::service_fn(move |_: Request<()>| {
         core::future::ready(Ok::<_, Infallible>(Response::new(body())))
     });
     send(&mut layer.layer(service), alice())
 }
 
-fn poll(body: &mut MeteredBody<Slow, Live>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+fn poll(body: &mut MeteredBody<Slow>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
     Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -289,7 +289,7 @@ fn a_rejection_names_the_rule_and_has_no_retry_time() {
 #[test]
 fn a_slot_is_free_after_a_reload() {
     let (live, layer) = one();
-    let of = |limit| Rule::in_flight("client", limit).by(&HttpKey::peer().key());
+    let of = |limit| Rule::in_flight("client", limit).by(&HttpKey::peer());
     let first = response(&layer, || slow([data()]));
     live.store(&set([of(2)])).expect("rules");
     let second = response(&layer, || slow([data()]));

@@ -21,7 +21,7 @@ fn a_client_without_a_slot_is_told_the_truth() {
     let slots = || Rule::in_flight("slots", 1);
     let same: fn(Layer) -> Layer = |layer| layer;
     let five: fn(Layer) -> Layer = |layer| layer.slot_retry_after(Duration::from_secs(5));
-    let path = HttpKey::path().key();
+    let path = HttpKey::path();
     let cases: [Case; 10] = [
         ("slots alone", vec![slots()], same, None, true),
         ("a stated time", vec![slots()], five, Some("5"), true),
@@ -112,7 +112,7 @@ fn a_client_without_a_slot_is_told_the_truth() {
 /// A key that never gets a slot is not told to wait for one.
 #[test]
 fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
-    let path = HttpKey::path().key();
+    let path = HttpKey::path();
     for never in [
         Rule::in_flight("slots", 1).by(&path).deny("/"),
         Rule::in_flight("slots", 1).limit_by(|_: &Parts| Some(0)),

@@ -92,7 +92,7 @@ async fn requests_after_a_reload_are_decided_by_the_new_rules() {
 #[tokio::test(start_paused = true)]
 async fn responses_name_the_rules_in_force() {
     let store = memory().await;
-    let key = HttpKey::peer().key();
+    let key = HttpKey::peer();
     let live = live(&store, [rule("old", "9/h").by(&key)]);
     let service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     let seen = answer(service.clone(), alice()).await;
@@ -231,7 +231,7 @@ async fn a_watched_file_changes_the_rules_of_the_layer() {
     write("first", "1/h");
     let live = live(&Arc::new(MemoryStore::new()), []);
     let (report, reports) = mpsc::channel();
-    let extractors = Extractors::new().key(HttpKey::peer().key()).expect("a key");
+    let extractors = Extractors::new().key(HttpKey::peer()).expect("a key");
     let watcher = live.watch(&path, extractors, move |reloaded| {
         // Fails when the test has ended.
         let _ = report.send(reloaded.map_err(|error| error.to_string()));

@@ -352,7 +352,7 @@ fn retry_after_of_the_response_is_kept() {
 
 #[test]
 fn a_request_that_is_never_admitted_has_no_retry_after() {
-    let key = HttpKey::path().key();
+    let key = HttpKey::path();
     let mut service = layer([rule("all", "5/min").by(&key).deny("/")]).layer(Hello);
     let rejected = send(&mut service, hello());
     assert_eq!(rejected.status(), 429);
@@ -441,7 +441,7 @@ async fn jitter_makes_retry_after_later_and_never_earlier() {
 #[test]
 fn a_blocked_client_is_told_the_end_of_its_block() {
     let block = Block::new("1/min".parse().expect("a quota"), Duration::from_secs(600));
-    let limited = rule("client", "1/s").by(&HttpKey::peer().key()).block(block);
+    let limited = rule("client", "1/s").by(&HttpKey::peer()).block(block);
     let (live, clock) = live([limited]);
     let mut service = RateLimitLayer::new(live).layer(Hello);
     let policy = |response: &Response<Full<Bytes>>| header(response, "ratelimit-policy").map(str::to_owned);

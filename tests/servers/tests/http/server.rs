@@ -72,13 +72,11 @@ fn hello() -> Router {
 }
 
 fn by_client() -> Key<Parts> {
-    HttpKey::client(ClientIp::peer()).key()
+    HttpKey::client(ClientIp::peer())
 }
 
 fn by_user() -> Key<Parts> {
-    HttpKey::header(HeaderName::from_static("x-api-key"))
-        .on_missing(OnMissingKey::Skip)
-        .key()
+    HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(OnMissingKey::Skip)
 }
 
 #[tokio::test]
@@ -170,7 +168,7 @@ async fn sixty_four_connections_share_one_limit() {
 
 #[tokio::test]
 async fn each_route_has_its_own_budget() {
-    let route = HttpKey::route(|path: &MatchedPath| path.as_str()).key();
+    let route = HttpKey::route(|path: &MatchedPath| path.as_str());
     let (live, _) = live([rule("route", "1/min").by(&route)]);
     let app = Router::new()
         .route("/user/{id}", get(|| async { "user" }))

@@ -165,7 +165,7 @@ fn the_decision_is_in_the_extensions() {
             core::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))
         })
     };
-    let (live, clock) = live([rule("all", "2/min").by(&HttpKey::peer().key()).allow("192.0.2.9")]);
+    let (live, clock) = live([rule("all", "2/min").by(&HttpKey::peer()).allow("192.0.2.9")]);
     let layer = RateLimitLayer::new(live).skip_path("/health");
     let mut service = layer.clone().layer(inner.clone());
     send(&mut service, from("192.0.2.1"));

@@ -38,7 +38,7 @@ fn seconds(seconds: u64) -> Duration {
 async fn nodes_share_a_limit_and_report_it() {
     let store = memory().await;
     let rules = || {
-        let key = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+        let key = HttpKey::header(HeaderName::from_static("x-api-key"));
         shared(&store, [rule("user", "3/min").by(&key), rule("all", "100/min")])
     };
     let nodes = [(); 2].map(|()| RateLimitLayer::from(rules()).layer(Hello));
@@ -68,7 +68,7 @@ async fn nodes_share_a_limit_and_report_it() {
 
 /// Returns rules whose only limit is decided by a lease, which the node already has.
 async fn leased(store: &Arc<MemoryStore>) -> Arc<Shared> {
-    let key = HttpKey::peer().key();
+    let key = HttpKey::peer();
     let rule = rule("client", "1000000/min")
         .by(&key)
         .mode(Mode::Lease { permits: 1000 });
@@ -156,7 +156,7 @@ async fn requests_wait_for_the_store() {
 async fn a_block_is_reported_at_all_nodes() {
     let store = memory().await;
     let block = Block::new("2/min".parse().expect("a quota"), seconds(60));
-    let key = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+    let key = HttpKey::header(HeaderName::from_static("x-api-key"));
     let blocking = || rule("user", "1/s").cells(1).by(&key).block(block.clone());
     let rules = || shared(&store, [blocking()]);
     let waiting = RateLimitLayer::from(rules()).wait(seconds(3)).layer(Hello);
@@ -209,7 +209,7 @@ async fn a_dropped_wait_is_charged_nothing() {
 async fn a_pair_of_keys_is_shared() {
     let store = memory().await;
     let api_key = HttpKey::header(HeaderName::from_static("x-api-key"));
-    let key = HttpKey::peer().and(api_key).and(HttpKey::bearer()).key();
+    let key = HttpKey::peer().and(&api_key).and(&HttpKey::bearer());
     let nodes =
         [(); 2].map(|()| RateLimitLayer::new(Arc::new(shared(&store, [rule("pair", "1/h").by(&key)]))));
     let request = |peer: &str, headers: &[(&'static str, &str)]| {
@@ -233,7 +233,7 @@ async fn a_pair_of_keys_is_shared() {
         }
     }
     // An extension has no parts, so neither has a pair with it.
-    let key = HttpKey::peer().and(HttpKey::extension::<u64>("user")).key();
+    let key = HttpKey::peer().and(&HttpKey::extension::<u64>("user"));
     assert!(builder([rule("pair", "1/h").by(&key)]).build(store).is_err());
 }
 
@@ -245,7 +245,7 @@ async fn an_unreadable_address_is_explained() {
     let rules = shared(
         &store,
         [rule("client", "9/h")
-            .by(&HttpKey::client(clients).key())
+            .by(&HttpKey::client(clients))
             .deny("192.0.2.0/24")],
     );
     let service = RateLimitLayer::new(Arc::new(rules)).layer(Hello);
@@ -502,7 +502,7 @@ fn inner() -> Inner {
 async fn combinations<S: HttpRules>(layer: impl Fn(&Cost<Parts>) -> RateLimitLayer<S>) -> Vec<Seen>
 where
     Limited<S, Unmetered>: Service<Request<()>, Response = Response<Body>, Error = Infallible>,
-    Limited<S, Metered>: Service<Request<()>, Response = Response<MeteredBody<Body, S>>, Error = Infallible>,
+    Limited<S, Metered>: Service<Request<()>, Response = Response<MeteredBody<Body>>, Error = Infallible>,
 {
     let mut all = Vec::new();
     for options in 0..16_u8 {

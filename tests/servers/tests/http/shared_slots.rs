@@ -17,7 +17,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 async fn nodes() -> [Arc<Shared>; 2] {
     let store = memory().await;
     [(); 2].map(|()| {
-        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer().key());
+        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer());
         let rules = SharedRules::builder().rule(slots).rule(rule("rate", "10/h"));
         Arc::new(rules.build(store.clone()).expect("rules"))
     })

@@ -224,7 +224,7 @@ async fn the_end_of_a_guard_wakes_the_next_request() {
 async fn a_guard_holds_a_slot_of_a_store() {
     let store = Arc::new(MemoryStore::with_clock(TokioClock::new()));
     let [one, two] = [(); 2].map(|()| {
-        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer().key());
+        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer());
         let rules = SharedRules::builder().rule(slots).build(store.clone());
         RateLimitLayer::new(Arc::new(rules.expect("rules")))
     });

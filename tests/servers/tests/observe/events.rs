@@ -280,9 +280,12 @@ fn each_denial_of_several_threads_is_emitted_or_counted() -> Result<(), Box<dyn 
 }
 
 /// The messages that are logged about these requests, under a rule with this key.
-fn logged(key: HttpKey, requests: impl IntoIterator<Item = http::Request<()>>) -> Vec<String> {
+fn logged(
+    key: Key<http::request::Parts>,
+    requests: impl IntoIterator<Item = http::Request<()>>,
+) -> Vec<String> {
     let rules = RuleSetBuilder::new()
-        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&key.key()))
+        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&key))
         .build_with(ManualClock::new(), SEEDS)
         .expect("rules");
     let layer = RateLimitLayer::from(rules);
