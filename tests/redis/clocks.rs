@@ -123,7 +123,12 @@ async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
         .on_error(OnError::Deny)
         .build(store)
         .expect("a limiter");
-    let first = limiter.check("alice").await.expect("room").at().expect("a stamp");
+    let first = limiter
+        .check("alice")
+        .await
+        .expect("room")
+        .store_time()
+        .expect("a stamp");
     let mut client = server.client();
     let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut client).expect("names");
     let ahead = first + 3600 * SECOND;
@@ -144,8 +149,8 @@ async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
     let refused = limiter.check("alice").await;
     // The first may have left its window meanwhile, but not the two others.
     let stamp = match &refused {
-        Ok(passed) => passed.at(),
-        Err(refused) => refused.at(),
+        Ok(passed) => passed.store_time(),
+        Err(refused) => refused.store_time(),
     };
     let stamp = stamp.expect("the store has decided");
     let newest: Vec<(String, u64)> = redis::cmd("ZRANGE")

@@ -116,7 +116,7 @@ fn a_denial_says_that_no_time_frees_a_slot() {
     assert_eq!(denied.to_string(), text);
     let peek = denied.violations().next().expect("a violation");
     assert_eq!(
-        (peek.quota().window(), peek.limit(), peek.status().reset_after()),
+        (peek.quota().window(), peek.limit(), peek.reset_after()),
         (Duration::ZERO, 1, None)
     );
     assert_eq!(peek.quota().to_string(), "1 in flight");

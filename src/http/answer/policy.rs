@@ -311,12 +311,12 @@ pub(in crate::http) fn of_statuses(statuses: &[QuotaStatus]) -> Policies<'_> {
 #[cfg(feature = "shared")]
 pub(in crate::http) fn of_denial<'a>(
     statuses: &'a [QuotaStatus],
-    denied: &crate::shared::Denied,
+    denied: &crate::shared::Denied<'static>,
 ) -> Vec<QuotaPolicy<'a>> {
     let mut policies = of_statuses(statuses).into_vec();
     assign_names(&mut policies);
     for policy in &mut policies {
-        let is_violated = |violated: &QuotaStatus| {
+        let is_violated = |violated: QuotaStatus| {
             violated.rule() == policy.rule
                 && violated.is_block() == policy.is_block
                 && violated.quota().window() == policy.window()

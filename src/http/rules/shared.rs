@@ -6,9 +6,9 @@ use core::time::Duration;
 
 use super::{Decide, DecisionFuture, Grant, Outcome, Settings};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
-use crate::rules::{Cost, Denial, MissingCause};
+use crate::rules::{Cost, MissingCause};
 use crate::shared::CheckPlan;
-use crate::shared::{Admitted, Denied, Reason, SharedRules};
+use crate::shared::{Admitted, Charges, Denied, Reason, SharedRules};
 use crate::wait::DEFAULT_MAX_WAITING;
 use ::http::request::Parts;
 use tokio::runtime::Handle;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 
 /// The charge of an admitted request, and the values that are needed to settle it.
 pub(in crate::http) struct SharedCharge {
-    admitted: Admitted<Parts>,
+    admitted: Admitted<Charges<Parts>>,
     plan: CheckPlan,
     /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
     /// the store stay.
@@ -29,7 +29,7 @@ pub(in crate::http) enum Undecided {
     /// The store decides.
     AskStore(Box<CheckPlan>),
     /// The request waits until it may be admitted.
-    Denied(Denied),
+    Denied(Denied<'static>),
 }
 
 /// The shortest wait between two decisions about a request.
@@ -39,7 +39,7 @@ impl Decide for SharedRules<Parts> {
     /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<SharedCharge>;
     type Undecided = Undecided;
-    type Decided = Result<Admitted<Parts>, Denied>;
+    type Decided = Result<Admitted<Charges<Parts>>, Denied<'static>>;
     /// A permit for each request that waits.
     type Queue = Arc<Semaphore>;
 
@@ -78,7 +78,7 @@ impl Decide for SharedRules<Parts> {
 
     fn finish<T>(
         self: &Arc<Self>,
-        decided: Result<Admitted<Parts>, Denied>,
+        decided: Result<Admitted<Charges<Parts>>, Denied<'static>>,
         settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
@@ -147,7 +147,7 @@ impl Decide for SharedRules<Parts> {
 pub(super) async fn decide_in_store(
     rules: &SharedRules<Parts>,
     undecided: Undecided,
-) -> Result<Admitted<Parts>, Denied> {
+) -> Result<Admitted<Charges<Parts>>, Denied<'static>> {
     match undecided {
         Undecided::AskStore(plan) => SharedRules::decide(rules, *plan).await,
         Undecided::Denied(denied) => Err(denied),
@@ -163,7 +163,10 @@ pub(super) async fn wait_until_decided(
     max_wait: Duration,
     head: Arc<Parts>,
     in_force: impl Fn() -> Arc<SharedRules<Parts>>,
-) -> (Arc<SharedRules<Parts>>, Result<Admitted<Parts>, Denied>) {
+) -> (
+    Arc<SharedRules<Parts>>,
+    Result<Admitted<Charges<Parts>>, Denied<'static>>,
+) {
     let deadline = Instant::now() + max_wait;
     let mut decided = match undecided {
         Undecided::AskStore(mut plan) => {
@@ -199,7 +202,7 @@ fn grant(
     rules: &SharedRules<Parts>,
     settings: &Settings<SharedRules<Parts>>,
     head: &Parts,
-    admitted: Admitted<Parts>,
+    admitted: Admitted<Charges<Parts>>,
 ) -> Grant<SharedRules<Parts>> {
     Grant {
         at: rules.now(),
@@ -224,12 +227,12 @@ fn grant(
 #[cold]
 fn reject_denied<T>(
     rules: &SharedRules<Parts>,
-    denied: &Denied,
+    denied: &Denied<'static>,
     head: &Parts,
     reject: impl FnOnce(Rejection<'_>) -> T,
 ) -> T {
     let statuses = rules.statuses_after(head, denied.known_statuses(), denied.decided_by());
     let policies = policy::of_denial(&statuses, denied);
-    let rejection = Rejection::new(head, policies, denied.retry_after(), denied.denied_at());
+    let rejection = Rejection::new(head, policies, denied.retry_after(), denied.at());
     reject(rejection.with_unavailable(denied.reason() == Reason::Unavailable))
 }
