@@ -86,7 +86,10 @@ async fn main() -> Fallible<()> {
     let (_, first) = &nodes[0];
     if let Err(denied) = first.check("alice").await {
         let wait = denied.retry_after().unwrap_or_default().as_secs_f64().ceil();
-        let rules: Vec<&str> = denied.violations().map(|violation| violation.rule()).collect();
+        let rules: Vec<String> = denied
+            .violations()
+            .map(|violation| violation.rule().to_owned())
+            .collect();
         println!("  denied by {}, retry after {wait} s", rules.join(", "));
     }
     if let Some(server) = server {

@@ -81,7 +81,10 @@ fn check(live: &LiveRules<Request, ManualClock>, user: &'static str) {
     match rules.check(&request) {
         Ok(_) => println!("  {user:<6} admitted"),
         Err(denied) => {
-            let by: Vec<&str> = denied.violations().map(|violation| violation.rule()).collect();
+            let by: Vec<String> = denied
+                .violations()
+                .map(|violation| violation.rule().to_owned())
+                .collect();
             println!("  {user:<6} denied by {}", by.join(", "));
         }
     }

@@ -14,6 +14,8 @@ mod blocks;
 mod counts;
 #[path = "shared/cut.rs"]
 mod cut;
+#[path = "shared/denials.rs"]
+mod denials;
 #[path = "shared/dropped.rs"]
 mod dropped;
 #[path = "shared/equal.rs"]

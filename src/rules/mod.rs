@@ -21,6 +21,7 @@
 pub(crate) mod condition;
 #[cfg(feature = "config")]
 mod config;
+mod decided_by;
 mod denial;
 pub(crate) mod evaluate;
 pub(crate) mod key;
@@ -35,6 +36,7 @@ mod migration;
 mod quota_status;
 pub(crate) mod rule;
 pub(crate) mod set;
+mod store_error;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -49,8 +51,10 @@ pub use config::file_format::FileFormat;
 pub use config::reload::ReloadError;
 #[cfg(feature = "config")]
 pub use config::resolver::Resolver;
+pub use decided_by::{DecidedBy, Reason};
 pub use denial::Denial;
-pub use evaluate::decision::{Admitted, Denied};
+pub use evaluate::admitted::Admitted;
+pub use evaluate::denied::Denied;
 pub use evaluate::peek::RulePeek;
 pub use evaluate::reservation::Reservation;
 pub use key::Key;
@@ -70,13 +74,14 @@ pub use set::RuleSet;
 pub use set::builder::RuleSetBuilder;
 pub use set::counts::RuleCounts;
 pub use set::live_counts::LiveCounts;
+pub use store_error::{StoreError, StoreErrorKind};
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
 #[cfg(all(feature = "watch", feature = "shared"))]
 pub(crate) use watch::Replaceable;
 
-pub(crate) use denial::{write_retry, write_violations};
+pub(crate) use evaluate::denied::DeniedValues;
 pub(crate) use evaluate::evidence::DeniedQuotas;
 pub(crate) use evaluate::key_hashes::KeyHashes;
 pub(crate) use evaluate::peek::EnforcedQuota;

@@ -5,14 +5,14 @@ use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::answer::{Admitted, Denied};
+use super::charges::Charges;
 use super::lease::LeaseStats;
 use super::rules::SharedRules;
 use super::rules_builder::SharedRulesBuilder;
 use super::store::{CounterStore, StoreError};
 use crate::quota::Quota;
 use crate::receipt::Settled;
-use crate::rules::{Key, Mode, OnError, QuotaStatus, Rule, RuleAlgorithm, RuleError};
+use crate::rules::{Admitted, Denied, Key, Mode, OnError, QuotaStatus, Rule, RuleAlgorithm, RuleError};
 
 /// One limit for each of many keys, over counts that many machines share: [`SharedRules`] of one rule.
 ///
@@ -178,7 +178,10 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check(&self, key: impl AsRef<[u8]> + Send) -> Result<Admitted<[u8]>, Denied> {
+    pub async fn check(
+        &self,
+        key: impl AsRef<[u8]> + Send,
+    ) -> Result<Admitted<Charges<[u8]>>, Denied<'static>> {
         self.check_n(key, 1).await
     }
 
@@ -191,7 +194,7 @@ impl SharedLimiter {
         &self,
         key: impl AsRef<[u8]> + Send,
         permits: u64,
-    ) -> Result<Admitted<[u8]>, Denied> {
+    ) -> Result<Admitted<Charges<[u8]>>, Denied<'static>> {
         self.rules.check_times(key.as_ref(), permits).await
     }
 
@@ -202,7 +205,10 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_now(&self, key: impl AsRef<[u8]>) -> Option<Result<Admitted<[u8]>, Denied>> {
+    pub fn check_now(
+        &self,
+        key: impl AsRef<[u8]>,
+    ) -> Option<Result<Admitted<Charges<[u8]>>, Denied<'static>>> {
         self.check_n_now(key, 1)
     }
 
@@ -213,7 +219,11 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_n_now(&self, key: impl AsRef<[u8]>, permits: u64) -> Option<Result<Admitted<[u8]>, Denied>> {
+    pub fn check_n_now(
+        &self,
+        key: impl AsRef<[u8]>,
+        permits: u64,
+    ) -> Option<Result<Admitted<Charges<[u8]>>, Denied<'static>>> {
         self.rules.check_times_now(key.as_ref(), permits)
     }
 
@@ -262,7 +272,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When the store does not answer.
-    pub async fn refund(&self, admitted: Admitted<[u8]>) -> Result<Settled, StoreError> {
+    pub async fn refund(&self, admitted: Admitted<Charges<[u8]>>) -> Result<Settled, StoreError> {
         self.rules.refund(admitted).await
     }
 

@@ -1,7 +1,7 @@
 #![doc = include_str!("protocol.md")]
 
-mod answer;
 mod blocks;
+mod charges;
 pub mod conformance;
 mod convert;
 mod decide;
@@ -23,7 +23,7 @@ mod statuses;
 mod store;
 pub mod supervision;
 
-pub use answer::{Admitted, DecidedBy, Denied, Reason};
+pub use charges::Charges;
 pub use lease::LeaseStats;
 pub use limiter::{SharedLimiter, SharedLimiterBuilder};
 pub use live::LiveSharedRules;
@@ -37,6 +37,6 @@ pub use store::{
     LeaseRequest, LeaseStore, SlotId, StoreError, StoreErrorKind, StoreFuture,
 };
 
-pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
+pub use crate::rules::{Admitted, DecidedBy, Denied, KeyParts, Mode, OnError, QuotaStatus, Reason};
 
 pub(crate) use plan::CheckPlan;

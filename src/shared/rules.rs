@@ -3,7 +3,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::answer::{Admitted, Denied, Details, StoreCharge};
+use super::charges::{Charges, Details, StoreCharge};
 use super::convert::{
     all_blocks, block_requests, block_status, check_length, counter_request, forfeited, remote_status,
 };
@@ -13,7 +13,7 @@ use super::slots::SlotKeeper;
 use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreError};
 use crate::clock::Clock;
 use crate::receipt::Settled;
-use crate::rules::{Mode, QuotaStatus, RuleCounts};
+use crate::rules::{Admitted, Denied, Mode, QuotaStatus, RuleCounts};
 use crate::time::Nanos;
 
 /// Several rules, evaluated as one, over counts that many machines share: a request is admitted if every rule that
@@ -134,7 +134,7 @@ impl<R: ?Sized> SharedRules<R> {
     pub fn check<'a>(
         &'a self,
         request: &R,
-    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<Charges<R>>, Denied<'static>>> + Send + use<'a, R> {
         self.check_times(request, 1)
     }
 
@@ -143,7 +143,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
         times: u64,
-    ) -> impl Future<Output = Result<Admitted<R>, Denied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted<Charges<R>>, Denied<'static>>> + Send + use<'a, R> {
         let decided = self.decide_or_plan(request, times);
         async move {
             match decided {
@@ -159,7 +159,7 @@ impl<R: ?Sized> SharedRules<R> {
         &self,
         request: &R,
         times: u64,
-    ) -> Result<Result<Admitted<R>, Denied>, Box<CheckPlan>> {
+    ) -> Result<Result<Admitted<Charges<R>>, Denied<'static>>, Box<CheckPlan>> {
         let plan = self.planner.plan_quickly(request, times);
         self.decide_now(&plan).ok_or_else(|| {
             let mut plan = CheckPlan::from(plan);
@@ -195,13 +195,17 @@ impl<R: ?Sized> SharedRules<R> {
     /// When a rule has no room.
     #[inline]
     #[must_use]
-    pub fn check_now(&self, request: &R) -> Option<Result<Admitted<R>, Denied>> {
+    pub fn check_now(&self, request: &R) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
         self.check_times_now(request, 1)
     }
 
     /// Charges the request as if it were made this many times, if this node can decide at once.
     #[inline]
-    pub(super) fn check_times_now(&self, request: &R, times: u64) -> Option<Result<Admitted<R>, Denied>> {
+    pub(super) fn check_times_now(
+        &self,
+        request: &R,
+        times: u64,
+    ) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
         self.decide_now(&self.planner.plan_quickly(request, times))
     }
 
@@ -282,19 +286,22 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Errors
     ///
     /// When the store does not answer. The permits may have been refunded then.
-    pub async fn refund(&self, admitted: Admitted<R>) -> Result<Settled, StoreError> {
-        let Admitted { spends, details, .. } = admitted;
+    pub async fn refund(&self, admitted: Admitted<Charges<R>>) -> Result<Settled, StoreError> {
+        let Charges { spends, details } = admitted.charges;
         let mut lost = self.return_to_leases(&spends);
         if let Some(details) = details {
             let Details {
-                in_store, at, states, ..
+                in_store,
+                store_time,
+                states,
+                ..
             } = *details;
             if let Some(Settled::Forfeited(permits)) =
                 states.map(|states| self.planner.on_node.refund(states))
             {
                 lost += permits;
             }
-            lost += self.refund_in_store(&in_store, at.unwrap_or(0)).await?;
+            lost += self.refund_in_store(&in_store, store_time.unwrap_or(0)).await?;
         }
         Ok(forfeited(lost))
     }

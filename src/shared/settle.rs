@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use super::answer::{Admitted, Details, LeaseSpend, StoreCharge};
+use super::charges::{Charges, Details, LeaseSpend, StoreCharge};
 use super::convert::{counter_request, forfeited};
 use super::plan::{CheckPlan, PlannedQuota};
 use super::rules::SharedRules;
 use super::store::{CounterRequest, Counting, StoreError};
 use crate::receipt::Settled;
-use crate::rules::Cost;
+use crate::rules::{Admitted, Cost};
 
 /// The changes to make in the store.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// Refunds and debts are separate steps. If the future is dropped, the remaining steps are not made.
     pub fn settle<'a>(
         &'a self,
-        admitted: Admitted<R>,
+        admitted: Admitted<Charges<R>>,
         request: &R,
         cost: &Cost<R>,
         actual: u64,
@@ -51,7 +51,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// Settles a request by its plan.
     pub(crate) async fn settle_planned(
         &self,
-        admitted: Admitted<R>,
+        admitted: Admitted<Charges<R>>,
         plan: &CheckPlan,
         cost: &Cost<R>,
         actual: u64,
@@ -61,33 +61,31 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Refunds what this node can refund by itself. Returns the rest of the charge, which the store refunds.
-    pub(crate) fn refund_on_node(&self, admitted: Admitted<R>) -> Option<Admitted<R>> {
-        let Admitted {
-            decided_by,
-            spends,
-            details,
-        } = admitted;
+    pub(crate) fn refund_on_node(&self, admitted: Admitted<Charges<R>>) -> Option<Admitted<Charges<R>>> {
+        let decided_by = admitted.decided_by();
+        let Charges { spends, details } = admitted.charges;
         self.return_to_leases(&spends);
         let mut details = details?;
         if let Some(states) = details.states.take() {
             self.planner.on_node.refund(states);
         }
-        details.at.is_some().then(|| Admitted {
-            decided_by,
+        details.store_time?;
+        let charges = Charges {
             spends: smallvec::SmallVec::new(),
             details: Some(details),
-        })
+        };
+        Some(Admitted::new(decided_by, charges))
     }
 
     fn settle_on_node(
         &self,
-        admitted: Admitted<R>,
+        admitted: Admitted<Charges<R>>,
         plan: &CheckPlan,
         cost: &Cost<R>,
         actual: u64,
     ) -> (StoreChanges, Settled) {
         let (mut changes, mut settled) = (StoreChanges::default(), Settled::Exact);
-        let Admitted { spends, details, .. } = admitted;
+        let Charges { spends, details } = admitted.charges;
         let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
         for spend in &spends {
             let planned = quotas.get(spend.quota as usize);
@@ -109,12 +107,15 @@ impl<R: ?Sized> SharedRules<R> {
         }
         if let Some(details) = details {
             let Details {
-                in_store, at, states, ..
+                in_store,
+                store_time,
+                states,
+                ..
             } = *details;
             if let Some(states) = states {
                 settled = settled.max(self.planner.on_node.settle(states, cost, actual));
             }
-            changes.at = at.unwrap_or(0);
+            changes.at = store_time.unwrap_or(0);
             for charge in in_store {
                 if charge.status.is_none() || !self.planner.has_cost(charge.state, cost) {
                     continue;

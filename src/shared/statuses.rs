@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::answer::DecidedBy;
 use super::convert::longest_reset;
 use super::plan::{PlannedQuota, Route, Target};
 use super::rules::SharedRules;
-use crate::rules::QuotaStatus;
+use crate::rules::{DecidedBy, QuotaStatus};
 
 impl<R: ?Sized> SharedRules<R> {
     /// The statuses of all enforced quotas of a request, without a call of the store.

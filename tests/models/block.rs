@@ -40,7 +40,7 @@ fn deny(rules: &Set, key: u64, now: u64) -> Duration {
         .check_at(&key, Nanos::new(now))
         .expect_err("two are too many");
     let block = denied.violations().find(|violation| violation.is_block());
-    block.and_then(|block| block.retry_after(1)).unwrap_or_default()
+    block.and_then(|block| block.retry_after()).unwrap_or_default()
 }
 
 fn blocks(rules: &Set) -> u64 {

@@ -53,7 +53,7 @@ fn o4_several_rules_on_one_endpoint() {
             assert!(rules.check(&alice).is_ok() && rules.check(&alice).is_ok());
             for _ in 0..100 {
                 let refused = rules.check(&alice).expect_err("the third in a second");
-                let violated: Vec<_> = refused.violations().map(|it| it.rule()).collect();
+                let violated: Vec<_> = refused.violations().map(|it| it.rule().to_owned()).collect();
                 assert_eq!(violated, ["user"]);
                 assert!(refused.retry_after().is_some_and(|after| !after.is_zero()));
                 assert!(

@@ -98,7 +98,12 @@ async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
         .on_error(OnError::Deny)
         .build(server.store().await)
         .expect("a limiter");
-    let first = limiter.check("alice").await.expect("room").at().expect("a stamp");
+    let first = limiter
+        .check("alice")
+        .await
+        .expect("room")
+        .store_time()
+        .expect("a stamp");
     let name = server.ask::<Vec<String>>("KEYS *").remove(0);
     let ahead = first + 3600 * SECOND;
     for sequence in 0..2 {
@@ -108,8 +113,8 @@ async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
     let _: () = server.ask(&format!("PERSIST {name}"));
     // The first may have left its window meanwhile, but not the two others.
     let stamp = match &limiter.check("alice").await {
-        Ok(passed) => passed.at(),
-        Err(refused) => refused.at(),
+        Ok(passed) => passed.store_time(),
+        Err(refused) => refused.store_time(),
     };
     let stamp = stamp.expect("the store has decided");
     let newest: Vec<(String, u64)> = server.ask(&format!("ZRANGE {name} 0 -1 WITHSCORES"));

@@ -168,7 +168,10 @@ async fn a_denial_has_its_reason() {
             .expect_err("no server");
         assert_eq!(refused.reason(), Reason::Unavailable);
         assert_eq!(
-            refused.violations().map(|look| look.rule()).collect::<Vec<_>>(),
+            refused
+                .violations()
+                .map(|look| look.rule().to_owned())
+                .collect::<Vec<_>>(),
             ["all"]
         );
         assert_eq!(refused.retry_after(), None);

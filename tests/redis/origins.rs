@@ -83,14 +83,14 @@ async fn o4_several_rules_in_one_script() {
             rules.check(&alice).await.expect("the second");
             match rules.check(&alice).await {
                 Err(refused) => break refused,
-                Ok(third) => assert!(third.at() >= first.at().map(|at| at + 1_000_000)),
+                Ok(third) => assert!(third.store_time() >= first.store_time().map(|at| at + 1_000_000)),
             }
         };
         for _ in 0..20 {
             // The request is denied, or the second has passed.
             let _ = rules.check(&alice).await;
         }
-        let violated: Vec<_> = refused.violations().map(|violation| violation.rule()).collect();
+        let violated: Vec<_> = refused.violations().map(|it| it.rule().to_owned()).collect();
         assert_eq!(violated, ["user"]);
         assert!(
             refused
@@ -254,7 +254,7 @@ async fn o10_no_key_outlives_its_window() {
                 .check(format!("{name}{call}"))
                 .await
                 .expect("room")
-                .at()
+                .store_time()
                 .expect("a stamp");
             let keys: Vec<String> = ask(&mut client, "KEYS ringgate:*");
             let expires = |key: &String| -> i64 { server.ask(&format!("PEXPIRETIME {key}")) };

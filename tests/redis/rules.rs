@@ -160,7 +160,10 @@ async fn every_setting_of_a_rule_applies_in_the_store() {
         (Reason::Listed, DecidedBy::Rules)
     );
     assert_eq!(
-        refused.violations().map(|look| look.rule()).collect::<Vec<_>>(),
+        refused
+            .violations()
+            .map(|look| look.rule().to_owned())
+            .collect::<Vec<_>>(),
         ["user"]
     );
     let counts = |name| rules.counts().find(|(rule, _)| *rule == name).expect("a rule").1;

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use ringgate::Rule;
 use ringgate::redis::RedisStore;
-use ringgate::shared::{Admitted, OnError, SharedRules};
+use ringgate::shared::{Admitted, Charges, OnError, SharedRules};
 use tokio::time::{Instant, sleep};
 
 use crate::rules::{Request, by_user};
@@ -115,7 +115,7 @@ async fn the_slots_of_a_node_end_with_it() {
     let held = survivor.check(&alice).await.expect("a slot");
     // A node in a runtime of its own, which ends like a process that is killed.
     let url = server.url();
-    let lost: Vec<Admitted<Request>> = std::thread::spawn(move || {
+    let lost: Vec<Admitted<Charges<Request>>> = std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(async {
             let (_, rules) = node(&url, 3).await;

@@ -41,7 +41,13 @@ async fn a_thousand_calls_at_once() {
         }
         let calls = (0..1000).map(|call| {
             let client = Arc::clone(&clients[call % 8]);
-            tokio::spawn(async move { client.check("key").await.ok().and_then(|passed| passed.at()) })
+            tokio::spawn(async move {
+                client
+                    .check("key")
+                    .await
+                    .ok()
+                    .and_then(|passed| passed.store_time())
+            })
         });
         let mut passed = 0;
         for call in calls.collect::<Vec<_>>() {
@@ -124,7 +130,7 @@ async fn a_retry_at_the_retry_time_is_admitted() {
         for _ in 0..4 {
             let refused = loop {
                 match limiter.check("key").await {
-                    Ok(passed) => stamps.push((passed.at().expect("a stamp"), 1)),
+                    Ok(passed) => stamps.push((passed.store_time().expect("a stamp"), 1)),
                     Err(refused) => break refused,
                 }
             };
@@ -136,8 +142,8 @@ async fn a_retry_at_the_retry_time_is_admitted() {
             // In the server's time. A sleep is never shorter than requested.
             tokio::time::sleep(after).await;
             let passed = limiter.check("key").await.expect("it was said so");
-            assert!(passed.at() >= refused.at().map(|at| at + 1));
-            stamps.push((passed.at().expect("a stamp"), 1));
+            assert!(passed.store_time() >= refused.store_time().map(|at| at + 1));
+            stamps.push((passed.store_time().expect("a stamp"), 1));
         }
         assert_eq!(most_in_a_window(&mut stamps, 300_000), 3);
     }

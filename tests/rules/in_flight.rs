@@ -77,7 +77,7 @@ fn slots_and_rates_are_taken_together_or_not_at_all() {
     let held = rules.reserve(&user(1)).expect("both");
     // The rule of the user denies, and the others keep their capacity.
     let denied = rules.reserve(&one).expect_err("one for each user");
-    let named: Vec<_> = denied.violations().map(|peek| peek.rule()).collect();
+    let named: Vec<_> = denied.violations().map(|peek| peek.rule().to_owned()).collect();
     assert_eq!(named, ["user"]);
     assert_eq!((remaining(2, "slots"), remaining(2, "rate")), (2, 4));
     // The rate denies, and no slot is held.
@@ -86,7 +86,7 @@ fn slots_and_rates_are_taken_together_or_not_at_all() {
         assert!(rules.reserve(&user(2)).is_ok());
     }
     let denied = rules.reserve(&three).expect_err("five a minute");
-    let named: Vec<_> = denied.violations().map(|peek| peek.rule()).collect();
+    let named: Vec<_> = denied.violations().map(|peek| peek.rule().to_owned()).collect();
     assert_eq!(named, ["rate"]);
     assert_eq!((remaining(3, "slots"), remaining(3, "user")), (3, 1));
 }
@@ -102,7 +102,7 @@ fn a_denial_says_that_no_time_frees_a_slot() {
     assert_eq!(denied.to_string(), text);
     let peek = denied.violations().next().expect("a violation");
     assert_eq!(
-        (peek.quota().window(), peek.limit(), peek.status().reset_after()),
+        (peek.quota().window(), peek.limit(), peek.reset_after()),
         (Duration::ZERO, 1, None)
     );
     assert_eq!(peek.quota().to_string(), "1 in flight");

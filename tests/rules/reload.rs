@@ -382,8 +382,11 @@ fn held_rules_stay_in_force_beside_the_new_ones() {
         assert_eq!(admissions(&live, &user(1), 100), all);
         let (loaded, request) = (live.load(), user(1));
         let denied = loaded.check(&request).expect_err("the old one is empty");
-        let named: Vec<_> = denied.violations().map(|it| (it.rule(), it.limit())).collect();
-        assert_eq!(named, [("a", 10)], "{algorithm:?}");
+        let named: Vec<_> = denied
+            .violations()
+            .map(|it| (it.rule().to_owned(), it.limit()))
+            .collect();
+        assert_eq!(named, [("a".to_owned(), 10)], "{algorithm:?}");
         drop(denied);
         drop(loaded);
         // A denial by both rules is counted once.

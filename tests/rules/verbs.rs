@@ -95,7 +95,10 @@ fn an_allowed_key_is_neither_limited_nor_charged() {
     let request = user(1);
     let denied = rules.check(&request).expect_err("all have had five");
     assert_eq!(
-        denied.violations().map(|it| it.rule()).collect::<Vec<_>>(),
+        denied
+            .violations()
+            .map(|it| it.rule().to_owned())
+            .collect::<Vec<_>>(),
         ["all"]
     );
     assert_eq!(counts(&rules, "each").admitted, 0);
@@ -118,7 +121,7 @@ fn a_listed_key_is_always_denied_and_charges_no_rule() {
             assert_eq!(denied.retry_after(), None);
             let violation = denied.violations().next().expect("a rule");
             assert_eq!((violation.rule(), violation.remaining()), ("each", 0));
-            assert_eq!(violation.retry_after(1), None);
+            assert_eq!(violation.retry_after(), None);
             assert!(denied.to_string().ends_with("never admitted"));
         }
         assert!(rules.check(&user(2)).is_ok());

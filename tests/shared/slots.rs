@@ -9,8 +9,8 @@ use std::panic::catch_unwind;
 
 use ringgate::Rule;
 use ringgate::shared::{
-    Admitted, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError, Reason,
-    SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    Admitted, Charges, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError,
+    Reason, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use tokio::time::{Instant, sleep};
 
@@ -262,7 +262,7 @@ async fn without_an_answer_the_fallback_decides() {
         }
         connection.cut(true);
         for _ in 0..3 {
-            let held: Vec<Admitted<str>> = {
+            let held: Vec<Admitted<Charges<str>>> = {
                 let mut held = Vec::new();
                 while held.len() < 100
                     && let Ok(admitted) = one.check("alice").await
@@ -419,7 +419,7 @@ async fn a_check_that_is_dropped_at_any_await_holds_no_slot_after_a_term() {
 struct Member {
     rules: SharedRules<str>,
     connection: Arc<Connection>,
-    held: Vec<Admitted<str>>,
+    held: Vec<Admitted<Charges<str>>>,
     /// The time since which its slots count for certain: the connection was never cut for longer than three quarters of a term.
     steady_since: Instant,
     cut_at: Option<Instant>,

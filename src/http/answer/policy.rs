@@ -269,11 +269,11 @@ pub(in crate::http) fn of_statuses(statuses: &[QuotaStatus]) -> Policies<'_> {
 #[cfg(feature = "shared")]
 pub(in crate::http) fn of_denial<'a>(
     statuses: &'a [QuotaStatus],
-    denied: &crate::shared::Denied,
+    denied: &crate::shared::Denied<'static>,
 ) -> Vec<QuotaPolicy<'a>> {
     let mut policies = named(of_statuses(statuses));
     for policy in &mut policies {
-        let is_violated = |violated: &QuotaStatus| {
+        let is_violated = |violated: QuotaStatus| {
             violated.rule() == policy.rule()
                 && violated.is_block() == policy.values.is_block
                 && violated.quota().window() == policy.window()

@@ -103,7 +103,7 @@ pub(super) enum Undecided<C> {
     Shared(
         SharedQueue,
         Arc<SharedRules<Parts>>,
-        Result<Box<Denied>, Box<CheckPlan>>,
+        Result<Box<Denied<'static>>, Box<CheckPlan>>,
     ),
 }
 
@@ -112,7 +112,7 @@ pub(super) enum Refusal<C> {
     Local(LocalQueue<C>, WaitError),
     /// The denial, and the rules that have denied the request.
     #[cfg(feature = "shared")]
-    Shared(Arc<SharedRules<Parts>>, Denied),
+    Shared(Arc<SharedRules<Parts>>, Denied<'static>),
 }
 
 /// A decision that a wait or a store delays. It returns the head of the request.

@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep};
 use super::{Admission, Charge, Options, Outcome, Queueable, Refusal, RuleQueue, Slots, Undecided};
 use crate::clock::DefaultClock;
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
-use crate::rules::{Cost, Denial};
-use crate::shared::{Admitted, CheckPlan, Denied, LiveSharedRules, SharedRules};
+use crate::rules::Cost;
+use crate::shared::{Admitted, Charges, CheckPlan, Denied, LiveSharedRules, Reason, SharedRules};
 
 /// Shared rules, with a permit for each request that may wait.
 #[derive(Clone)]
@@ -90,7 +90,7 @@ pub(super) fn decide<C, T>(
 pub(super) async fn wait<C>(
     queue: SharedQueue,
     mut rules: Arc<SharedRules<Parts>>,
-    denied: Result<Box<Denied>, Box<CheckPlan>>,
+    denied: Result<Box<Denied<'static>>, Box<CheckPlan>>,
     options: Options,
     head: Parts,
 ) -> (Parts, Result<Admission, Refusal<C>>) {
@@ -131,14 +131,14 @@ pub(super) async fn wait<C>(
 #[cold]
 pub(super) fn reject<T>(
     rules: &SharedRules<Parts>,
-    denied: &Denied,
+    denied: &Denied<'static>,
     head: &Parts,
     reject: impl FnOnce(Rejection<'_>) -> T,
 ) -> T {
     let statuses = rules.statuses_after(head, denied.known_statuses(), denied.decided_by());
     let policies = policy::of_denial(&statuses, denied);
-    let mut rejection = Rejection::new(head, policies, denied.retry_after(), denied.denied_at());
-    rejection.unavailable = denied.is_unavailable();
+    let mut rejection = Rejection::new(head, policies, denied.retry_after(), denied.at());
+    rejection.unavailable = denied.reason() == Reason::Unavailable;
     reject(rejection)
 }
 
@@ -147,7 +147,7 @@ fn admit(
     rules: &Arc<SharedRules<Parts>>,
     options: Options,
     head: &Parts,
-    admitted: Admitted<Parts>,
+    admitted: Admitted<Charges<Parts>>,
 ) -> Admission {
     let mut admission = Admission::new(rules.now(), admitted.is_limited());
     if options.headers != QuotaHeaders::Off {
@@ -168,7 +168,7 @@ fn admit(
 /// A charge of shared rules, and the values that are needed to settle it.
 struct SharedCharge {
     rules: Arc<SharedRules<Parts>>,
-    admitted: Admitted<Parts>,
+    admitted: Admitted<Charges<Parts>>,
     plan: CheckPlan,
     /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
     /// the store stay.

@@ -3,7 +3,8 @@ use core::iter;
 
 use smallvec::SmallVec;
 
-use super::decision::{Admitted, Denied, Violation};
+use super::admitted::Admitted;
+use super::denied::{Denied, Violation};
 use super::evidence::Evidence;
 use super::extractor::{Extracted, Handling};
 use super::key_hashes::KeyHashes;
@@ -14,6 +15,7 @@ use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
 use super::storage::{Charged, StorageLookup};
 use crate::receipt::Receipt;
+use crate::rules::decided_by::DecidedBy;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
@@ -79,7 +81,7 @@ impl<R: ?Sized> RuleStates<R> {
                 None => state.extract(request, &self.seeds),
             };
             let Some(extracted) = extracted else {
-                return Ok(Admitted::unlimited(now()));
+                return Ok(Admitted::new(DecidedBy::Rules, now()));
             };
             if extracted.enforced && extracted.handling == Handling::Charge {
                 return self.check_one(state, &extracted, request, now, violates, evidence);
@@ -119,7 +121,7 @@ impl<R: ?Sized> RuleStates<R> {
             return Err(self.deny_one(shard, request, decision.at, violates, evidence));
         }
         state.count(shard, RuleEvent::Admitted(extracted.permits));
-        Ok(Admitted::charged(decision.at))
+        Ok(Admitted::new(DecidedBy::Local, decision.at))
     }
 
     /// Decides a request by several states, or by one that is not simply charged.
@@ -140,13 +142,19 @@ impl<R: ?Sized> RuleStates<R> {
         // The clock is read while the memory is prefetched.
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &evaluations, now, false, &mut charged, evidence)
-            .map_err(|denied| self.denied(denied, violates, evidence))?;
-        Ok(if charged.is_empty() {
-            Admitted::unlimited(now)
-        } else {
-            Admitted::charged(now)
-        })
+        self.charge_all(
+            request,
+            &evaluations,
+            (now, false),
+            &mut charged,
+            violates,
+            evidence,
+        )?;
+        let decided_by = match charged.is_empty() {
+            true => DecidedBy::Rules,
+            false => DecidedBy::Local,
+        };
+        Ok(Admitted::new(decided_by, now))
     }
 
     /// Decides a request as [`check`](Self::check) does, and returns its charges, so that they can be refunded or settled.
@@ -161,8 +169,14 @@ impl<R: ?Sized> RuleStates<R> {
         self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations);
         let now = now();
         let mut charged = ChargedSteps::new();
-        self.charge_all(request, &evaluations, now, true, &mut charged, evidence)
-            .map_err(|denied| self.denied(denied, violates, evidence))?;
+        self.charge_all(
+            request,
+            &evaluations,
+            (now, true),
+            &mut charged,
+            violates,
+            evidence,
+        )?;
         Ok(reservation(now, &evaluations, charged))
     }
 
@@ -223,17 +237,17 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Charges the request to every state or to none, by [the protocol](crate::rules). Adds the charges to `charged`. If `holds`,
-    /// the request takes slots in flight, which the caller releases later. Otherwise a limit of requests in flight is only peeked
-    /// at.
+    /// Charges the request to every state or to none, by [the protocol](crate::rules), at the time `now`. Adds the charges to
+    /// `charged`. If `holds`, the request takes slots in flight, which the caller releases later. Otherwise a limit of requests in
+    /// flight is only peeked at.
     #[inline(always)]
     fn charge_all<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
-        now: Nanos,
-        holds: bool,
+        (now, holds): (Nanos, bool),
         charged: &mut ChargedSteps,
+        violates: bool,
         evidence: &mut E,
     ) -> Result<(), Denied<'a, R>> {
         let applied = evaluations
@@ -243,7 +257,7 @@ impl<R: ?Sized> RuleStates<R> {
             match Self::try_charge_all(evaluations, now, holds, charged) {
                 Ok(()) => break,
                 Err(denied_by) if !E::KEPT || evidence.see(self, applied.clone(), now) => {
-                    return Err(self.deny(request, evaluations, now, denied_by, evidence));
+                    return Err(self.deny(request, evaluations, (now, denied_by), violates, evidence));
                 }
                 Err(_) => charged.clear(),
             }
@@ -338,8 +352,7 @@ impl<R: ?Sized> RuleStates<R> {
             // The request is extracted again, so that an admission does not have to store the result.
             self.add_violations(0, &extracted, now, true, |violation| violations.push(violation));
         }
-        self.count_denials(shard, &violations);
-        self.denied(Denied::new(self, request, now, violations), violates, evidence)
+        self.denied(shard, request, now, violations, violates, evidence)
     }
 
     /// Denies a request. `denied_by` is the evaluation whose state has denied it.
@@ -349,14 +362,13 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
-        now: Nanos,
-        denied_by: u16,
-        evidence: &E,
+        (now, denied_by): (Nanos, u16),
+        violates: bool,
+        evidence: &mut E,
     ) -> Denied<'a, R> {
         let violations = self.violations(evaluations, now, Some(denied_by));
         let violations = evidence.violations().unwrap_or(violations);
-        self.count_denials(ShardId::current(), &violations);
-        Denied::new(self, request, now, violations)
+        self.denied(ShardId::current(), request, now, violations, violates, evidence)
     }
 
     /// Collects the violated quotas of the enforced states. `denied_by` is the evaluation whose state has denied the request. If
@@ -390,11 +402,6 @@ impl<R: ?Sized> RuleStates<R> {
             }
         }
         violations
-    }
-
-    /// Counts one denial for each rule that has a violated quota.
-    pub(super) fn count_denials(&self, shard: ShardId, violations: &[Violation]) {
-        self.count_denied(shard, violations, |violation| self.rule_of(violation));
     }
 
     /// Counts one denial for each rule of these quotas.

@@ -7,8 +7,7 @@
 
 use smallvec::SmallVec;
 
-use super::decision::Violation;
-use super::decision::retry_after_of;
+use super::denied::{Violation, retry_after_of};
 use super::extractor::Extracted;
 use super::peek::EnforcedQuota;
 use super::rule_state::CopiedWords;

@@ -1,7 +1,8 @@
 //! The decision of one request by the states of a rule set, by [the protocol](super).
 
+pub(crate) mod admitted;
 mod block;
-pub(crate) mod decision;
+pub(crate) mod denied;
 mod evaluation;
 pub(crate) mod evidence;
 pub(crate) mod extractor;

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::decision::Admitted;
+use super::admitted::Admitted;
 use super::reservation::Reservation;
 use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::clock::Clock;

@@ -1,3 +1,4 @@
+use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 
@@ -37,14 +38,12 @@ use crate::time::Nanos;
 /// ```
 #[must_use = "a peek reads nothing until one of its methods is called"]
 pub struct RulePeek<'a> {
-    rule: &'a str,
+    rule: &'a Arc<str>,
     quota: Quota,
     limit: u64,
     /// The index of the quota in its state.
     index: usize,
     extracted: Extracted,
-    /// The most permits that it shows as remaining: one less than the cost in the view of a denial.
-    most: u64,
     peek: StatePeek<'a>,
 }
 
@@ -169,13 +168,6 @@ impl<R: ?Sized> RuleStates<R> {
         denying.find_map(|state| state.extractor.missing_cause(request, &self.seeds))
     }
 
-    /// A view of one quota of a state. `None` if it does not apply to the request.
-    pub(crate) fn peek_quota(&self, request: &R, state: u16, quota: u16, now: Nanos) -> Option<RulePeek<'_>> {
-        let state = &self.states[usize::from(state)];
-        let extracted = state.extract(request, &self.seeds)?;
-        Some(self.view(state, usize::from(quota), extracted, now))
-    }
-
     pub(crate) fn view<'a>(
         &'a self,
         state: &'a RuleState<R>,
@@ -191,7 +183,6 @@ impl<R: ?Sized> RuleStates<R> {
             limit: state.limit(index, &extracted),
             index,
             extracted,
-            most: u64::MAX,
             peek: state.peek(&extracted, now),
         }
     }
@@ -204,20 +195,9 @@ fn in_period(quota: Quota, period: Option<Duration>) -> Quota {
 }
 
 impl<'a> RulePeek<'a> {
-    /// This view, of a quota that denied the request. It never shows as many permits as the request costs.
-    pub(crate) const fn of_violation(mut self) -> Self {
-        self.most = self.extracted.permits.saturating_sub(1);
-        self
-    }
-
-    /// Returns whether the key is on a list that denies it, or the request lacks it.
-    pub(crate) const fn is_always_denied(&self) -> bool {
-        self.extracted.is_denied()
-    }
-
     /// Returns the name of the rule.
     #[must_use]
-    pub const fn rule(&self) -> &'a str {
+    pub fn rule(&self) -> &'a str {
         self.rule
     }
 
@@ -274,9 +254,12 @@ impl<'a> RulePeek<'a> {
     /// Reads the current values of the quota.
     #[must_use]
     pub fn status(&self) -> QuotaStatus {
-        let (remaining, reset_after) = self.remaining_and_reset();
+        let (remaining, reset_after) = match self.extracted.is_denied() {
+            true => (0, None),
+            false => self.peek.get().remaining_and_reset_in(self.index),
+        };
         QuotaStatus {
-            rule: self.rule.into(),
+            rule: Arc::clone(self.rule),
             quota: self.quota,
             limit: self.limit,
             permits: self.permits(),
@@ -302,21 +285,7 @@ impl<'a> RulePeek<'a> {
         if self.extracted.is_denied() {
             return 0;
         }
-        self.peek.get().remaining_in(self.index).min(self.most)
-    }
-
-    /// The most permits that one request would be granted now, and the time until it would be granted more. `None` if it never
-    /// would.
-    pub(crate) fn remaining_and_reset(&self) -> (u64, Option<Duration>) {
-        if self.extracted.is_denied() {
-            return (0, None);
-        }
-        let (remaining, reset_after) = self.peek.get().remaining_and_reset_in(self.index);
-        if remaining > self.most {
-            // Permits were freed since the denial.
-            return (self.most, Some(Duration::ZERO));
-        }
-        (remaining, reset_after)
+        self.peek.get().remaining_in(self.index)
     }
 
     /// Returns the permits that still count, for this quota and all quotas that share its state.

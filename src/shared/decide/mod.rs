@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, Reason};
+use super::charges::{Charges, Details, LeaseSpend};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
-use crate::rules::{QuotaStatus, Reservation};
+use crate::rules::{Admitted, DecidedBy, Denied, DeniedValues, QuotaStatus, Reason, Reservation};
 use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Target};
 
 mod await_grant;
@@ -98,7 +98,10 @@ fn is_local(target: &Target) -> bool {
 impl<R: ?Sized> SharedRules<R> {
     /// Decides, if this node can decide alone.
     #[inline(always)]
-    pub(super) fn decide_now(&self, plan: &QuickPlan) -> Option<Result<Admitted<R>, Denied>> {
+    pub(super) fn decide_now(
+        &self,
+        plan: &QuickPlan,
+    ) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
         match plan {
             QuickPlan::One(target) => self.decide_one(target),
             QuickPlan::Many(plan) => self.decide_many(plan),
@@ -107,7 +110,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Decides by one lease. Inlined down to the lease, so that its answer stays in registers.
     #[inline(always)]
-    fn decide_one(&self, target: &Target) -> Option<Result<Admitted<R>, Denied>> {
+    fn decide_one(&self, target: &Target) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
         let table = &*self.leases.as_ref()?.table;
         let (at, result) = table.spend(target.lease_key(0), target.permits());
         match result {
@@ -115,11 +118,11 @@ impl<R: ?Sized> SharedRules<R> {
                 self.planner.count_admitted(target);
                 let mut spends = SmallVec::new();
                 spends.push(lease_spend(target, 0, at, epoch));
-                Some(Ok(Admitted {
-                    decided_by: DecidedBy::Local,
+                let charges = Charges {
                     spends,
                     details: None,
-                }))
+                };
+                Some(Ok(Admitted::new(DecidedBy::Local, charges)))
             }
             SpendResult::Closed { left, retry_at } => Some(Err(self.deny_one(table, target, left, retry_at))),
             SpendResult::NotCovered => {
@@ -132,7 +135,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Denies a request that neither one lease nor the store covers.
     #[cold]
-    fn deny_one(&self, table: &LeaseTable, target: &Target, left: u64, retry_at: u64) -> Denied {
+    fn deny_one(&self, table: &LeaseTable, target: &Target, left: u64, retry_at: u64) -> Denied<'static> {
         table.counts().denied.add_one();
         let (plan, now) = ([*target].into_iter().collect(), table.clock.now());
         let quotas = self.planner.quotas(&plan).enumerate();
@@ -143,7 +146,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Decides by any number of leases and states of this node: looks at all of them, and then charges them.
     #[inline(never)]
-    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted<R>, Denied>> {
+    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
         if plan.by(Route::Denied).next().is_none() && plan.by(Route::Store).next().is_some() {
             return None;
         }
@@ -170,7 +173,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Looks at the lists and leases of a request. If a lease denies it, the denial also names the states of this node without room.
     /// Otherwise returns whether the leases cover the request. With `notes`, permits that a lease does not cover are counted as its shortage.
-    fn look(&self, plan: &CheckPlan, notes: bool) -> Result<bool, Denied> {
+    fn look(&self, plan: &CheckPlan, notes: bool) -> Result<bool, Denied<'static>> {
         if plan.by(Route::Denied).next().is_some() {
             return Err(self.deny_listed(plan));
         }
@@ -211,7 +214,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Charges the states of local rules.
-    fn charge_states(&self, plan: &CheckPlan) -> Result<NodeCharges<'_, R>, Denied> {
+    fn charge_states(&self, plan: &CheckPlan) -> Result<NodeCharges<'_, R>, Denied<'static>> {
         let states = match plan.targets.iter().any(is_local) {
             true => self.planner.charge_on_node(plan, is_local).map(Some),
             false => Ok(None),
@@ -224,26 +227,24 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Admits a request that leases and states of this node have decided.
-    fn admit_on_node(&self, plan: &CheckPlan, charged: NodeCharges<'_, R>) -> Admitted<R> {
+    fn admit_on_node(&self, plan: &CheckPlan, charged: NodeCharges<'_, R>) -> Admitted<Charges<R>> {
         let charged_by = |quota| charged.charged_by(quota);
         self.planner
             .charge_fallbacks(plan, |target| !is_local(target), charged_by);
         let (spends, states) = charged.keep();
         let states = states.filter(Reservation::is_limited);
-        Admitted {
-            decided_by: match spends.is_empty() && states.is_none() {
-                true => DecidedBy::Rules,
-                false => DecidedBy::Local,
-            },
-            spends,
-            // In a box, because the answer is moved several times and most answers have no details.
-            details: states.map(|states| {
-                Box::new(Details {
-                    states: Some(states),
-                    ..Details::default()
-                })
-            }),
-        }
+        let decided_by = match spends.is_empty() && states.is_none() {
+            true => DecidedBy::Rules,
+            false => DecidedBy::Local,
+        };
+        // In a box, because the answer is moved several times and most answers have no details.
+        let details = states.map(|states| {
+            Box::new(Details {
+                states: Some(states),
+                ..Details::default()
+            })
+        });
+        Admitted::new(decided_by, Charges { spends, details })
     }
 
     /// Gives permits of an admitted request back to leases, counts them for their rules, and returns how many could not be refunded.
@@ -270,13 +271,13 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Denies a request that this node has no room for.
-    fn deny(&self, plan: &CheckPlan, full: Vec<DeniedQuota>) -> Denied {
+    fn deny(&self, plan: &CheckPlan, full: Vec<DeniedQuota>) -> Denied<'static> {
         let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
         self.deny_by(DecidedBy::Local, Reason::Spent, &planned, full)
     }
 
     /// Denies a request whose key is on a list.
-    fn deny_listed(&self, plan: &CheckPlan) -> Denied {
+    fn deny_listed(&self, plan: &CheckPlan) -> Denied<'static> {
         let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
         let quotas = planned.iter().enumerate();
         let listed =
@@ -292,22 +293,27 @@ impl<R: ?Sized> SharedRules<R> {
         reason: Reason,
         planned: &[PlannedQuota<'_>],
         full: Vec<DeniedQuota>,
-    ) -> Denied {
-        let rules: Vec<u16> = full.iter().map(|&(quota, _)| planned[quota].rule).collect();
-        self.planner.count_denied(&rules);
-        let violations = full.into_iter().map(|(_, status)| status).collect();
-        self.denial(decided_by, reason, violations)
+    ) -> Denied<'static> {
+        Denied::of(self.denied_values(decided_by, reason, planned, full), self.now())
     }
 
-    /// A denial by these quotas.
-    fn denial(&self, decided_by: DecidedBy, reason: Reason, violations: Vec<QuotaStatus>) -> Denied {
-        Denied {
+    /// The values of a denial by these quotas, which is counted for their rules.
+    fn denied_values(
+        &self,
+        decided_by: DecidedBy,
+        reason: Reason,
+        planned: &[PlannedQuota<'_>],
+        full: Vec<DeniedQuota>,
+    ) -> DeniedValues {
+        let rules: Vec<u16> = full.iter().map(|&(quota, _)| planned[quota].rule).collect();
+        self.planner.count_denied(&rules);
+        let statuses: Vec<QuotaStatus> = full.into_iter().map(|(_, status)| status).collect();
+        DeniedValues {
             decided_by,
             reason,
-            violations: violations.len(),
-            statuses: violations,
-            denied_at: self.now(),
-            at: None,
+            violations: statuses.len(),
+            statuses,
+            store_time: None,
             error: None,
         }
     }

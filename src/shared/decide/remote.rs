@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
 use super::{NodeCharges, Remote, is_local};
-use crate::rules::{Block, Mode, OnError, QuotaStatus};
-use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason, StoreCharge};
+use crate::rules::{Admitted, Block, DecidedBy, Denied, DeniedValues, Mode, OnError, QuotaStatus, Reason};
+use crate::shared::charges::{Charges, Details, StoreCharge};
 use crate::shared::convert::{
     block_requests, block_status, blocks_of, check_length, counter_request, remote_status,
 };
@@ -20,7 +20,7 @@ const BLOCK_BEGAN: (u64, u64) = (1, 0);
 
 impl<R: ?Sized> SharedRules<R> {
     /// Decides: charges the states and leases of this node, and asks the store last and once about all other quotas.
-    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted<R>, Denied> {
+    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted<Charges<R>>, Denied<'static>> {
         let remote = Remote {
             plan: &plan,
             quotas: self.planner.quotas(&plan).collect(),
@@ -126,7 +126,7 @@ impl<R: ?Sized> SharedRules<R> {
         requests: Vec<CounterRequest>,
         charged: NodeCharges<'_, R>,
         result: &CheckResult,
-    ) -> Admitted<R> {
+    ) -> Admitted<Charges<R>> {
         let charged_by = |quota| {
             let found = asked.iter().position(|&at| at == quota);
             match found.map(|at| result.statuses()[at].is_charged()) {
@@ -153,18 +153,16 @@ impl<R: ?Sized> SharedRules<R> {
             }
         }
         let (spends, states) = charged.keep();
-        Admitted {
-            decided_by: DecidedBy::Store,
-            spends,
-            details: Some(Box::new(Details {
-                statuses,
-                error: None,
-                in_store,
-                at: Some(result.at()),
-                states,
-                slots: self.slots.as_ref().and_then(|keeper| keeper.hold(slots, counted)),
-            })),
-        }
+        let details = Details {
+            statuses,
+            error: None,
+            in_store,
+            store_time: Some(result.at()),
+            states,
+            slots: self.slots.as_ref().and_then(|keeper| keeper.hold(slots, counted)),
+        };
+        let details = Some(Box::new(details));
+        Admitted::new(DecidedBy::Store, Charges { spends, details })
     }
 
     /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
@@ -174,7 +172,7 @@ impl<R: ?Sized> SharedRules<R> {
         asked: &[usize],
         blocks: &[(usize, &Arc<Block>)],
         result: &CheckResult,
-    ) -> Denied {
+    ) -> Denied<'static> {
         let status_of = |quota| {
             let at = asked.iter().position(|&at| at == quota);
             at.map(|at| result.statuses()[at])
@@ -205,13 +203,20 @@ impl<R: ?Sized> SharedRules<R> {
         }
         self.planner.count_denied(&rules);
         let of = |(at, status): (usize, &CounterStatus)| remote_status((&remote.quotas[at], status));
-        let violations: Vec<QuotaStatus> = full.into_iter().map(of).chain(blocked).collect();
-        let mut denied = self.denial(DecidedBy::Store, Reason::Spent, violations);
+        let mut statuses: Vec<QuotaStatus> = full.into_iter().map(of).chain(blocked).collect();
+        let violations = statuses.len();
         let others = asked.iter().copied().zip(result.statuses());
         let others = others.filter(|&(at, status)| remote.quotas[at].extracted.enforced && status.has_room());
-        denied.statuses.extend(others.map(of));
-        denied.at = Some(result.at());
-        denied
+        statuses.extend(others.map(of));
+        let values = DeniedValues {
+            decided_by: DecidedBy::Store,
+            reason: Reason::Spent,
+            statuses,
+            violations,
+            store_time: Some(result.at()),
+            error: None,
+        };
+        Denied::of(values, self.now())
     }
 
     /// Makes the lease of a quota deny by itself for a while, because the store has no room.
@@ -237,13 +242,16 @@ impl<R: ?Sized> SharedRules<R> {
         requests: Vec<CounterRequest>,
         mut charged: NodeCharges<'_, R>,
         error: StoreError,
-    ) -> Result<Admitted<R>, Denied> {
+    ) -> Result<Admitted<Charges<R>>, Denied<'static>> {
         let needs = |target: &Target| asked.iter().any(|&quota| target.quotas().contains(&quota));
         let quota_needs = |quota: usize| needs(remote.plan.target_of(quota));
         self.planner.count_fallback(remote.plan, needs);
-        let deny = |reason, full: Vec<DeniedQuota>| Denied {
-            error: Some(error.clone()),
-            ..self.deny_by(DecidedBy::Fallback, reason, &remote.quotas, full)
+        let deny = |reason, full: Vec<DeniedQuota>| {
+            let values = DeniedValues {
+                error: Some(error.clone()),
+                ..self.denied_values(DecidedBy::Fallback, reason, &remote.quotas, full)
+            };
+            Denied::of(values, self.now())
         };
         let is_denied = |(quota, planned): &(usize, &PlannedQuota<'_>)| {
             let denies = planned.extracted.permits > 0 && planned.on_error == OnError::Deny;
@@ -277,19 +285,17 @@ impl<R: ?Sized> SharedRules<R> {
         // The requests for blocks come last, and the states of this node have none.
         let in_store = asked.zip(requests);
         let in_store = in_store.map(|(planned, request)| StoreCharge::new(planned, request, None));
-        Ok(Admitted {
-            decided_by: DecidedBy::Fallback,
-            spends,
-            details: Some(Box::new(Details {
-                error: Some(error),
-                in_store: in_store.collect(),
-                // The charges of a fallback are not refunded, but its slots are held.
-                states: Some(match states {
-                    Some(states) => states.with_slots_of(fallback),
-                    None => fallback.take_slots(),
-                }),
-                ..Details::default()
-            })),
-        })
+        let details = Details {
+            error: Some(error),
+            in_store: in_store.collect(),
+            // The charges of a fallback are not refunded, but its slots are held.
+            states: Some(match states {
+                Some(states) => states.with_slots_of(fallback),
+                None => fallback.take_slots(),
+            }),
+            ..Details::default()
+        };
+        let details = Some(Box::new(details));
+        Ok(Admitted::new(DecidedBy::Fallback, Charges { spends, details }))
     }
 }

@@ -9,7 +9,7 @@ use super::target::{CheckPlan, PlannedQuota, Target};
 use crate::clock::Clock;
 use crate::rules::QuotaStatus;
 use crate::rules::condition::Cost;
-use crate::rules::evaluate::decision::Violation;
+use crate::rules::evaluate::denied::Violation;
 use crate::rules::evaluate::extractor::Extracted;
 use crate::rules::evaluate::reservation::Reservation;
 use crate::rules::rule::mode::Mode;
@@ -66,21 +66,17 @@ impl<R: ?Sized> Planner<R> {
             return Vec::new();
         }
         let quotas: Vec<PlannedQuota<'_>> = self.quotas(plan).collect();
-        let denied = violations.iter().filter_map(|&Violation { state, quota }| {
-            let target = plan.targets.iter().find(|target| target.state == state)?;
-            let quota = usize::from(quota);
-            let position = target.quotas().start + quota;
-            let peek = self
-                .on_node
-                .states
-                .view(self.state(target), quota, target.extracted, now);
-            let peek = peek.of_violation();
-            let (remaining, reset_after) = peek.remaining_and_reset();
+        let denied = violations.iter().filter_map(|&violation| {
+            let target = plan
+                .targets
+                .iter()
+                .find(|target| target.state == violation.state)?;
+            let position = target.quotas().start + usize::from(violation.quota);
+            let states = &self.on_node.states;
             let status = QuotaStatus {
-                remaining,
-                retry_after: peek.retry_after(target.permits()),
-                reset_after,
-                ..quotas[position].unknown_status()
+                quota: quotas[position].quota,
+                limit: quotas[position].limit,
+                ..states.violated_status(violation, target.extracted, now)
             };
             Some((position, status))
         });

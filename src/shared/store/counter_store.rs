@@ -5,8 +5,8 @@ use core::pin::Pin;
 
 use super::check_result::CheckResult;
 use super::counter_request::CounterRequest;
-use super::error::StoreError;
 use super::lease_store::LeaseStore;
+use crate::rules::StoreError;
 
 /// Keeps the counters of limits that many machines share.
 ///

@@ -4,8 +4,8 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 
-use super::error::StoreError;
 use super::lease_request::{LeaseGrant, LeaseRequest};
+use crate::rules::StoreError;
 
 /// Grants permits to nodes that decide by themselves ([`Mode::Lease`](crate::rules::Mode::Lease) and
 /// [`Mode::Sync`](crate::rules::Mode::Sync)).

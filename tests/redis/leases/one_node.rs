@@ -89,7 +89,7 @@ async fn a_budget_is_spent_to_the_last_permit() {
         match limiter.check("key").await {
             Ok(passed) => {
                 assert_eq!(passed.decided_by(), DecidedBy::Local);
-                assert_eq!(passed.at(), None);
+                assert_eq!(passed.store_time(), None);
                 admitted += 1;
             }
             Err(refused) => {
@@ -289,7 +289,10 @@ async fn local_rules_make_no_call() {
     }
     let refused = check("alice").expect_err("spent");
     assert_eq!(
-        refused.violations().map(|look| look.rule()).collect::<Vec<_>>(),
+        refused
+            .violations()
+            .map(|look| look.rule().to_owned())
+            .collect::<Vec<_>>(),
         ["user"]
     );
     check("bob").expect("room");

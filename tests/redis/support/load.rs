@@ -96,8 +96,8 @@ pub(crate) async fn call(limiter: &SharedLimiter) -> Call {
     };
     let ended = Instant::now();
     let (admitted, decided_by, at, error) = match &answer {
-        Ok(passed) => (true, passed.decided_by(), passed.at(), passed.error()),
-        Err(refused) => (false, refused.decided_by(), refused.at(), refused.error()),
+        Ok(passed) => (true, passed.decided_by(), passed.store_time(), passed.error()),
+        Err(refused) => (false, refused.decided_by(), refused.store_time(), refused.error()),
     };
     assert_eq!(at.is_some(), decided_by == DecidedBy::Store);
     assert_eq!(error.is_some(), decided_by == DecidedBy::Fallback);

@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use core::num::NonZeroUsize;
 use std::thread;
 
-use ringgate::rules::{RuleCounts, RulePeek};
-use ringgate::{ManualClock, Nanos, RuleSet};
+use ringgate::rules::RuleCounts;
+use ringgate::{ManualClock, Nanos, Quota, RuleSet};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -302,7 +302,8 @@ impl<'p> Evaluator<'p> {
         let decided = self.rules.check_at(event, now);
         outcome.is_denied = decided.is_err();
         if let Err(denied) = decided {
-            let places = denied.violations().filter_map(|violation| self.place(&violation));
+            let violations = denied.violations();
+            let places = violations.filter_map(|it| self.place(it.rule(), it.quota(), it.is_block()));
             outcome.denied.extend(places);
         }
     }
@@ -311,7 +312,10 @@ impl<'p> Evaluator<'p> {
     fn peek(&self, event: &Event, now: Nanos, outcome: &mut RequestOutcome) {
         self.clock.set(now);
         for peek in self.rules.peek(event) {
-            let Some(place) = self.place(&peek).filter(|_| !peek.is_block()) else {
+            if peek.is_block() {
+                continue;
+            }
+            let Some(place) = self.place(peek.rule(), peek.quota(), false) else {
                 continue;
             };
             outcome.applicable.push(place);
@@ -322,11 +326,11 @@ impl<'p> Evaluator<'p> {
     }
 
     /// The entry of a quota. A block is counted for the first quota of its rule.
-    fn place(&self, peek: &RulePeek<'_>) -> Option<usize> {
+    fn place(&self, rule: &str, quota: Quota, is_block: bool) -> Option<usize> {
         let mut entries = self.entries.iter();
-        entries.position(|entry| match peek.is_block() {
-            true => entry.rule == peek.rule(),
-            false => entry.is(peek.rule(), peek.quota()),
+        entries.position(|entry| match is_block {
+            true => entry.rule == rule,
+            false => entry.is(rule, quota),
         })
     }
 }

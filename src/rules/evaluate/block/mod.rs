@@ -11,7 +11,9 @@ use self::filter::BlockFilter;
 use crate::algorithm::Violations;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
-use crate::rules::evaluate::decision::{Admitted, Denied, Violation};
+use crate::rules::decided_by::DecidedBy;
+use crate::rules::evaluate::admitted::Admitted;
+use crate::rules::evaluate::denied::{Denied, Violation};
 use crate::rules::evaluate::evidence::Evidence;
 use crate::rules::evaluate::extractor::{Extracted, Extractor, Handling};
 use crate::rules::evaluate::key_hashes::{KeyHashes, Seeds};
@@ -136,7 +138,7 @@ impl<R: ?Sized> RuleStates<R> {
             None => state.extract(request, &self.seeds),
         };
         let Some(extracted) = extracted else {
-            return Ok(Admitted::unlimited(now()));
+            return Ok(Admitted::new(DecidedBy::Rules, now()));
         };
         if !extracted.enforced || extracted.handling != Handling::Charge {
             return self.check_all(request, now, hashes, violates, evidence);
@@ -173,30 +175,32 @@ impl<R: ?Sized> RuleStates<R> {
             state: BLOCK_STATE,
             quota: 0,
         });
-        self.count_denials(ShardId::current(), &violations);
-        self.denied(Denied::new(self, request, now, violations), violates, &mut ())
+        self.denied(ShardId::current(), request, now, violations, violates, &mut ())
     }
 
-    /// With `violates`, counts the denial as a violation of rules with a block.
+    /// Counts a denial by these quotas: once for each of their rules, and with `violates`, as a violation of rules with a block.
+    #[inline(always)]
     pub(super) fn denied<'a, E: Evidence<'a>>(
         &'a self,
-        denied: Denied<'a, R>,
+        shard: ShardId,
+        request: &'a R,
+        now: Nanos,
+        violations: SmallVec<[Violation; 8]>,
         violates: bool,
         evidence: &mut E,
     ) -> Denied<'a, R> {
+        self.count_denied(shard, &violations, |violation| self.rule_of(violation));
         if violates && self.has_blocks {
-            self.violate(&denied);
-            let (request, _, at) = denied.parts();
-            evidence.see_blocks(self, request, at);
+            self.violate(request, &violations, now);
+            evidence.see_blocks(self, request, now);
         }
-        denied
+        Denied::new(self, request, now, violations)
     }
 
     /// Counts a denial as a violation of each rule that denied the request, and extends the blocks that did.
     #[cold]
     #[inline(never)]
-    fn violate(&self, denied: &Denied<'_, R>) {
-        let (request, violations, now) = denied.parts();
+    fn violate(&self, request: &R, violations: &[Violation], now: Nanos) {
         for block in self.states.iter().filter(|state| state.is_block()) {
             let rule = block.quotas[0].rule;
             let of_rule = violations
