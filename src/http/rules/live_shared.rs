@@ -10,16 +10,13 @@ use super::shared::{SharedCharge, Undecided, decide_in_store};
 use super::{Decide, DecisionFuture, Grant, Outcome, Settings};
 use crate::http::answer::Rejection;
 use crate::rules::{Cost, MissingCause};
-use crate::shared::{Admitted, Charges, Denied, LiveSharedRules, SharedRules};
+use crate::shared::{Decision, LiveSharedRules, SharedRules};
 
 /// Each value has the rules that it belongs to: those in force when the request was planned or decided.
 impl Decide for LiveSharedRules<Parts> {
     type Charge = (Arc<SharedRules<Parts>>, Box<SharedCharge>);
     type Undecided = (Arc<SharedRules<Parts>>, Undecided);
-    type Decided = (
-        Arc<SharedRules<Parts>>,
-        Result<Admitted<Charges<Parts>>, Denied<'static>>,
-    );
+    type Decided = (Arc<SharedRules<Parts>>, Decision<Parts>);
     type Queue = Arc<Semaphore>;
 
     fn decide<T>(

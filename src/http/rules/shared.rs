@@ -8,7 +8,7 @@ use super::{Decide, DecisionFuture, Grant, Outcome, Settings};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{Cost, MissingCause};
 use crate::shared::CheckPlan;
-use crate::shared::{Admitted, Charges, Denied, Reason, SharedRules};
+use crate::shared::{Admitted, Charges, Decision, Denied, Reason, SharedRules};
 use crate::wait::DEFAULT_MAX_WAITING;
 use ::http::request::Parts;
 use tokio::runtime::Handle;
@@ -39,7 +39,7 @@ impl Decide for SharedRules<Parts> {
     /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<SharedCharge>;
     type Undecided = Undecided;
-    type Decided = Result<Admitted<Charges<Parts>>, Denied<'static>>;
+    type Decided = Decision<Parts>;
     /// A permit for each request that waits.
     type Queue = Arc<Semaphore>;
 
@@ -78,7 +78,7 @@ impl Decide for SharedRules<Parts> {
 
     fn finish<T>(
         self: &Arc<Self>,
-        decided: Result<Admitted<Charges<Parts>>, Denied<'static>>,
+        decided: Decision<Parts>,
         settings: &Settings<Self>,
         head: &Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
@@ -144,10 +144,7 @@ impl Decide for SharedRules<Parts> {
 }
 
 /// Decides a request that does not wait.
-pub(super) async fn decide_in_store(
-    rules: &SharedRules<Parts>,
-    undecided: Undecided,
-) -> Result<Admitted<Charges<Parts>>, Denied<'static>> {
+pub(super) async fn decide_in_store(rules: &SharedRules<Parts>, undecided: Undecided) -> Decision<Parts> {
     match undecided {
         Undecided::AskStore(plan) => SharedRules::decide(rules, *plan).await,
         Undecided::Denied(denied) => Err(denied),
@@ -163,10 +160,7 @@ pub(super) async fn wait_until_decided(
     max_wait: Duration,
     head: Arc<Parts>,
     in_force: impl Fn() -> Arc<SharedRules<Parts>>,
-) -> (
-    Arc<SharedRules<Parts>>,
-    Result<Admitted<Charges<Parts>>, Denied<'static>>,
-) {
+) -> (Arc<SharedRules<Parts>>, Decision<Parts>) {
     let deadline = Instant::now() + max_wait;
     let mut decided = match undecided {
         Undecided::AskStore(mut plan) => {
