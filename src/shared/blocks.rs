@@ -3,19 +3,18 @@
 
 use alloc::vec::Vec;
 
-use super::charges::Charges;
+use super::charges::Decision;
 use super::convert::{all_blocks, block_requests};
 use super::plan::PlannedQuota;
 use super::rules::SharedRules;
 use super::store::{CounterRequest, StoreError};
-use crate::rules::{Admitted, Denied};
 
 impl<R: ?Sized> SharedRules<R> {
     /// Checks a request that waits. A denial is no violation.
     pub(crate) fn check_waiting<'a>(
         &'a self,
         request: &R,
-    ) -> impl Future<Output = Result<Admitted<Charges<R>>, Denied<'static>>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Decision<R>> + Send + use<'a, R> {
         let decided = self.decide_or_plan(request, 1);
         async move {
             match decided {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::plan::PlannedQuota;
 use super::slots::StoreSlots;
 use super::store::{CounterRequest, CounterStatus, StoreError};
-use crate::rules::{Admitted, QuotaStatus, Reservation};
+use crate::rules::{Admitted, DecidedBy, Denied, QuotaStatus, Reservation};
 
 /// Permits of a lease that a request has spent.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,20 @@ pub struct Charges<R: ?Sized> {
     pub(super) spends: SmallVec<[LeaseSpend; 2]>,
     /// `None` if only leases have decided.
     pub(super) details: Option<Box<Details<R>>>,
+}
+
+/// The decision of shared rules about a request.
+pub type Decision<R> = Result<Admitted<Charges<R>>, Denied<'static>>;
+
+/// An admission with these charges. The details are in a box, because the answer is moved several times and most answers have none.
+#[inline(always)]
+pub(super) fn admitted<R: ?Sized>(
+    decided_by: DecidedBy,
+    spends: SmallVec<[LeaseSpend; 2]>,
+    details: Option<Details<R>>,
+) -> Admitted<Charges<R>> {
+    let details = details.map(Box::new);
+    Admitted::new(decided_by, Charges { spends, details })
 }
 
 /// Permits that the store has charged for one quota, or that were admitted because it did not answer.
@@ -103,11 +117,7 @@ impl<R: ?Sized> Admitted<Charges<R>> {
             slots: details.slots.take(),
             ..Details::default()
         });
-        let charges = Charges {
-            spends: SmallVec::new(),
-            details: details.map(Box::new),
-        };
-        Self::new(self.decided_by(), charges)
+        admitted(self.decided_by(), SmallVec::new(), details)
     }
 
     /// Returns the status of each quota that the store has decided about.

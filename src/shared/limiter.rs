@@ -5,14 +5,14 @@ use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::charges::Charges;
+use super::charges::{Charges, Decision};
 use super::lease::LeaseStats;
 use super::rules::SharedRules;
 use super::rules_builder::SharedRulesBuilder;
 use super::store::{CounterStore, StoreError};
 use crate::quota::Quota;
 use crate::receipt::Settled;
-use crate::rules::{Admitted, Denied, Key, Mode, OnError, QuotaStatus, Rule, RuleAlgorithm, RuleError};
+use crate::rules::{Admitted, Key, Mode, OnError, QuotaStatus, Rule, RuleAlgorithm, RuleError};
 
 /// One limit for each of many keys, over counts that many machines share: [`SharedRules`] of one rule.
 ///
@@ -178,10 +178,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check(
-        &self,
-        key: impl AsRef<[u8]> + Send,
-    ) -> Result<Admitted<Charges<[u8]>>, Denied<'static>> {
+    pub async fn check(&self, key: impl AsRef<[u8]> + Send) -> Decision<[u8]> {
         self.check_n(key, 1).await
     }
 
@@ -190,11 +187,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check_n(
-        &self,
-        key: impl AsRef<[u8]> + Send,
-        permits: u64,
-    ) -> Result<Admitted<Charges<[u8]>>, Denied<'static>> {
+    pub async fn check_n(&self, key: impl AsRef<[u8]> + Send, permits: u64) -> Decision<[u8]> {
         self.rules.check_times(key.as_ref(), permits).await
     }
 
@@ -205,10 +198,7 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_now(
-        &self,
-        key: impl AsRef<[u8]>,
-    ) -> Option<Result<Admitted<Charges<[u8]>>, Denied<'static>>> {
+    pub fn check_now(&self, key: impl AsRef<[u8]>) -> Option<Decision<[u8]>> {
         self.check_n_now(key, 1)
     }
 
@@ -219,11 +209,7 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_n_now(
-        &self,
-        key: impl AsRef<[u8]>,
-        permits: u64,
-    ) -> Option<Result<Admitted<Charges<[u8]>>, Denied<'static>>> {
+    pub fn check_n_now(&self, key: impl AsRef<[u8]>, permits: u64) -> Option<Decision<[u8]>> {
         self.rules.check_times_now(key.as_ref(), permits)
     }
 

@@ -23,7 +23,7 @@ mod statuses;
 mod store;
 pub mod supervision;
 
-pub use charges::Charges;
+pub use charges::{Charges, Decision};
 pub use lease::LeaseStats;
 pub use limiter::{SharedLimiter, SharedLimiterBuilder};
 pub use live::LiveSharedRules;

@@ -3,7 +3,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::charges::{Charges, Details, StoreCharge};
+use super::charges::{Charges, Decision, Details, StoreCharge};
 use super::convert::{
     all_blocks, block_requests, block_status, check_length, counter_request, forfeited, remote_status,
 };
@@ -13,7 +13,7 @@ use super::slots::SlotKeeper;
 use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreError};
 use crate::clock::Clock;
 use crate::receipt::Settled;
-use crate::rules::{Admitted, Denied, Mode, QuotaStatus, RuleCounts};
+use crate::rules::{Admitted, Mode, QuotaStatus, RuleCounts};
 use crate::time::Nanos;
 
 /// Several rules, evaluated as one, over counts that many machines share: a request is admitted if every rule that
@@ -131,10 +131,7 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// The decision takes effect at one instant: in the store, between this call and its answer, or in a lease of this
     /// node. Dropping the future before may leave the request charged in the store. It charges nothing on this node.
-    pub fn check<'a>(
-        &'a self,
-        request: &R,
-    ) -> impl Future<Output = Result<Admitted<Charges<R>>, Denied<'static>>> + Send + use<'a, R> {
+    pub fn check<'a>(&'a self, request: &R) -> impl Future<Output = Decision<R>> + Send + use<'a, R> {
         self.check_times(request, 1)
     }
 
@@ -143,7 +140,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
         times: u64,
-    ) -> impl Future<Output = Result<Admitted<Charges<R>>, Denied<'static>>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Decision<R>> + Send + use<'a, R> {
         let decided = self.decide_or_plan(request, times);
         async move {
             match decided {
@@ -155,11 +152,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Charges the request if this node can decide at once. Fails with the plan that the store decides by.
     #[inline(always)]
-    pub(crate) fn decide_or_plan(
-        &self,
-        request: &R,
-        times: u64,
-    ) -> Result<Result<Admitted<Charges<R>>, Denied<'static>>, Box<CheckPlan>> {
+    pub(crate) fn decide_or_plan(&self, request: &R, times: u64) -> Result<Decision<R>, Box<CheckPlan>> {
         let plan = self.planner.plan_quickly(request, times);
         self.decide_now(&plan).ok_or_else(|| {
             let mut plan = CheckPlan::from(plan);
@@ -195,17 +188,13 @@ impl<R: ?Sized> SharedRules<R> {
     /// When a rule has no room.
     #[inline]
     #[must_use]
-    pub fn check_now(&self, request: &R) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
+    pub fn check_now(&self, request: &R) -> Option<Decision<R>> {
         self.check_times_now(request, 1)
     }
 
     /// Charges the request as if it were made this many times, if this node can decide at once.
     #[inline]
-    pub(super) fn check_times_now(
-        &self,
-        request: &R,
-        times: u64,
-    ) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
+    pub(super) fn check_times_now(&self, request: &R, times: u64) -> Option<Decision<R>> {
         self.decide_now(&self.planner.plan_quickly(request, times))
     }
 

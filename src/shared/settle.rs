@@ -70,11 +70,8 @@ impl<R: ?Sized> SharedRules<R> {
             self.planner.on_node.refund(states);
         }
         details.store_time?;
-        let charges = Charges {
-            spends: smallvec::SmallVec::new(),
-            details: Some(details),
-        };
-        Some(Admitted::new(decided_by, charges))
+        let (spends, details) = (smallvec::SmallVec::new(), Some(details));
+        Some(Admitted::new(decided_by, Charges { spends, details }))
     }
 
     fn settle_on_node(

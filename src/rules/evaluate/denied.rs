@@ -48,15 +48,11 @@ pub struct Denied<'a, R: ?Sized = ()> {
     cause: Cause<'a, R>,
 }
 
-/// What has denied a request.
+/// The decision that has denied a request.
 #[derive(Clone)]
 enum Cause<'a, R: ?Sized> {
     /// States, which are read when a value is requested.
-    States {
-        states: &'a RuleStates<R>,
-        request: &'a R,
-        violations: SmallVec<[Violation; 8]>,
-    },
+    States(&'a RuleStates<R>, &'a R, SmallVec<[Violation; 8]>),
     /// Shared rules. The values were read by the decision.
     Values(Box<DeniedValues>),
 }
@@ -87,11 +83,7 @@ impl<'a, R: ?Sized> Denied<'a, R> {
         at: Nanos,
         violations: SmallVec<[Violation; 8]>,
     ) -> Self {
-        let cause = Cause::States {
-            states,
-            request,
-            violations,
-        };
+        let cause = Cause::States(states, request, violations);
         Self { at, cause }
     }
 }
@@ -114,7 +106,7 @@ impl<R: ?Sized> Denied<'_, R> {
     /// The values of a decision by shared rules.
     const fn values(&self) -> Option<&DeniedValues> {
         match &self.cause {
-            Cause::States { .. } => None,
+            Cause::States(..) => None,
             Cause::Values(values) => Some(values),
         }
     }
@@ -133,16 +125,10 @@ impl<R: ?Sized> Denied<'_, R> {
     #[must_use]
     pub fn reason(&self) -> Reason {
         match &self.cause {
-            Cause::States {
-                states,
-                request,
-                violations,
-            } => {
+            Cause::States(states, request, violations) => {
                 let mut violations = states.extract_violations(request, violations);
-                match violations.any(|(_, extracted)| extracted.is_denied()) {
-                    true => Reason::Listed,
-                    false => Reason::Spent,
-                }
+                let is_listed = violations.any(|(_, extracted)| extracted.is_denied());
+                if is_listed { Reason::Listed } else { Reason::Spent }
             }
             Cause::Values(values) => values.reason,
         }
@@ -156,11 +142,7 @@ impl<R: ?Sized> Denied<'_, R> {
     /// freed since the decision, [`remaining`](QuotaStatus::remaining) is one less than the cost of the request.
     pub fn violations(&self) -> impl Iterator<Item = QuotaStatus> {
         let (seen, known) = match &self.cause {
-            Cause::States {
-                states,
-                request,
-                violations,
-            } => {
+            Cause::States(states, request, violations) => {
                 let (seen, at) = (states.extract_violations(request, violations), self.at);
                 let status = move |(violation, extracted)| states.violated_status(violation, extracted, at);
                 (Some(seen.map(status)), &[][..])
@@ -189,7 +171,7 @@ impl<R: ?Sized> Denied<'_, R> {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.cause {
-            Cause::States { states, request, .. } => states.retry_after(request, self.at),
+            Cause::States(states, request, _) => states.retry_after(request, self.at),
             Cause::Values(values) => {
                 let violations = values.statuses[..values.violations].iter();
                 let waits = violations.map(QuotaStatus::retry_after);

@@ -1,14 +1,14 @@
 //! Decisions on this node: by leases, and by local rules.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::charges::{Charges, Details, LeaseSpend};
+use super::charges::{Charges, Decision, Details, LeaseSpend, admitted};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
+use super::store::StoreError;
 use crate::rules::{Admitted, DecidedBy, Denied, DeniedValues, QuotaStatus, Reason, Reservation};
 use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Target};
 
@@ -98,10 +98,7 @@ fn is_local(target: &Target) -> bool {
 impl<R: ?Sized> SharedRules<R> {
     /// Decides, if this node can decide alone.
     #[inline(always)]
-    pub(super) fn decide_now(
-        &self,
-        plan: &QuickPlan,
-    ) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
+    pub(super) fn decide_now(&self, plan: &QuickPlan) -> Option<Decision<R>> {
         match plan {
             QuickPlan::One(target) => self.decide_one(target),
             QuickPlan::Many(plan) => self.decide_many(plan),
@@ -110,7 +107,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Decides by one lease. Inlined down to the lease, so that its answer stays in registers.
     #[inline(always)]
-    fn decide_one(&self, target: &Target) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
+    fn decide_one(&self, target: &Target) -> Option<Decision<R>> {
         let table = &*self.leases.as_ref()?.table;
         let (at, result) = table.spend(target.lease_key(0), target.permits());
         match result {
@@ -118,11 +115,7 @@ impl<R: ?Sized> SharedRules<R> {
                 self.planner.count_admitted(target);
                 let mut spends = SmallVec::new();
                 spends.push(lease_spend(target, 0, at, epoch));
-                let charges = Charges {
-                    spends,
-                    details: None,
-                };
-                Some(Ok(Admitted::new(DecidedBy::Local, charges)))
+                Some(Ok(admitted(DecidedBy::Local, spends, None)))
             }
             SpendResult::Closed { left, retry_at } => Some(Err(self.deny_one(table, target, left, retry_at))),
             SpendResult::NotCovered => {
@@ -146,7 +139,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Decides by any number of leases and states of this node: looks at all of them, and then charges them.
     #[inline(never)]
-    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted<Charges<R>>, Denied<'static>>> {
+    fn decide_many(&self, plan: &CheckPlan) -> Option<Decision<R>> {
         if plan.by(Route::Denied).next().is_none() && plan.by(Route::Store).next().is_some() {
             return None;
         }
@@ -237,14 +230,11 @@ impl<R: ?Sized> SharedRules<R> {
             true => DecidedBy::Rules,
             false => DecidedBy::Local,
         };
-        // In a box, because the answer is moved several times and most answers have no details.
-        let details = states.map(|states| {
-            Box::new(Details {
-                states: Some(states),
-                ..Details::default()
-            })
+        let details = states.map(|states| Details {
+            states: Some(states),
+            ..Details::default()
         });
-        Admitted::new(decided_by, Charges { spends, details })
+        admitted(decided_by, spends, details)
     }
 
     /// Gives permits of an admitted request back to leases, counts them for their rules, and returns how many could not be refunded.
@@ -273,7 +263,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// Denies a request that this node has no room for.
     fn deny(&self, plan: &CheckPlan, full: Vec<DeniedQuota>) -> Denied<'static> {
         let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
-        self.deny_by(DecidedBy::Local, Reason::Spent, &planned, full)
+        self.deny_by(DecidedBy::Local, Reason::Spent, &planned, full, None)
     }
 
     /// Denies a request whose key is on a list.
@@ -283,7 +273,7 @@ impl<R: ?Sized> SharedRules<R> {
         let listed =
             quotas.filter(|(_, planned)| planned.extracted.enforced && planned.extracted.is_denied());
         let listed = listed.map(|(quota, planned)| (quota, planned.unknown_status()));
-        self.deny_by(DecidedBy::Rules, Reason::Listed, &planned, listed.collect())
+        self.deny_by(DecidedBy::Rules, Reason::Listed, &planned, listed.collect(), None)
     }
 
     /// Denies a request by these quotas, and counts the denial for their rules.
@@ -293,29 +283,20 @@ impl<R: ?Sized> SharedRules<R> {
         reason: Reason,
         planned: &[PlannedQuota<'_>],
         full: Vec<DeniedQuota>,
+        error: Option<StoreError>,
     ) -> Denied<'static> {
-        Denied::of(self.denied_values(decided_by, reason, planned, full), self.now())
-    }
-
-    /// The values of a denial by these quotas, which is counted for their rules.
-    fn denied_values(
-        &self,
-        decided_by: DecidedBy,
-        reason: Reason,
-        planned: &[PlannedQuota<'_>],
-        full: Vec<DeniedQuota>,
-    ) -> DeniedValues {
         let rules: Vec<u16> = full.iter().map(|&(quota, _)| planned[quota].rule).collect();
         self.planner.count_denied(&rules);
         let statuses: Vec<QuotaStatus> = full.into_iter().map(|(_, status)| status).collect();
-        DeniedValues {
+        let values = DeniedValues {
             decided_by,
             reason,
             violations: statuses.len(),
             statuses,
             store_time: None,
-            error: None,
-        }
+            error,
+        };
+        Denied::of(values, self.now())
     }
 }
 

@@ -1,13 +1,12 @@
 //! Decisions that need the store: about quotas that it keeps, and about leases that need a grant first.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
 use super::{NodeCharges, Remote, is_local};
 use crate::rules::{Admitted, Block, DecidedBy, Denied, DeniedValues, Mode, OnError, QuotaStatus, Reason};
-use crate::shared::charges::{Charges, Details, StoreCharge};
+use crate::shared::charges::{Charges, Decision, Details, StoreCharge, admitted};
 use crate::shared::convert::{
     block_requests, block_status, blocks_of, check_length, counter_request, remote_status,
 };
@@ -20,7 +19,7 @@ const BLOCK_BEGAN: (u64, u64) = (1, 0);
 
 impl<R: ?Sized> SharedRules<R> {
     /// Decides: charges the states and leases of this node, and asks the store last and once about all other quotas.
-    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted<Charges<R>>, Denied<'static>> {
+    pub(crate) async fn decide(&self, plan: CheckPlan) -> Decision<R> {
         let remote = Remote {
             plan: &plan,
             quotas: self.planner.quotas(&plan).collect(),
@@ -161,8 +160,7 @@ impl<R: ?Sized> SharedRules<R> {
             states,
             slots: self.slots.as_ref().and_then(|keeper| keeper.hold(slots, counted)),
         };
-        let details = Some(Box::new(details));
-        Admitted::new(DecidedBy::Store, Charges { spends, details })
+        admitted(DecidedBy::Store, spends, Some(details))
     }
 
     /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
@@ -242,16 +240,13 @@ impl<R: ?Sized> SharedRules<R> {
         requests: Vec<CounterRequest>,
         mut charged: NodeCharges<'_, R>,
         error: StoreError,
-    ) -> Result<Admitted<Charges<R>>, Denied<'static>> {
+    ) -> Decision<R> {
         let needs = |target: &Target| asked.iter().any(|&quota| target.quotas().contains(&quota));
         let quota_needs = |quota: usize| needs(remote.plan.target_of(quota));
         self.planner.count_fallback(remote.plan, needs);
         let deny = |reason, full: Vec<DeniedQuota>| {
-            let values = DeniedValues {
-                error: Some(error.clone()),
-                ..self.denied_values(DecidedBy::Fallback, reason, &remote.quotas, full)
-            };
-            Denied::of(values, self.now())
+            let error = Some(error.clone());
+            self.deny_by(DecidedBy::Fallback, reason, &remote.quotas, full, error)
         };
         let is_denied = |(quota, planned): &(usize, &PlannedQuota<'_>)| {
             let denies = planned.extracted.permits > 0 && planned.on_error == OnError::Deny;
@@ -295,7 +290,6 @@ impl<R: ?Sized> SharedRules<R> {
             }),
             ..Details::default()
         };
-        let details = Some(Box::new(details));
-        Ok(Admitted::new(DecidedBy::Fallback, Charges { spends, details }))
+        Ok(admitted(DecidedBy::Fallback, spends, Some(details)))
     }
 }
