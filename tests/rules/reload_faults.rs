@@ -160,6 +160,34 @@ fn a_pending_reload_of_another_condition_or_cost_counts_the_larger_only() {
     }
 }
 
+/// The permits that a rule has counted before it applied to other requests, or had another cost, are charged once.
+#[test]
+fn permits_count_once_if_the_condition_or_cost_changes_too() {
+    let logs_in = Request {
+        login: true,
+        ..user(1)
+    };
+    for by in [None, Some(by_user())] {
+        let with = |rule: Rule<Request>| match &by {
+            Some(key) => rule.by(key).capacity(100),
+            None => rule,
+        };
+        for old in [
+            rule("all", "10/10s").when(&login()),
+            rule("all", "10/10s").cost(&by_cost()),
+            rule("all", "10/10s").when(&login()).cost(&by_cost()),
+        ] {
+            let new = rule("all", "10/20s");
+            for (old, new) in [(old.clone(), new.clone()), (new, old)] {
+                let (live, _) = live([with(old)]);
+                assert_eq!(admissions(&live, &logs_in, 4), 4);
+                assert_eq!(live.store(&set([with(new)])), Ok(Reloaded::Done));
+                assert_eq!(admissions(&live, &logs_in, 20), 6);
+            }
+        }
+    }
+}
+
 /// A reload is undone while it is pending. Requests to which only the rule in between applied count, too.
 #[test]
 fn a_pending_reload_that_is_undone_forgets_requests_admitted_meanwhile() {
