@@ -427,3 +427,27 @@ fn permits_that_a_log_could_not_hold_are_lost_by_a_rename() {
     }
     assert_eq!(admissions(&live, &user(1), 1_000), 1_000);
 }
+
+/// A word of a lower limit holds the permits when they are charged, and has no bits for all of them when its later cells begin.
+#[test]
+fn permits_that_a_word_forgets_in_its_next_cell_give_a_fresh_budget() {
+    let mut fresh = Vec::new();
+    for (before, spent) in [(30, 20), (30, 30), (60, 17), (60, 40), (100, 23), (100, 64)] {
+        for (lowered, cells) in [(3, 5), (1, 2), (5, 5), (2, 10), (7, 3)] {
+            for waited in [0, 1_900, 3_700, 5_500, 7_900] {
+                let raised = || rule("all", &format!("{before}/10s"));
+                let (live, clock) = live([raised()]);
+                assert_eq!(admissions(&live, &user(1), spent), spent);
+                let lowered = rule("all", &format!("{lowered}/10s")).cells(cells);
+                assert_eq!(live.store(&set([lowered])), Ok(Reloaded::Done));
+                clock.advance(millis(waited));
+                assert_eq!(live.store(&set([raised()])), Ok(Reloaded::Done));
+                let all = spent + admissions(&live, &user(1), 100);
+                if all > before {
+                    fresh.push((before, spent, cells, waited, all));
+                }
+            }
+        }
+    }
+    assert_eq!(fresh, []);
+}

@@ -78,7 +78,7 @@ impl<R: ?Sized> CarryOver<R> {
         for (key, (permits, at)) in all.into_iter().filter(|&(_, (permits, _))| permits > 0) {
             self.new.charge_debt_of_any_tier(key, None, at, permits);
             let charged = self.new.usage_decider(key).peek(&self.new.storage, at);
-            is_complete &= charged.spent() >= permits;
+            is_complete &= self.new.keeps(permits, charged.spent());
         }
         is_complete
     }
@@ -104,9 +104,15 @@ impl<R: ?Sized> RuleState<R> {
     /// Whether the catch-all could hold all permits that it was charged at that time.
     fn holds_overflow(&self, (permits, at): (u64, Nanos)) -> bool {
         match &*self.storage {
-            StateStorage::Keyed(store) => store.overflow(&self.algorithms.usage, at).0 >= permits,
+            StateStorage::Keyed(store) => self.keeps(permits, store.overflow(&self.algorithms.usage, at).0),
             StateStorage::Single(_) => true,
         }
+    }
+
+    /// Whether words that hold `spent` permits after a charge keep the charged `permits` for a window.
+    fn keeps(&self, permits: u64, spent: u64) -> bool {
+        // Claim: rules reloading, a ring keeps no more permits than its highest limit.
+        permits <= spent && spent <= self.algorithms.most_kept()
     }
 
     /// The permits of each key that still count in `old`. The permits of its catch-all count for each key that it may have admitted, and
