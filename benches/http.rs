@@ -52,9 +52,9 @@ fn main() -> Result<(), Error> {
 /// Rules that admit everything while a bench runs.
 fn set(rules: usize) -> Result<RuleSet<Parts>, Error> {
     let keys = [
-        HttpKey::peer().key(),
-        HttpKey::header(HeaderName::from_static("x-api-key")).key(),
-        HttpKey::path().key(),
+        HttpKey::peer(),
+        HttpKey::header(HeaderName::from_static("x-api-key")),
+        HttpKey::path(),
     ];
     // A rule decides about forty million requests a second, all with one key.
     let quota = Quota::new(10_000_000_000, Duration::from_secs(60))?;

@@ -35,7 +35,8 @@ provide() {
     command -v "$command" >/dev/null && return
     command -v apt-get >/dev/null || return
     ((EUID == 0)) || root=(sudo -n)
-    { "${root[@]}" apt-get update && "${root[@]}" apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1
+    { "${root[@]}" apt-get -o DPkg::Lock::Timeout=300 update &&
+        "${root[@]}" apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"; } >/dev/null 2>&1
     command -v "$command" >/dev/null
 }
 

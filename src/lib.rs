@@ -43,7 +43,7 @@
 //! | limit the requests in flight (`rules`) | [`Rule::in_flight`] |
 //! | block keys that violate a rule too often (`rules`) | [`Rule::block`] |
 //! | test a rule before it is enforced (`rules`) | [`Rule::shadow`], [`Rule::enforce_percent`] |
-//! | read rules from a file (`config`), follow the file (`watch`) | `rules::RuleSetBuilder::from_file`, `rules::RulesWatcher` |
+//! | read rules from a file (`config`), follow the file (`watch`) | [`RuleSetBuilder::from_file`](rules::RuleSetBuilder::from_file), [`rules::RulesWatcher`] |
 //! | export metrics and events (`observe`) | [`observe`] |
 //! | wait in order of arrival (`wait`) | [`Fair`]; for streams and sinks [`wait`] |
 //! | throttle the bytes of a connection (`wait`) | [`throttle::Throttled`] |
@@ -56,22 +56,23 @@
 //!
 //! # Guarantees
 //!
-//! L is the limit, W the window and b the burst. A ring counts the permits of a *cell* together, and a window has N cells. A
-//! `UnitRing` counts permits in *units* of several. A `StripedLimiter` has S *stripes*, each for some of the threads, and takes
-//! permits from the ring in *batches* of B. A *paced* client asks evenly, exactly at the limit.
+//! L is the limit, W the window and b the burst. A ring divides the window into N *cells*, and keeps one count for all permits of
+//! a cell. A `UnitRing` counts in *units* of several permits. A `CounterRing` takes 8 bytes if its quota fits into one word, and
+//! otherwise the larger size. A `StripedLimiter` has S *stripes*, each for some of the threads, and takes permits from the ring
+//! in *batches* of B. A *paced* client asks evenly, exactly at the limit.
 //!
 //! | algorithm | state in bytes | most admitted in any interval of length W | admitted of a paced client | `Retry-After` after a burst |
 //! |---|---|---|---|---|
-//! | [`SlidingWindow`] | one of the next three rows | **L** | that row | that row |
+//! | [`SlidingWindow`] | by its choice of the next three rows | **L** | by its choice | by its choice |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, and the time to fill a unit |
-//! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about M/(M + 1), where M is the lesser of L and N: 98 % with 60 cells, the default | up to W + W/N |
-//! | [`CounterRing`], classic | 8, or 8·(N + 1) | 2L | all | up to W |
-//! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
+//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time in which a unit fills |
+//! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1), where M is the lesser of L and N: 98 % with 60 cells, the default | up to W + W/N |
+//! | [`CounterRing`], classic | 8 or 8·(N + 1) | 2L | all | up to W |
+//! | [`CounterRing`], even | 8 or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |
 //! | [`Calendar`](algorithm::Calendar) | 8 | 2L | all | up to W |
 //! | [`Gcra`] | 8 | b + L − 1 | all | W/L |
-//! | [`StripedLimiter`] | 8·(N + 2), and 128·S | **L** | (L − S·B)/L of a strict ring's share | up to W + W/N |
+//! | [`StripedLimiter`] | 8·(N + 2), and 128·S | **L** | (L − S·B)/L times that of a strict ring | up to W + W/N |
 //!
 //! The bounds hold for limiters and for rules. Waiting, throttling, metrics and shared limits document their additional
 //! bounds.
@@ -119,16 +120,16 @@
 //! | `quanta` | yes | [`QuantaClock`] and [`clock::CoarseClock`]; needs the standard library |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
 //! | `calendar` | no | time zones for an [`algorithm::CalendarQuota`], which has UTC otherwise; needs the standard library |
-//! | `std` | with most features | [random seeds](keyed::random_seeds) for tables of keys (not on `wasm32-unknown-unknown`), and [`saved`] tables |
+//! | `std` | yes, by `quanta` | [random seeds](keyed::random_seeds) for tables of keys (not on `wasm32-unknown-unknown`), and [`saved`] tables |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
-//! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; enable `rules` |
+//! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; both enable `rules` |
 //! | `observe` | no | counters for `metrics` and events for `tracing`; enables `rules` |
 //! | `wait` | no | [`wait`] and [`throttle`]; needs the standard library |
 //! | `tower` | no | [`http`]; enables `rules` and `wait` |
-//! | `axum`, `tonic` | no | addresses of their connections are found by [`http`]; enable `tower` |
+//! | `axum`, `tonic` | no | the client addresses of axum and tonic, for [`http`]; both enable `tower` |
 //! | `shared` | no | [`shared`], on tokio; enables `quanta` and `rules` |
-//! | `redis`, `redis-cluster` | no | a store in Redis, Valkey or a cluster of them; enables `shared` |
-//! | `redis-tls`, `redis-client` | no | connections by TLS; connections as a `redis::Client` makes them; enable `redis` |
+//! | `redis`, `redis-cluster` | no | a store in Redis, Valkey or a cluster of them; both enable `shared` |
+//! | `redis-tls`, `redis-client` | no | connections by TLS; connections by a `redis::Client` that you pass; both enable `redis` |
 //! | `serde` | no | [`Quota`] and [`limiter::SavedState`] can be serialized |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
@@ -153,13 +154,14 @@
         reason = "links lead to items of features that are not enabled"
     )
 )]
-// A module does not know which features use its items, so an item that nothing uses is found with all features.
+// A module has no conditions for the features that use its items, so without one of these features some items are unused. Items
+// that no feature uses are reported when all features are enabled.
 #![cfg_attr(
     not(all(feature = "observe", feature = "redis", feature = "tower")),
     expect(
         dead_code,
         unused_imports,
-        reason = "observe, http, redis and wait use more of the modules below them"
+        reason = "the modules of features that are not enabled use these items"
     )
 )]
 #![no_std]

@@ -73,3 +73,43 @@ fn invalid(format: FileFormat, text: &str) -> (usize, usize, String) {
         .unwrap_or_else(|| panic!("no place in {words:?}"));
     (line, column, words.to_owned())
 }
+
+/// The position of the last mark of a text, and the text without marks.
+fn marked(text: &str) -> (usize, usize, String) {
+    let before = &text[..text.rfind('«').expect("a mark")].replace('«', "");
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+    (line, column, text.replace('«', ""))
+}
+
+/// Writes each name of TOML between these texts.
+fn named(toml: &str, before: &str, after: &str) -> String {
+    let (fields, last) = toml.rsplit_once(" = ").unwrap_or(("", toml));
+    let names = fields.split(" = ").filter(|_| !fields.is_empty()).map(|field| {
+        let rest = field.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+        format!("{rest}{before}{}{after}", &field[rest.len()..])
+    });
+    names.collect::<String>() + last
+}
+
+/// The fields of TOML as JSON writes them.
+fn json_of(toml: &str) -> String {
+    named(toml, "\"", "\": ").replace('\'', "\"").replace('\n', ", ")
+}
+
+/// The fields of TOML as YAML writes them: texts without quotes, unless they would be read as something else.
+fn yaml_of(toml: &str) -> String {
+    let is_plain = |text: &str| {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "/%._- ".contains(c);
+        !text.is_empty() && text.chars().all(is_word) && text.parse::<f64>().is_err()
+    };
+    let fields = named(toml, "", ": ");
+    let parts = fields
+        .split('\'')
+        .enumerate()
+        .map(|(number, part)| match number % 2 {
+            1 if !is_plain(part) => format!("'{part}'"),
+            _ => part.to_owned(),
+        });
+    parts.collect::<String>().replace('\n', "\n  ")
+}

@@ -100,9 +100,9 @@ fn an_allocation_is_counted() {
 
 #[test]
 fn nothing_is_allocated_after_construction() {
-    for subject in subjects() {
+    for Subject { name, algorithm, .. } in subjects() {
         let clock = ManualClock::new();
-        let mut limiter = RateLimiter::with_clock(subject.algorithm, clock.clone());
+        let mut limiter = RateLimiter::with_clock(algorithm, clock.clone());
         let counted = allocation_counter::measure(|| {
             // One step takes milliseconds under Miri.
             for step in 0..if cfg!(miri) { 20 } else { 2_000_u64 } {
@@ -125,7 +125,7 @@ fn nothing_is_allocated_after_construction() {
                 limiter.restore(&saved, Duration::from_secs(1));
             }
         });
-        assert_eq!(counted.count_total, 0, "{}", subject.name);
+        assert_eq!(counted.count_total, 0, "{name}");
     }
 }
 
@@ -146,14 +146,14 @@ fn nothing_is_allocated_by_the_default_clock() {
 /// compare-exchange if it admits.
 #[test]
 fn a_decision_touches_what_is_documented() {
-    for subject in subjects() {
-        let (it, state) = (&subject.algorithm, State::fresh(&subject.algorithm));
+    for Subject { name, algorithm, .. } in subjects() {
+        let (it, state) = (&algorithm, State::fresh(&algorithm));
         let most = it.max_request();
         // The first decision in a cell may enter it, even if it denies.
         assert!(!cost(it, &state, 0, u64::MAX).0);
         let (admitted, loads, exchanges) = cost(it, &state, 0, 1);
         assert!(admitted);
-        let windows = match subject.name.as_str() {
+        let windows = match name.as_str() {
             "several" => 2,
             // An even ring also loads its newest cell.
             "even, unpacked" => 2,
@@ -167,8 +167,7 @@ fn a_decision_touches_what_is_documented() {
         };
         assert!(
             loads <= documented.0 && exchanges == documented.1,
-            "{}: {loads} loads, {exchanges} exchanges",
-            subject.name
+            "{name}: {loads} loads, {exchanges} exchanges"
         );
         while cost(it, &state, 0, most).0 {}
         while cost(it, &state, 0, 1).0 {}
@@ -177,8 +176,7 @@ fn a_decision_touches_what_is_documented() {
         let again = u64::from(it.words() > 1);
         assert!(
             loads <= documented.0 + again && exchanges == 0,
-            "{}: {loads} loads",
-            subject.name
+            "{name}: {loads} loads"
         );
     }
 }
@@ -202,8 +200,8 @@ fn a_decision_accesses_the_first_words() {
 /// A denial in an open cell writes nothing. In another cell, only a wide ring writes, once.
 #[test]
 fn a_flood_of_denials_writes_nothing() {
-    for subject in subjects() {
-        let (it, state) = (&subject.algorithm, State::fresh(&subject.algorithm));
+    for Subject { name, algorithm, .. } in subjects() {
+        let (it, state) = (&algorithm, State::fresh(&algorithm));
         while cost(it, &state, 0, 1).0 {}
         let cell = match it {
             Any::Counter(ring) => u64::try_from(ring.cell().as_nanos()).expect("a second at most"),
@@ -212,12 +210,11 @@ fn a_flood_of_denials_writes_nothing() {
         let (_, _, entered) = cost(it, &state, cell, it.max_request() + 1);
         assert!(
             entered == 0 || matches!(it, Any::Counter(_)) && it.words() > 1,
-            "{}",
-            subject.name
+            "{name}"
         );
         // An even ring admits the share of the next cell, up to the largest request.
         let too_many = [it.max_request(), it.max_request() + 1, u64::MAX];
-        let too_many = if subject.name.starts_with("even") {
+        let too_many = if name.starts_with("even") {
             &too_many[1..]
         } else {
             &too_many
@@ -225,7 +222,7 @@ fn a_flood_of_denials_writes_nothing() {
         for nanos in 0..cell.min(100) {
             for &permits in too_many {
                 let (admitted, _, exchanges) = cost(it, &state, cell + nanos, permits);
-                assert_eq!((admitted, exchanges), (false, 0), "{}", subject.name);
+                assert_eq!((admitted, exchanges), (false, 0), "{name}");
             }
         }
     }
@@ -475,13 +472,13 @@ fn in_rule(quota: Quota) -> (u64, u64) {
 /// Only a slice that is too short causes a panic.
 #[test]
 fn too_few_words_panic() {
-    for subject in subjects() {
-        let it = subject.algorithm;
+    for Subject { name, algorithm, .. } in subjects() {
+        let it = algorithm;
         let none: [ringgate::sync::AtomicU64; 0] = [];
         let decided = std::panic::catch_unwind(|| {
             it.decide(ringgate::sync::Shared::new(&none), Nanos::ZERO, 1)
                 .is_some()
         });
-        assert!(decided.is_err(), "{}", subject.name);
+        assert!(decided.is_err(), "{name}");
     }
 }

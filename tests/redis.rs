@@ -35,8 +35,6 @@ mod equal_histories;
 mod faults;
 #[path = "common/forward.rs"]
 mod forward;
-#[path = "redis/histories.rs"]
-mod histories;
 #[path = "redis/leases/lease_faults.rs"]
 mod lease_faults;
 #[path = "redis/leases/leases.rs"]

@@ -60,7 +60,7 @@ mod verbs;
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::rules::{Condition, Cost, RuleCounts, RuleSetBuilder, TierOf};
+use ringgate::rules::{Condition, Cost, Reloaded, RuleCounts, RuleError, RuleSetBuilder, TierOf};
 use ringgate::{Clock, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
 
 /// The requests of the tests.
@@ -130,6 +130,48 @@ fn by_hand(rules: impl IntoIterator<Item = Rule<Request>>) -> (ByHand, ManualClo
 fn live(rules: impl IntoIterator<Item = Rule<Request>>) -> (Live, ManualClock) {
     let (rules, clock) = by_hand(rules);
     (LiveRules::new(rules), clock)
+}
+
+/// The error of rules that cannot be built.
+fn refused(rules: impl IntoIterator<Item = Rule<Request>>) -> RuleError {
+    let built = set(rules).build_with(ManualClock::new(), [1; 4]);
+    built.expect_err("an invalid rule")
+}
+
+/// A reload that is complete at once.
+fn reload(live: &Live, rules: impl IntoIterator<Item = Rule<Request>>) {
+    assert_eq!(live.store(&set(rules)), Ok(Reloaded::Done));
+}
+
+/// A reload whose old rules stay in force, because a caller holds them.
+fn reload_beside(live: &Live, rules: impl IntoIterator<Item = Rule<Request>>) {
+    assert_eq!(live.store(&set(rules)), Ok(Reloaded::Pending(1)));
+}
+
+/// The rule, by user if it is so.
+fn keyed(rule: Rule<Request>, is_keyed: bool) -> Rule<Request> {
+    if is_keyed {
+        rule.by(&by_user()).capacity(100)
+    } else {
+        rule
+    }
+}
+
+/// The spent permits of each quota.
+fn spent(rules: &ByHand, request: &Request) -> Vec<u64> {
+    rules.peek(request).map(|peek| peek.spent()).collect()
+}
+
+/// The permits that are left of each quota.
+fn left(rules: &ByHand, request: &Request) -> Vec<u64> {
+    rules.peek(request).map(|peek| peek.remaining()).collect()
+}
+
+/// The file of a rule set.
+fn saved<C: Clock>(rules: &RuleSet<Request, C>) -> Vec<u8> {
+    let mut file = Vec::new();
+    rules.save(&mut file).expect("memory");
+    file
 }
 
 /// The number of admissions among `calls`.

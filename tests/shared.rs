@@ -44,3 +44,43 @@ mod supervised;
 mod third;
 #[path = "shared/unserved.rs"]
 mod unserved;
+
+use alloc::sync::Arc;
+
+use ringgate::Key;
+use ringgate::shared::{MemoryStore, Mode};
+use tokio::time::Instant;
+
+/// A key of text, which nodes share.
+fn user() -> Key<str> {
+    Key::text("user", |user: &str| Some(user))
+}
+
+/// A store in tokio's time.
+fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::with_clock(many::Paused(Instant::now())))
+}
+
+/// A runtime of this thread, whose time stands still while any task can run.
+fn runtime() -> tokio::runtime::Runtime {
+    let builder = &mut tokio::runtime::Builder::new_current_thread();
+    builder
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
+}
+
+/// A mode of each kind, with this number of permits.
+const fn modes(permits: u64) -> [Mode; 4] {
+    let period = core::time::Duration::from_millis(5);
+    [
+        Mode::Strict,
+        Mode::Lease { permits },
+        Mode::Sync {
+            period,
+            pending: permits,
+        },
+        Mode::Local,
+    ]
+}

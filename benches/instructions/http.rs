@@ -12,9 +12,9 @@ use super::{CELLS, DAY, Paths, SEEDS, counted};
 
 /// Admitted requests through the HTTP layer.
 pub(super) fn layers(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
-    let client = HttpKey::peer().key();
-    let user = HttpKey::header(HeaderName::from_static("x-api-key")).key();
-    let path = HttpKey::path().key();
+    let client = HttpKey::peer();
+    let user = HttpKey::header(HeaderName::from_static("x-api-key"));
+    let path = HttpKey::path();
     let set = |keys: &[&Key<Parts>], algorithms: &[RuleAlgorithm]| {
         let mut rules = RuleSet::builder();
         for ((number, key), &algorithm) in (1..).zip(keys).zip(algorithms) {

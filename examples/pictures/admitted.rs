@@ -14,7 +14,7 @@ pub(crate) const RIGHT: f64 = 620.0;
 pub(crate) const TOP: f64 = 44.0;
 pub(crate) const LANE: f64 = 62.0;
 /// Height of the curve in a lane at twice the limit.
-const HIGH: f64 = 40.0;
+pub(crate) const HIGH: f64 = 40.0;
 
 pub(crate) fn draw() -> Result<String, ConfigError> {
     let lanes = run::lanes()?;
@@ -55,10 +55,17 @@ pub(crate) fn draw() -> Result<String, ConfigError> {
     Ok(svg.finish())
 }
 
-/// Draws one lane: the admissions as ticks, and their number in the last second as a curve above `floor`, beside its name. The colour
-/// is another one if more than `limit` are in one second.
+/// Draws one lane: the admissions as ticks below [their curve](draw_curve), beside its name.
 pub(crate) fn draw_lane(svg: &mut Svg, admitted: &[u64], name: &str, floor: f64, limit: u64) {
-    let y = |count: u64| floor - HIGH * count as f64 / (2 * LIMIT) as f64;
+    draw_curve(svg, admitted, floor, limit);
+    svg.ticks(admitted.iter().map(|&at| x(at)), floor + 1.0, 8.0, svg::ADMITTED);
+    svg.text(LEFT - 10.0, floor - 4.0, Anchor::End, name);
+}
+
+/// Draws the number of admissions in the last second as a curve above `floor`, and the limit. The colour of the curve is another one
+/// if more than `limit` are in one second.
+pub(crate) fn draw_curve(svg: &mut Svg, admitted: &[u64], floor: f64, limit: u64) {
+    let y = |count: u64| floor - HIGH * count as f64 / (2 * limit) as f64;
     // The count changes at each admission, and one window after it.
     let left = admitted.iter().map(|&at| at + WINDOW).filter(|&at| at <= END);
     let mut changes: Vec<u64> = admitted.iter().copied().chain(left).collect();
@@ -78,8 +85,6 @@ pub(crate) fn draw_lane(svg: &mut Svg, admitted: &[u64], name: &str, floor: f64,
     };
     svg.steps(&points, RIGHT, floor, colour);
     svg.dashes(LEFT, y(limit), RIGHT, y(limit), svg::LIMIT);
-    svg.ticks(admitted.iter().map(|&at| x(at)), floor + 1.0, 8.0, svg::ADMITTED);
-    svg.text(LEFT - 10.0, floor - 4.0, Anchor::End, name);
 }
 
 /// The place of a time, in milliseconds.

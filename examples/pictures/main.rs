@@ -1,12 +1,14 @@
-//! Draws the pictures of the guide: runs the algorithms on a manual clock with the same arrivals, and writes their
-//! admissions as SVG.
+//! Draws the pictures of the guide: runs the algorithms, rules and leases on a manual clock, and writes their admissions
+//! as SVG.
 //!
 //! ```text
-//! cargo run --example pictures --features rules              # writes src/guide/pictures/*.svg
-//! cargo run --example pictures --features rules -- --check   # lists the pictures that are out of date
+//! cargo run --example pictures --features shared              # writes src/guide/pictures/*.svg
+//! cargo run --example pictures --features shared -- --check   # lists the pictures that are out of date
 //! ```
 //!
 //! `cargo test` checks them, too.
+
+extern crate alloc;
 
 use core::error::Error;
 use std::fs;
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 mod admitted;
 mod cells;
+mod leases;
 mod reload;
 mod run;
 mod svg;
@@ -32,6 +35,7 @@ fn pictures() -> Fallible<Vec<(&'static str, String)>> {
         ("worst.svg", worst::draw()?),
         ("cells.svg", cells::draw()?),
         ("reload.svg", reload::draw()?),
+        ("leases.svg", leases::draw()?),
     ])
 }
 
@@ -69,7 +73,7 @@ fn main() -> Fallible<()> {
 
 #[cfg(test)]
 mod tests {
-    /// If it fails, run `cargo run --example pictures --features rules` and review the changes.
+    /// If it fails, run `cargo run --example pictures --features shared` and review the changes.
     #[test]
     fn pictures_are_up_to_date() {
         assert_eq!(super::out_of_date().unwrap(), Vec::<&str>::new());

@@ -61,8 +61,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The keys that the file can name. Behind a proxy, add `.x_forwarded_for(["10.0.0.0/8"])?` to `ClientIp::peer()`.
     let user = HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(OnMissingKey::Skip);
     let extractors = Extractors::new()
-        .key(HttpKey::client(ClientIp::peer()).key())?
-        .key(user.key())?;
+        .key(HttpKey::client(ClientIp::peer()))?
+        .key(user)?;
 
     let rules = RuleSetBuilder::from_file(&path, &extractors)?;
     let live = Arc::new(LiveRules::new(rules.build()?));

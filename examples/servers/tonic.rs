@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: tonic [--once]".into()),
     };
 
-    let client = HttpKey::peer().key();
+    let client = HttpKey::peer();
     let rules = RuleSet::builder()
         .rule(Rule::new("client", "3/min".parse()?).by(&client))
         .rule(Rule::new("total", "1000/s".parse()?))

@@ -214,8 +214,8 @@ impl Run<'_> {
 
     /// Checks that the words answer like words that were never charged the refunded permits.
     fn compare_with_history_without_refunded(&self) {
-        if self.was_cut {
-            // Without the refunded permits, less of that charge would have been cut.
+        // Without the refunded permits, less of a charge that was cut would have been cut, and units would end elsewhere.
+        if self.was_cut || self.reference.counts_units() {
             return;
         }
         let never = fresh(self.algorithm.words());

@@ -14,7 +14,7 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{KeyedBuilder, Keys, SeededKeys};
 use ringgate::{Algorithm, Clock, ManualClock, Nanos};
-use ringgate_fuzz::{HORIZON, Kind, Log, Setting, Step};
+use ringgate_fuzz::{Any, HORIZON, Log, Setting, Step};
 
 /// A hasher that returns the key itself.
 struct Plain;
@@ -153,8 +153,8 @@ fuzz_target!(|input: Input| -> Corpus {
     }
     decide(&restored, &input.after, &mut logs);
     // A timestamp ring reports the time of an admission at an older reading up to two units before the time that it records.
-    let rounding = match input.setting.kind {
-        Kind::TimestampRing => algorithm.span().saturating_sub(algorithm.window()),
+    let rounding = match algorithm {
+        Any::Log(_) => algorithm.span().saturating_sub(algorithm.window()),
         _ => Duration::ZERO,
     };
     for (bound, window) in input.setting.bounds(&algorithm) {

@@ -56,8 +56,8 @@ impl Reference {
             // A counter ring of several words enters a cell with the first call in it, even if that is denied.
             denial_publishes: matches!(algorithm, Any::Counter(_)) && algorithm.words() > 1,
             exact: match setting.kind {
-                // The definition leaves open where the cells of further windows begin.
-                Kind::Several => false,
+                // The definition leaves open where the cells of further windows begin, and what is forgotten with a unit.
+                Kind::Several | Kind::Units | Kind::Window => false,
                 // With a higher limit, a timestamp ring counts in units of several nanoseconds.
                 Kind::TimestampRing => limit <= 2,
                 _ => true,
@@ -67,6 +67,11 @@ impl Reference {
 
     pub fn cell(&self) -> Duration {
         Duration::from_nanos(self.width)
+    }
+
+    /// Whether the state may remember permits in units, which are forgotten as a whole.
+    pub fn counts_units(&self) -> bool {
+        matches!(self.kind, Kind::Units | Kind::Window)
     }
 
     pub fn newest(&self) -> Nanos {
@@ -118,7 +123,7 @@ impl Reference {
                     .fold(0, |seen, event| arrival(seen, event.now, event.permits));
                 arrival(seen, now, permits) - units(now) <= u128::from(self.burst) * permit
             }
-            Kind::Several => unreachable!("never exact"),
+            Kind::Several | Kind::Units | Kind::Window => unreachable!("never exact"),
         })
     }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing};
+use ringgate::{ConfigError, CounterRing, Gcra, Quota, SlidingWindow, TimestampRing, UnitRing};
 
 use crate::Any;
 
@@ -15,6 +15,9 @@ pub enum Kind {
     Several,
     TimestampRing,
     Gcra,
+    Units,
+    /// The default, which chooses one of the others.
+    Window,
 }
 
 /// An algorithm and a quota. Small quotas are more frequent than large ones.
@@ -96,6 +99,8 @@ impl Setting {
             }
             Kind::TimestampRing => Any::Log(TimestampRing::new(quota)?),
             Kind::Gcra => Any::Gcra(Gcra::token_bucket(quota, self.burst())?),
+            Kind::Units => UnitRing::new(quota)?.into(),
+            Kind::Window => SlidingWindow::new(quota)?.into(),
         })
     }
 }

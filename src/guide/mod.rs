@@ -79,6 +79,8 @@ pub mod token_budgets {}
 pub mod servers {}
 
 #[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("redis.md"))]
+#[doc = include_str!("pictures/leases.svg")]
+#[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("redis/sync.md"))]
 pub mod redis {}
 
 #[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("extending.md"))]

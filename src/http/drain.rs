@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
-use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
@@ -110,10 +109,9 @@ where
             rest: body_rest,
         });
         DrainFuture {
-            state: DrainState::Serving {
-                inner: self.inner.call(request),
-                rest,
-            },
+            inner: self.inner.call(request),
+            rest,
+            draining: None,
             layer: self.layer,
         }
     }
@@ -178,54 +176,38 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct DrainFuture<F, Q, A> {
         #[pin]
-        state: DrainState<F, Q, A>,
+        inner: F,
+        rest: Option<Rest<Q>>,
+        // After the inner service has responded, until the response is returned.
+        draining: Option<Draining<Q, A>>,
         layer: DrainLayer,
     }
 }
 
-pin_project! {
-    #[project = StateProjection]
-    enum DrainState<F, Q, A> {
-        Serving {
-            #[pin]
-            inner: F,
-            rest: Option<Rest<Q>>,
-        },
-        Draining {
-            // `None` after the response was returned.
-            response: Option<A>,
-            draining: Draining<Q>,
-        },
-    }
-}
-
-/// A body that is read and discarded.
-struct Draining<Q> {
-    body: Option<Q>,
+/// A body that is read and discarded before the response.
+struct Draining<Q, A> {
+    response: A,
+    body: Q,
     bytes_left: u64,
     timeout: Pin<Box<Sleep>>,
 }
 
-impl<Q: Body + Unpin> Draining<Q> {
+impl<Q: Body + Unpin, A> Draining<Q, A> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(body) = &mut self.body {
-            match Pin::new(body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    let bytes = frame.data_ref().map_or(0, Buf::remaining) as u64;
-                    // An empty frame counts too, so that the number of frames is bounded.
-                    match self.bytes_left.checked_sub(bytes.max(1)) {
-                        Some(left) => self.bytes_left = left,
-                        None => self.body = None,
-                    }
-                }
-                Poll::Ready(Some(Err(_)) | None) => self.body = None,
-                Poll::Pending => {
-                    ready!(self.timeout.as_mut().poll(cx));
-                    self.body = None;
-                }
-            }
+        loop {
+            let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+                return self.timeout.as_mut().poll(cx);
+            };
+            let Some(Ok(frame)) = frame else {
+                return Poll::Ready(());
+            };
+            let bytes = frame.data_ref().map_or(0, Buf::remaining) as u64;
+            // An empty frame counts too, so that the number of frames is bounded.
+            let Some(left) = self.bytes_left.checked_sub(bytes.max(1)) else {
+                return Poll::Ready(());
+            };
+            self.bytes_left = left;
         }
-        Poll::Ready(())
     }
 }
 
@@ -237,38 +219,29 @@ where
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let mut this = self.project();
-        loop {
-            let next = match this.state.as_mut().project() {
-                StateProjection::Serving { inner, rest } => {
-                    let response = ready!(inner.poll(cx))?;
-                    let rest = rest.take();
-                    let body = rest.and_then(|rest| {
-                        let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
-                        mem::take(&mut *rest)
-                    });
-                    let Some(body) = body else {
-                        return Poll::Ready(Ok(response));
-                    };
-                    DrainState::Draining {
-                        response: Some(response),
-                        draining: Draining {
-                            body: Some(body),
-                            bytes_left: this.layer.max_bytes,
-                            timeout: Box::pin(sleep(this.layer.max_time)),
-                        },
-                    }
-                }
-                StateProjection::Draining { response, draining } => {
-                    ready!(draining.poll(cx));
-                    let Some(response) = response.take() else {
-                        panic!("`DrainFuture` polled after completion");
-                    };
+        let this = self.project();
+        let mut draining = match this.draining.take() {
+            Some(draining) => draining,
+            None => {
+                let response = ready!(this.inner.poll(cx))?;
+                let rest = this.rest.take();
+                let rest = rest.and_then(|rest| rest.lock().unwrap_or_else(PoisonError::into_inner).take());
+                let Some(body) = rest else {
                     return Poll::Ready(Ok(response));
+                };
+                Draining {
+                    response,
+                    body,
+                    bytes_left: this.layer.max_bytes,
+                    timeout: Box::pin(sleep(this.layer.max_time)),
                 }
-            };
-            this.state.set(next);
+            }
+        };
+        if draining.poll(cx).is_pending() {
+            *this.draining = Some(draining);
+            return Poll::Pending;
         }
+        Poll::Ready(Ok(draining.response))
     }
 }
 

@@ -20,7 +20,7 @@
 //! | limit the connections in flight that are upgraded, such as WebSockets | [`InFlightSlot`] |
 //! | delay requests instead of rejecting them | [`RateLimitLayer::wait`] |
 //! | read the body of a rejected request before the response | [`DrainLayer`] |
-//! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
+//! | choose how requests without a key are treated | [`Key::on_missing`](crate::Key::on_missing), [`RateLimitLayer::missing_key_status`] |
 //! | read the decision in a handler | [`Decision`] |
 //! | respond to a limit that a handler checks | [`DenialResponse`] |
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |

@@ -25,8 +25,9 @@ use crate::time::Nanos;
 /// A decision reads the clock and makes one load, and an admission also one compare-exchange. Nothing is allocated.
 ///
 /// The state is inline, so it shares its cache line with the data next to it. That is free if one thread at a time uses them all, as
-/// with the data of one connection. If threads use neighbouring limiters at the same time, each admission of one delays the others.
-/// `benches/connections.rs` measures that.
+/// with the data of one connection. If threads use neighbouring limiters at the same time, each admission of one delays the others:
+/// two threads with a limiter each took 29 to 37 ns per admission with both on one line, and 10 ns on two lines
+/// (`benches/connections.rs`).
 ///
 /// # Examples
 ///

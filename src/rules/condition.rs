@@ -91,6 +91,9 @@ function_of_a_request! {
 function_of_a_request! {
     /// A named function that returns whether a rule applies to a request.
     ///
+    /// Rules with clones of one `Condition` have the same condition. Two with the same code are different, so each rule takes a state
+    /// of its own. A reload compares conditions by name, so the counts stay if only the code has changed.
+    ///
     /// ```
     /// use ringgate::rules::Condition;
     ///

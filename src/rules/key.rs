@@ -409,7 +409,10 @@ impl<R: ?Sized> Key<R> {
         }
     }
 
-    pub(crate) fn renamed(self, name: Arc<str>) -> Self {
+    /// Renames the key. A rule keeps its counts over a reload if its name and the name of its key do not change.
+    #[must_use]
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
         Self { name, ..self }
     }
 

@@ -150,7 +150,7 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Takes `permits` from the batch of any stripe, beginning with that of the thread. For each stripe it removes an expired
     /// count and tries the remaining batch. If that is too small, it charges the count to the ring, which empties the stripe, and
-    /// tries again. It does not charge a count that has expired, and that another thread is removing at this moment.
+    /// tries again. It does not charge an expired count that another thread is removing at this moment.
     fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut smallest_denied = u64::MAX;
         // Claim: striped 7, a caller searches every stripe.
@@ -216,14 +216,14 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Whether the whole count of a stripe has expired at the time that the ring can publish for `at`: the beginning of the cell
-    /// that contains `at`, or an earlier cell if time has ended.
+    /// that contains `at`, or of the last cell that a word can hold.
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
     }
 
-    /// Returns the time at which the whole count of a stripe has expired. `None` if the stripe is not expiring, or if time
-    /// ends before.
+    /// Returns the time at which the whole count of a stripe has expired. `None` if the stripe is not expiring, or if no
+    /// word can hold that time.
     fn expires_at(&self, word: StripeWord) -> Option<Nanos> {
         if !word.is_expiring() {
             return None;
@@ -278,7 +278,8 @@ impl<C: Clock> StripedLimiter<C> {
         if self.ring.take(at, word.count()) {
             Ok((at, word.charged(tick)))
         } else {
-            // The period is the later one, because the clock may have been set back.
+            // The clock may have been set back, so the count is dated in the period of `at` or in that of the published time,
+            // whichever is later.
             // Claim: striped 4, a kept count is not dated before the published time.
             Err(word.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }

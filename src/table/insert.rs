@@ -167,12 +167,13 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 )
                 .then_some(InsertOutcome::Occupied(own.entry))
             }
-            // The callers pass no such entry, because they test `Seen::is_of`.
+            // The callers pass no such entry: they test `Seen::is_of`, which is false for a claimed one.
             EntryState::Claimed => None,
         }
     }
 
-    /// The time at which a state of the key begins. It is read after a scan found no other entry of the key.
+    /// The time at which a state of the key begins: the reading, or the newest loss of an entry in the region if that is later. The
+    /// caller has scanned before, and found no other entry of the key.
     #[inline(always)]
     pub(super) fn begin_time(&self) -> Nanos {
         // If the scan missed an entry because the key has lost it, `reclaimed` is no earlier than the loss.
@@ -278,8 +279,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // Never: `own_in` skips claimed entries. A thread that has claimed one of them for this key has its rendezvous
-                // later, so that thread sees the entry of this one, and this one need not wait.
+                // Never: `own_in` skips claimed entries. A thread that has claimed one for this key has its rendezvous after that
+                // of this thread, so it will see the entry of this thread. So this thread need not wait for it.
                 EntryState::Claimed => {}
             }
             overflow_until = this.region.rendezvous(key).overflow_until;

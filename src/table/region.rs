@@ -3,8 +3,8 @@ use core::sync::atomic::Ordering;
 use crate::sync::AtomicU64;
 use crate::time::Nanos;
 
-/// The record that the keys of 64 entries share. It holds the newest time at which one of them was evicted, the keys that the
-/// catch-all may have admitted, and the number of rendezvous.
+/// The record of a region, which many keys share: a table has one region for 64 entries. It holds the newest time at which one of
+/// them was evicted, the keys that the catch-all may have admitted, and the number of rendezvous.
 ///
 /// The times of the first two words only grow. The time of one key can bar another key for longer, or make its state begin
 /// later. Both are stricter for that key.

@@ -12,6 +12,24 @@ use ringgate::sync::{AtomicU64, Exclusive, Shared};
 use ringgate::{Algorithm, Nanos};
 use windows::most_in_a_window;
 
+/// The share of a cell in the limit. Any `cells` consecutive shares add up to the limit, ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋ each. Cells are
+/// counted from the origin of the clock.
+pub(crate) fn share(limit: u64, cells: u64, cell: u64) -> u64 {
+    (cell % cells + 1) * limit / cells - (cell % cells) * limit / cells
+}
+
+/// The nanoseconds per unit of a log: the smallest of 1, 2, 5, 10, … with which 20 years of 366 days fit into 62
+/// bits, beside the index of `limit` slots and one bit. Recorded times are rounded up to a unit, and requested times
+/// are rounded down.
+pub(crate) fn unit(limit: u64) -> u64 {
+    let twenty_years = 20 * 366 * 24 * 3600 * 1_000_000_000_u128;
+    let times = (1 << 61) / u128::from(limit.next_power_of_two()) - 1;
+    (0..)
+        .flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)))
+        .find(|&unit| u128::from(unit) * times >= twenty_years)
+        .expect("some unit is large enough")
+}
+
 /// The words of one state.
 #[derive(Debug)]
 pub(crate) struct State(Vec<AtomicU64>);

@@ -3,14 +3,22 @@
 use core::error::Error as _;
 
 use proptest::prelude::*;
+use ringgate::rules::FileFormat::{Json, Toml, Yaml};
 use ringgate::rules::{Extractors, FileFormat, FileProblem, RuleSetBuilder};
 use ringgate::{ConfigError, Key};
 
-use super::{Request, extractors, invalid};
+use super::{Request, extractors, invalid, marked};
 
+/// Checks the first error of a text, which is at its mark.
 #[track_caller]
+fn check(format: FileFormat, text: &str, message: &str) {
+    let (line, column, text) = marked(text);
+    check_at(format, &text, line, column, message);
+}
+
 /// Checks the first error of a text.
-fn check(format: FileFormat, text: &str, line: usize, column: usize, message: &str) {
+#[track_caller]
+fn check_at(format: FileFormat, text: &str, line: usize, column: usize, message: &str) {
     let beginning: String = text.chars().take(200).collect();
     let (at_line, at_column, messages) = invalid(format, text);
     assert_eq!(
@@ -24,33 +32,33 @@ const NO_RULES: &str = "missing rules (expected a list of rules)";
 
 #[test]
 fn a_file_without_rules_is_an_error() {
-    check(FileFormat::Toml, "", 1, 1, NO_RULES);
-    check(FileFormat::Json, " {}", 1, 2, NO_RULES);
-    check(FileFormat::Yaml, "\n{}", 2, 1, NO_RULES);
+    check(Toml, "«", NO_RULES);
+    check(Json, " «{}", NO_RULES);
+    check(Yaml, "\n«{}", NO_RULES);
     let no_map = |given| format!("invalid rules: {given} (expected a map with the field rules)");
-    check(FileFormat::Json, "[]", 1, 1, &no_map("a list"));
-    check(FileFormat::Json, "null", 1, 1, &no_map("null"));
-    check(FileFormat::Yaml, "- name: user", 1, 1, &no_map("a list"));
-    check(FileFormat::Yaml, "", 1, 1, &no_map("nothing"));
-    check(FileFormat::Yaml, "# only this\n", 1, 1, &no_map("nothing"));
+    check(Json, "«[]", &no_map("a list"));
+    check(Json, "«null", &no_map("null"));
+    check(Yaml, "«- name: user", &no_map("a list"));
+    check(Yaml, "«", &no_map("nothing"));
+    check(Yaml, "«# only this\n", &no_map("nothing"));
     let no_list = |given| format!("invalid rules: {given} (expected a list of rules)");
-    check(FileFormat::Toml, "rules = 5", 1, 9, &no_list("5"));
-    check(FileFormat::Toml, "[rules]\nname = 'a'", 1, 1, &no_list("a map"));
-    check(FileFormat::Json, r#"{"rules": {}}"#, 1, 11, &no_list("a map"));
+    check(Toml, "rules = «5", &no_list("5"));
+    check(Toml, "«[rules]\nname = 'a'", &no_list("a map"));
+    check(Json, r#"{"rules": «{}}"#, &no_list("a map"));
     // The position of a missing value is after the colon that precedes it.
-    check(FileFormat::Yaml, "rules:\n", 1, 6, &no_list("null"));
+    check(Yaml, "rules«:\n", &no_list("null"));
     let no_rule = "invalid rules: \"user\" (expected a map for each rule)";
-    check(FileFormat::Toml, "rules = ['user']", 1, 10, no_rule);
-    check(FileFormat::Json, r#"{"rules": ["user"]}"#, 1, 12, no_rule);
-    check(FileFormat::Yaml, "rules:\n - user", 2, 4, no_rule);
+    check(Toml, "rules = [«'user']", no_rule);
+    check(Json, r#"{"rules": [«"user"]}"#, no_rule);
+    check(Yaml, "rules:\n - «user", no_rule);
 }
 
 #[test]
 fn an_empty_list_of_rules_is_read() {
     for (format, text) in [
-        (FileFormat::Toml, "rules = []"),
-        (FileFormat::Json, "\u{feff}{\"rules\": []}"),
-        (FileFormat::Yaml, "rules: []"),
+        (Toml, "rules = []"),
+        (Json, "\u{feff}{\"rules\": []}"),
+        (Yaml, "rules: []"),
     ] {
         assert!(super::read(format, text).rules().is_empty());
     }
@@ -59,111 +67,59 @@ fn an_empty_list_of_rules_is_read() {
 #[test]
 fn an_unknown_field_is_an_error() {
     let message = "invalid field: \"rule\" (expected rules or $schema)";
-    check(FileFormat::Toml, "[[rule]]\nname = 'user'", 1, 3, message);
-    check(FileFormat::Json, "{\n  \"rule\": []}", 2, 3, message);
-    check(FileFormat::Yaml, "rule: []", 1, 1, message);
+    check(Toml, "[[«rule]]\nname = 'user'", message);
+    check(Json, "{\n  «\"rule\": []}", message);
+    check(Yaml, "«rule: []", message);
     let message = "invalid $schema: 1 (expected text: the location of the schema)";
-    check(FileFormat::Json, r#"{"$schema": 1, "rules": []}"#, 1, 13, message);
+    check(Json, r#"{"$schema": «1, "rules": []}"#, message);
 }
 
 #[test]
 fn a_rule_without_a_name_is_an_error() {
     let message = "missing name (expected a name for each rule)";
-    check(FileFormat::Toml, "\n[[rules]]\nquota = '1/s'", 2, 1, message);
-    check(
-        FileFormat::Json,
-        r#"{"rules": [{"quota": "1/s"}]}"#,
-        1,
-        12,
-        message,
-    );
-    check(FileFormat::Yaml, "rules:\n- quota: 1/s", 2, 3, message);
+    check(Toml, "\n«[[rules]]\nquota = '1/s'", message);
+    check(Json, r#"{"rules": [«{"quota": "1/s"}]}"#, message);
+    check(Yaml, "rules:\n- «quota: 1/s", message);
     let message = "invalid name: empty (expected a name)";
-    check(
-        FileFormat::Toml,
-        "[[rules]]\nname = ''\nquota = '1/s'",
-        2,
-        8,
-        message,
-    );
-    check(
-        FileFormat::Json,
-        r#"{"rules": [{"name": "", "quota": "1/s"}]}"#,
-        1,
-        21,
-        message,
-    );
-    check(
-        FileFormat::Yaml,
-        "rules:\n- name: ''\n  quota: 1/s",
-        2,
-        9,
-        message,
-    );
+    check(Toml, "[[rules]]\nname = «''\nquota = '1/s'", message);
+    check(Json, r#"{"rules": [{"name": «"", "quota": "1/s"}]}"#, message);
+    check(Yaml, "rules:\n- name: «''\n  quota: 1/s", message);
     let message = "invalid name: true (expected text)";
-    check(
-        FileFormat::Toml,
-        "[[rules]]\nname = true\nquota = '1/s'",
-        2,
-        8,
-        message,
-    );
-    check(
-        FileFormat::Json,
-        r#"{"rules": [{"name": true, "quota": "1/s"}]}"#,
-        1,
-        21,
-        message,
-    );
-    check(
-        FileFormat::Yaml,
-        "rules:\n- name: true\n  quota: 1/s",
-        2,
-        9,
-        message,
-    );
+    check(Toml, "[[rules]]\nname = «true\nquota = '1/s'", message);
+    check(Json, r#"{"rules": [{"name": «true, "quota": "1/s"}]}"#, message);
+    check(Yaml, "rules:\n- name: «true\n  quota: 1/s", message);
 }
 
 #[test]
 fn a_repeated_name_is_reported_at_its_second_use() {
     let message = "rule \"user\": invalid name: \"user\" again (expected a different name for each rule)";
     let rule = "[[rules]]\nname = 'user'\nquota = '1/s'\n";
-    check(FileFormat::Toml, &format!("{rule}{rule}{rule}"), 5, 8, message);
+    check_at(Toml, &format!("{rule}{rule}{rule}"), 5, 8, message);
     let rule = r#"{"name": "user", "quota": "1/s"}"#;
-    check(
-        FileFormat::Json,
+    check_at(
+        Json,
         &format!("{{\"rules\": [\n{rule},\n{rule}]}}"),
         3,
         10,
         message,
     );
     let rule = "- quota: 1/s\n  name: user\n";
-    check(FileFormat::Yaml, &format!("rules:\n{rule}{rule}"), 5, 9, message);
+    check_at(Yaml, &format!("rules:\n{rule}{rule}"), 5, 9, message);
 }
 
 #[test]
 fn a_repeated_field_is_reported_at_its_second_use() {
     let message = "invalid field: \"quota\" again (expected each field once)";
     check(
-        FileFormat::Json,
-        "{\"rules\": [{\"name\": \"user\", \"quota\": \"1/s\",\n\"quota\": \"1/s\"}]}",
-        2,
-        1,
+        Json,
+        "{\"rules\": [{\"name\": \"user\", \"quota\": \"1/s\",\n«\"quota\": \"1/s\"}]}",
         message,
     );
-    check(
-        FileFormat::Yaml,
-        "rules:\n- name: user\n  quota: 1/s\n  quota: 1/s",
-        4,
-        3,
-        message,
-    );
+    check(Yaml, "rules:\n- name: user\n  quota: 1/s\n  «quota: 1/s", message);
     // TOML itself forbids it.
     check(
-        FileFormat::Toml,
-        "[[rules]]\nname = 'user'\nquota = '1/s'\nquota = '1/s'",
-        4,
-        1,
+        Toml,
+        "[[rules]]\nname = 'user'\nquota = '1/s'\n«quota = '1/s'",
         "not TOML: duplicate key",
     );
 }
@@ -172,27 +128,13 @@ fn a_repeated_field_is_reported_at_its_second_use() {
 fn of_two_errors_the_first_in_the_file_comes_first() {
     let message = "rule \"user\": invalid field: \"zzz\" (expected name, renamed_from, quota, quotas, calendar, time_zone, in_flight, algorithm, cells, burst, key, prefix, cost, \
                  when, tiers, block, capacity, on_full, on_error, mode, shadow, enforce, allow or deny)";
+    check(Toml, "[[rules]]\nname = 'user'\n«zzz = 1\naaa = 1", message);
     check(
-        FileFormat::Toml,
-        "[[rules]]\nname = 'user'\nzzz = 1\naaa = 1",
-        3,
-        1,
+        Json,
+        "{\"rules\": [{\"name\": \"user\",\n«\"zzz\": 1, \"aaa\": 1}]}",
         message,
     );
-    check(
-        FileFormat::Json,
-        "{\"rules\": [{\"name\": \"user\",\n\"zzz\": 1, \"aaa\": 1}]}",
-        2,
-        1,
-        message,
-    );
-    check(
-        FileFormat::Yaml,
-        "rules:\n- name: user\n  zzz: 1\n  aaa: 1",
-        3,
-        3,
-        message,
-    );
+    check(Yaml, "rules:\n- name: user\n  «zzz: 1\n  aaa: 1", message);
 }
 
 #[test]
@@ -203,79 +145,51 @@ fn too_many_rules_are_reported_at_the_first_excess_rule() {
             text + &format!("- {{ name: r{number}, quota: 1/s, algorithm: gcra }}\n")
         })
     };
-    check(
-        FileFormat::Yaml,
+    check_at(
+        Yaml,
         &text(most + 3),
         most + 2,
         3,
         "rule \"r1000\": invalid rules: 1003 rules (expected at most 1000)",
     );
-    assert_eq!(super::read(FileFormat::Yaml, &text(most)).rules().len(), most);
+    assert_eq!(super::read(Yaml, &text(most)).rules().len(), most);
 }
 
 #[test]
 fn a_text_of_another_format_is_an_error() {
     check(
-        FileFormat::Toml,
-        "[[rules]]\nname = 'user\n",
-        2,
-        13,
+        Toml,
+        "[[rules]]\nname = 'user«\n",
         "not TOML: invalid literal string, expected `'`",
     );
+    check(Json, "{\n  \"rules\": [«}\n", "not JSON: expected value");
+    check(Json, "{\"rules\": [«]", "not JSON: EOF while parsing an object");
     check(
-        FileFormat::Json,
-        "{\n  \"rules\": [}\n",
-        2,
-        13,
-        "not JSON: expected value",
-    );
-    check(
-        FileFormat::Json,
-        "{\"rules\": []",
-        1,
-        12,
-        "not JSON: EOF while parsing an object",
-    );
-    check(
-        FileFormat::Json,
-        "{\"rules\": [\n {\"name\": \"\\ud800\"}]}",
-        2,
-        11,
+        Json,
+        "{\"rules\": [\n {\"name\": «\"\\ud800\"}]}",
         "not JSON: unexpected end of hex escape",
     );
-    check(
-        FileFormat::Yaml,
+    check_at(
+        Yaml,
         "rules: [",
         2,
         1,
         "not YAML: while parsing a node, did not find expected node content",
     );
     check(
-        FileFormat::Yaml,
-        "rules: []\n---\nrules: []",
-        2,
-        1,
+        Yaml,
+        "rules: []\n«---\nrules: []",
         "not YAML: more than one document",
     );
+    check(Yaml, "«[a]: 1", "not YAML: a field whose name is not text");
     check(
-        FileFormat::Yaml,
-        "[a]: 1",
-        1,
-        1,
-        "not YAML: a field whose name is not text",
-    );
-    check(
-        FileFormat::Yaml,
-        "rules: *all",
-        1,
-        8,
+        Yaml,
+        "rules: «*all",
         "not YAML: while parsing node, found unknown anchor",
     );
     check(
-        FileFormat::Yaml,
-        "rules: &all [*all]",
-        1,
-        14,
+        Yaml,
+        "rules: &all [«*all]",
         "not YAML: an alias of the value that contains it",
     );
 }
@@ -284,54 +198,44 @@ fn a_text_of_another_format_is_an_error() {
 fn deep_nesting_is_an_error_and_overflows_no_stack() {
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
     let message = |format| format!("not {format}: values are nested too deep");
-    check(FileFormat::Json, &deep("[", "]"), 1, 17, &message("JSON"));
-    check(FileFormat::Yaml, &"[".repeat(100), 1, 17, &message("YAML"));
-    check(
-        FileFormat::Yaml,
+    check_at(Json, &deep("[", "]"), 1, 17, &message("JSON"));
+    check_at(Yaml, &"[".repeat(100), 1, 17, &message("YAML"));
+    check_at(
+        Yaml,
         &deep("[", "]"),
         1,
         256,
         "not YAML: recursion limit exceeded",
     );
     let toml = format!("a = {}", "[".repeat(20) + &"]".repeat(20));
-    check(FileFormat::Toml, &toml, 1, 21, &message("TOML"));
+    check_at(Toml, &toml, 1, 21, &message("TOML"));
     let aliases = (1..20).fold("a0: &a0 [1, 2, 3]\n".to_owned(), |text, number| {
         let before = format!("*a{}", number - 1);
         text + &format!("a{number}: &a{number} [{before}, {before}, {before}]\n")
     });
-    check(FileFormat::Yaml, &aliases, 10, 15, "not YAML: too many aliases");
+    check_at(Yaml, &aliases, 10, 15, "not YAML: too many aliases");
 }
 
 #[test]
 fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
     let message = "rule \"größe\": invalid quota: 1 (expected text such as \"100/60s\")";
     check(
-        FileFormat::Toml,
-        "rules = [\r\n  { name = 'größe', quota = 1 },\r\n]",
-        2,
-        29,
+        Toml,
+        "rules = [\r\n  { name = 'größe', quota = «1 },\r\n]",
         message,
     );
     check(
-        FileFormat::Json,
-        "{\"rules\": [\r\n  {\"name\": \"größe\", \"quota\": 1}]}",
-        2,
-        30,
+        Json,
+        "{\"rules\": [\r\n  {\"name\": \"größe\", \"quota\": «1}]}",
         message,
     );
-    check(
-        FileFormat::Yaml,
-        "rules:\r\n  - { name: größe, quota: 1 }",
-        2,
-        27,
-        message,
-    );
+    check(Yaml, "rules:\r\n  - { name: größe, quota: «1 }", message);
 }
 
 #[test]
 fn an_unknown_name_is_reported_when_the_program_has_none() {
     let text = "rules: [{ name: user, quota: 1/s, key: user }]";
-    let error = RuleSetBuilder::from_text(text, FileFormat::Yaml, &Extractors::<str>::new()).unwrap_err();
+    let error = RuleSetBuilder::from_text(text, Yaml, &Extractors::<str>::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "line 1, column 40: rule \"user\": invalid key: \"user\" (expected none: the program has no keys)"
@@ -374,20 +278,14 @@ fn extractors_of_one_kind_have_different_names() {
 
 #[test]
 fn an_error_has_its_source() {
-    let error = |text| RuleSetBuilder::from_text(text, FileFormat::Yaml, &extractors()).unwrap_err();
+    let error = |text| RuleSetBuilder::from_text(text, Yaml, &extractors()).unwrap_err();
     let value = error("rules: 1");
     assert!(matches!(value.problem(), FileProblem::Value(error) if error.field == "rules"));
     assert!(value.source().is_some());
     assert_eq!((value.file(), value.rule()), (None, None));
     let syntax = error("[");
     assert!(
-        matches!(
-            syntax.problem(),
-            FileProblem::Syntax {
-                format: FileFormat::Yaml,
-                ..
-            }
-        ),
+        matches!(syntax.problem(), FileProblem::Syntax { format: Yaml, .. }),
         "{syntax:?}"
     );
     assert!(syntax.source().is_none());
@@ -429,20 +327,20 @@ proptest! {
 
 const EXAMPLES: [(FileFormat, &str); 4] = [
     (
-        FileFormat::Toml,
+        Toml,
         "[[rules]]\nname = 'a'\nquotas = ['1/s', \"5/min\"]\nkey = 'user'\nallow = ['ann']\n[rules.tiers]\nby = 'plan'\nlimits \
          = { free = 1 }\n",
     ),
     (
-        FileFormat::Json,
+        Json,
         "{\"rules\": [{\"name\": \"a\", \"quota\": \"1/s\", \"key\": \"user\", \"allow\": [\"\\u00e4\"], \"cells\": 5}]}",
     ),
     (
-        FileFormat::Yaml,
+        Yaml,
         "rules:\n- name: a\n  quota: &q 1/s # a comment\n  tiers: { by: plan, limits: { free: 1 } }\n- name: 'b'\n  quota: *q\n",
     ),
     (
-        FileFormat::Yaml,
+        Yaml,
         "--- !!map\nrules:\n  - ? name\n    : |\n      a\n    quota: \"1/s\"\n    deny: [ann,\n      bob]\n    key: user\n...\n",
     ),
 ];

@@ -6,7 +6,7 @@ use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{KeyedBuilder, OnFull, TableCounts};
 use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, RateLimiter, TimestampRing};
 
-use super::{Plain, built, by_hand, quota, subjects};
+use super::{Plain, Subject, built, by_hand, quota, subjects};
 use crate::common::Any;
 
 fn error(builder: KeyedBuilder<Any>) -> (&'static str, String) {
@@ -21,11 +21,11 @@ fn builder(it: impl Into<Any>) -> KeyedBuilder<Any> {
 
 #[test]
 fn a_capacity_is_1_to_2_to_the_32() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for keys in [0, (1 << 32) + 1, u64::MAX] {
             let expected = format!("invalid capacity: {keys} (expected 1 to 4294967296 keys)");
-            let error = error(builder(subject.algorithm.clone()).capacity(keys));
-            assert_eq!(error, ("capacity", expected), "{}", subject.name);
+            let error = error(builder(algorithm.clone()).capacity(keys));
+            assert_eq!(error, ("capacity", expected), "{name}");
         }
     }
 }

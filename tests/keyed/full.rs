@@ -6,17 +6,17 @@ use ringgate::algorithm::Reclaim;
 use ringgate::keyed::OnFull;
 use ringgate::{Algorithm, Clock, CounterRing, Gcra, Nanos};
 
-use super::{NANO, built, by_hand, drain, filled, keys_of, now, quota, subjects};
+use super::{NANO, Subject, built, by_hand, drain, filled, keys_of, now, quota, subjects};
 use crate::common::Log;
 
 /// After the clock has stepped back behind the loss of an entry, a denial of a full table states the wait by the reading of the
 /// caller: the same request is denied one nanosecond earlier, and admitted then.
 #[test]
 fn a_denial_after_a_step_back_states_the_wait_of_the_caller() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for back in [1, 50, 400, 900, 1_150, 5_000, 29_000] {
             for on_full in [OnFull::Deny, OnFull::Share] {
-                let it = &subject.algorithm;
+                let it = &algorithm;
                 let (limiter, clock) = filled(it.clone(), on_full, 0);
                 clock.advance(Duration::from_secs(30));
                 let lost = now(&clock);
@@ -31,7 +31,7 @@ fn a_denial_after_a_step_back_states_the_wait_of_the_caller() {
                 {}
                 let reading = Nanos::new(lost.get() - back * 1_000_000);
                 clock.set(reading);
-                let case = format!("{}, {on_full:?}, {back} ms back", subject.name);
+                let case = format!("{name}, {on_full:?}, {back} ms back");
                 let Err(denied) = limiter.check_n(&9_999, it.max_request()) else {
                     assert!(on_full == OnFull::Share, "{case}");
                     continue;
@@ -52,26 +52,22 @@ fn a_denial_after_a_step_back_states_the_wait_of_the_caller() {
 
 #[test]
 fn keys_without_an_entry_share_one_limit() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = filled(algorithm.clone(), OnFull::Share, 0);
         let most = limiter.peek(&1).remaining();
         let taken = limiter.check(&1).expect("the catch-all is fresh");
-        assert!(
-            taken.is_overflow() && limiter.peek(&1).is_overflow(),
-            "{}",
-            subject.name
-        );
+        assert!(taken.is_overflow() && limiter.peek(&1).is_overflow(), "{name}");
         // One key after another: together they get what one would.
         let admitted: u64 = 1 + (1..20).map(|key| drain(&limiter, key)).sum::<u64>();
-        assert_eq!(admitted, most, "{}", subject.name);
+        assert_eq!(admitted, most, "{name}");
         let denied = limiter.check(&20).expect_err("the catch-all is used up");
         assert!(denied.is_overflow());
         assert!(denied.retry_after().is_some());
         // Each admission counts as an overflow, and each of the twenty denials.
-        assert_eq!(limiter.counts().overflowed, most + 20, "{}", subject.name);
+        assert_eq!(limiter.counts().overflowed, most + 20, "{name}");
         // Keys with an entry are not affected, and count no overflow.
         for key in keys_of(&limiter) {
-            assert_eq!(drain(&limiter, key), most - 1, "{}", subject.name);
+            assert_eq!(drain(&limiter, key), most - 1, "{name}");
         }
         let counts = limiter.counts();
         assert_eq!(
@@ -235,10 +231,10 @@ fn a_full_table_gives_no_key_a_fresh_budget() {
 
 #[test]
 fn a_denied_key_is_admitted_at_its_retry_time() {
-    for subject in subjects(quota("10/s")) {
-        let most = subject.algorithm.max_request();
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let most = algorithm.max_request();
         for permits in [1, most] {
-            let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Deny);
+            let (limiter, clock) = by_hand(algorithm.clone(), 1, OnFull::Deny);
             // The third is idle first.
             for key in keys_of(&limiter) {
                 let after = if key == 1_002 { 0 } else { 300 + key % 7 * 70 };
@@ -248,22 +244,17 @@ fn a_denied_key_is_admitted_at_its_retry_time() {
             clock.advance(Duration::from_millis(123));
             let denied = limiter.check_n(&1, permits).expect_err("no room");
             assert_eq!((denied.at(), denied.permits()), (now(&clock), permits));
-            assert_eq!(
-                (denied.remaining(), denied.is_overflow()),
-                (0, true),
-                "{}",
-                subject.name
-            );
+            assert_eq!((denied.remaining(), denied.is_overflow()), (0, true), "{name}");
             let wait = denied.retry_after().expect("not more than the limit");
             assert_eq!(limiter.peek(&1).retry_after(permits), Some(wait));
             assert_eq!(limiter.peek(&1).retry_after(0), Some(Duration::ZERO));
             assert_eq!(limiter.peek(&1).retry_after(most + 1), None);
             clock.advance(wait - NANO);
-            assert!(limiter.check_n(&1, permits).is_err(), "{}", subject.name);
+            assert!(limiter.check_n(&1, permits).is_err(), "{name}");
             assert!(limiter.peek(&1).is_overflow());
             clock.advance(NANO);
-            assert!(!limiter.peek(&1).is_overflow(), "{}", subject.name);
-            assert!(limiter.check_n(&1, permits).is_ok(), "{}", subject.name);
+            assert!(!limiter.peek(&1).is_overflow(), "{name}");
+            assert!(limiter.check_n(&1, permits).is_ok(), "{name}");
             let counts = limiter.counts();
             assert_eq!((counts.overflowed, counts.reclaimed), (2, 1));
         }
@@ -272,9 +263,9 @@ fn a_denied_key_is_admitted_at_its_retry_time() {
 
 #[test]
 fn keys_admitted_without_an_entry_are_not_counted() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
-        let most = subject.algorithm.max_request();
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Admit, 0);
+        let most = algorithm.max_request();
         for turn in 1..=30 {
             let taken = limiter.check_n(&1, most).expect("uncounted");
             assert!(taken.is_overflow());
@@ -288,7 +279,7 @@ fn keys_admitted_without_an_entry_are_not_counted() {
         assert_eq!(limiter.peek(&1).retry_after(most), Some(Duration::ZERO));
         // A key with an entry has its own limit.
         let left = limiter.peek(&1_000).remaining();
-        assert_eq!(drain(&limiter, 1_000), left, "{}", subject.name);
+        assert_eq!(drain(&limiter, 1_000), left, "{name}");
         assert!(limiter.check(&1_000).is_err());
         assert_eq!(limiter.len(), limiter.capacity() as u64);
     }

@@ -5,19 +5,19 @@ use core::time::Duration;
 use ringgate::algorithm::Reclaim;
 use ringgate::keyed::OnFull;
 
-use super::{by_hand, drain, filled, keys_of, now, quota, subjects};
+use super::{Subject, by_hand, drain, filled, keys_of, now, quota, subjects};
 
 /// The key that has spent least loses its entry, and its spent permits count for the new key.
 #[test]
 fn the_key_that_has_spent_least_is_forgotten() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 1, OnFull::Forget);
         for key in keys_of(&limiter) {
             let permits = if key == 1_002 { 1 } else { 2 };
-            assert!(limiter.check_n(&key, permits).is_ok(), "{}", subject.name);
+            assert!(limiter.check_n(&key, permits).is_ok(), "{name}");
         }
         let peek = limiter.peek(&1);
-        assert_eq!((peek.spent(), peek.is_overflow()), (1, false), "{}", subject.name);
+        assert_eq!((peek.spent(), peek.is_overflow()), (1, false), "{name}");
         assert!(
             !limiter
                 .check(&1)
@@ -31,41 +31,36 @@ fn the_key_that_has_spent_least_is_forgotten() {
         );
         assert_eq!(counts.reclaimed, 0);
         for key in keys_of(&limiter).filter(|&key| key != 1_002) {
-            assert!(limiter.reset(&key), "{}: {key} has its entry", subject.name);
+            assert!(limiter.reset(&key), "{name}: {key} has its entry");
         }
-        assert!(!limiter.reset(&1_002), "{}", subject.name);
-        let inherited = match subject.name.as_str() {
+        assert!(!limiter.reset(&1_002), "{name}");
+        let inherited = match name.as_str() {
             // Nothing is left of the cell before, which the newcomer begins after.
             "fixed window" => 0,
             // The time of one permit and a unit, rounded up to permits.
             "bucket" => 2,
             _ => 1,
         };
-        assert_eq!(limiter.peek(&1).spent(), 1 + inherited, "{}", subject.name);
+        assert_eq!(limiter.peek(&1).spent(), 1 + inherited, "{name}");
     }
 }
 
 /// Idle keys are evicted first, so no key with charged permits loses its entry.
 #[test]
 fn no_key_is_forgotten_while_a_key_is_idle() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 1);
-        clock.advance(3 * subject.algorithm.span());
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Forget, 1);
+        clock.advance(3 * algorithm.span());
         assert!(limiter.check(&1).is_ok());
         let entries = limiter.capacity() as u64;
         for key in 2..=entries {
             assert!(limiter.check(&key).is_ok());
-            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+            assert_eq!(limiter.peek(&key).spent(), 1, "{name}");
         }
         let counts = limiter.counts();
-        assert_eq!(
-            (counts.reclaimed, counts.forgotten),
-            (entries - 1, 0),
-            "{}",
-            subject.name
-        );
+        assert_eq!((counts.reclaimed, counts.forgotten), (entries - 1, 0), "{name}");
         for key in 1..=entries {
-            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+            assert_eq!(limiter.peek(&key).spent(), 1, "{name}");
         }
     }
 }
@@ -73,21 +68,16 @@ fn no_key_is_forgotten_while_a_key_is_idle() {
 /// Thousands of keys evict each other within one cell. An hour later every state is fresh.
 #[test]
 fn forgetting_does_not_run_ahead_of_the_clock() {
-    for subject in subjects(quota("10/min")) {
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+    for Subject { name, algorithm, .. } in subjects(quota("10/min")) {
+        let (limiter, clock) = by_hand(algorithm.clone(), 1, OnFull::Forget);
         for key in 1_000..9_000 {
             let _ = limiter.check(&key);
         }
         drain(&limiter, 1);
         clock.advance(Duration::from_secs(3_600));
         let taken = limiter.check(&1).expect("an hour after at most ten");
-        assert_eq!(
-            (taken.is_overflow(), taken.at()),
-            (false, now(&clock)),
-            "{}",
-            subject.name
-        );
-        assert_eq!(limiter.peek(&1).spent(), 1, "{}", subject.name);
+        assert_eq!((taken.is_overflow(), taken.at()), (false, now(&clock)), "{name}");
+        assert_eq!(limiter.peek(&1).spent(), 1, "{name}");
     }
 }
 
@@ -95,46 +85,41 @@ fn forgetting_does_not_run_ahead_of_the_clock() {
 /// GCRA state is not ahead, because the next key begins a fraction of a nanosecond later.
 #[test]
 fn an_entry_is_forgotten_once_per_cell() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Forget, 0);
         let entries = limiter.capacity() as u64;
-        let times = match subject.name.as_str() {
+        let times = match name.as_str() {
             "bucket" => 5,
             "timestamps" => 2,
             _ => 1,
         };
         for key in 1..=times * entries {
             let taken = limiter.check(&key).expect("in the place of another");
-            assert!(!taken.is_overflow(), "{}", subject.name);
-            assert_eq!(limiter.counts().forgotten, key, "{}", subject.name);
+            assert!(!taken.is_overflow(), "{name}");
+            assert_eq!(limiter.counts().forgotten, key, "{name}");
         }
-        if subject.name == "bucket" {
+        if name == "bucket" {
             continue;
         }
         // By the catch-all.
-        assert!(limiter.peek(&40).is_overflow(), "{}", subject.name);
+        assert!(limiter.peek(&40).is_overflow(), "{name}");
         let taken = limiter.check(&40).expect("it is fresh");
-        assert!(taken.is_overflow(), "{}", subject.name);
+        assert!(taken.is_overflow(), "{name}");
         let counts = limiter.counts();
         assert_eq!((counts.forgotten, counts.overflowed), (times * entries, 1));
         // Soon there is an entry to be taken, though not for the key that was served: it is denied as long as
         // that counts. Where a window is a cell, all of it is over.
-        clock.advance(2 * cell(&subject.name));
+        clock.advance(2 * cell(&name));
         let taken = limiter.check(&41).expect("in the place of another");
         assert!(!taken.is_overflow());
         let overflow = limiter
             .check(&40)
             .map_or_else(|it| it.is_overflow(), |it| it.is_overflow());
-        let fixed = subject.name == "fixed window";
-        assert_eq!(overflow, !fixed, "{}", subject.name);
+        let fixed = name == "fixed window";
+        assert_eq!(overflow, !fixed, "{name}");
         let counts = limiter.counts();
-        assert_eq!(
-            counts.forgotten,
-            times * entries + u64::from(!fixed),
-            "{}",
-            subject.name
-        );
-        assert_eq!(counts.reclaimed, 2 * u64::from(fixed), "{}", subject.name);
+        assert_eq!(counts.forgotten, times * entries + u64::from(!fixed), "{name}");
+        assert_eq!(counts.reclaimed, 2 * u64::from(fixed), "{name}");
     }
 }
 
@@ -150,35 +135,30 @@ fn cell(name: &str) -> Duration {
 /// An entry that was reset is one cell ahead. When its time has come, another key gets it with the permits that still count.
 #[test]
 fn forgetting_reuses_entries_that_were_reset() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Forget, 0);
         for key in keys_of(&limiter) {
-            assert!(limiter.reset(&key), "{}", subject.name);
+            assert!(limiter.reset(&key), "{name}");
         }
         assert!(limiter.is_empty());
-        let inherited = if subject.name == "bucket" {
+        let inherited = if name == "bucket" {
             // The time of a permit and two units, rounded up.
             2
-        } else if subject.name == "timestamps" {
+        } else if name == "timestamps" {
             1
         } else {
-            assert!(
-                limiter.check(&1).expect("the catch-all").is_overflow(),
-                "{}",
-                subject.name
-            );
-            clock.advance(2 * cell(&subject.name));
-            u64::from(subject.name != "fixed window")
+            assert!(limiter.check(&1).expect("the catch-all").is_overflow(), "{name}");
+            clock.advance(2 * cell(&name));
+            u64::from(name != "fixed window")
         };
         let taken = limiter.check(&2).expect("an entry without a key");
-        assert!(!taken.is_overflow(), "{}", subject.name);
+        assert!(!taken.is_overflow(), "{name}");
         let counts = limiter.counts();
         assert_eq!(
             (counts.tracked, counts.forgotten, counts.reclaimed),
             (1, 0, 0),
-            "{}",
-            subject.name
+            "{name}"
         );
-        assert_eq!(limiter.peek(&2).spent(), 1 + inherited, "{}", subject.name);
+        assert_eq!(limiter.peek(&2).spent(), 1 + inherited, "{name}");
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use ringgate::Algorithm;
 use ringgate::keyed::OnFull;
 
-use super::{by_hand, drain, now, quota, subjects, told};
+use super::{Subject, by_hand, drain, now, quota, subjects, told};
 
 /// Sixteen keys are prefetched at once. The test has fewer, as many and more keys, with duplicates within one batch and
 /// across batches, on a table that becomes full meanwhile.
@@ -13,16 +13,16 @@ use super::{by_hand, drain, now, quota, subjects, told};
 #[test]
 fn check_many_equals_single_checks() {
     let sizes: &[u64] = &[0, 1, 15, 16, 17, 32, 100];
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             for &size in sizes {
-                let (one, _) = by_hand(subject.algorithm.clone(), 1, on_full);
-                let (other, _) = by_hand(subject.algorithm.clone(), 1, on_full);
+                let (one, _) = by_hand(algorithm.clone(), 1, on_full);
+                let (other, _) = by_hand(algorithm.clone(), 1, on_full);
                 let keys: Vec<u64> = (0..size).map(|index| index * index % 29).collect();
                 let mut together = Vec::new();
                 one.check_many(&keys, |key, answer| together.push((*key, told(&answer))));
                 let apart: Vec<_> = keys.iter().map(|key| (*key, told(&other.check(key)))).collect();
-                assert_eq!(together, apart, "{}, {on_full:?}", subject.name);
+                assert_eq!(together, apart, "{name}, {on_full:?}");
                 assert_eq!(one.counts(), other.counts());
             }
         }
@@ -33,9 +33,9 @@ fn check_many_equals_single_checks() {
 /// iterator that has ended is not polled again.
 #[test]
 fn check_many_validates_entries_that_were_reused() {
-    for subject in subjects(quota("10/s")) {
-        let most = subject.algorithm.max_request();
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let most = algorithm.max_request();
+        let (limiter, clock) = by_hand(algorithm.clone(), 1, OnFull::Share);
         for key in 0..12_u64 {
             assert!(limiter.check(&key).is_ok());
         }
@@ -53,17 +53,17 @@ fn check_many_validates_entries_that_were_reused() {
             if passed.len() == 1 {
                 assert!(limiter.reset(&1));
                 for other in 100..111 {
-                    assert_eq!(drain(&limiter, other), most, "{}", subject.name);
+                    assert_eq!(drain(&limiter, other), most, "{name}");
                 }
             }
         });
-        assert_eq!(passed.len(), 3, "{}", subject.name);
+        assert_eq!(passed.len(), 3, "{name}");
         // No other key was charged for key 1, nor key 1 for another.
         for other in 100..111 {
-            assert_eq!(limiter.peek(&other).spent(), most, "{}", subject.name);
+            assert_eq!(limiter.peek(&other).spent(), most, "{name}");
         }
         let ones = passed.iter().filter(|it| **it == (1, true)).count() as u64;
-        assert!(ones > 0 && limiter.peek(&1).spent() == ones, "{}", subject.name);
+        assert!(ones > 0 && limiter.peek(&1).spent() == ones, "{name}");
     }
 }
 
@@ -71,8 +71,8 @@ fn check_many_validates_entries_that_were_reused() {
 /// only the admissions that it received are charged.
 #[test]
 fn check_many_can_be_nested() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 40, OnFull::Share);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 40, OnFull::Share);
         let keys: Vec<u64> = (1..=20).chain(15..=20).collect();
         let mut passed = vec![0; 21];
         let (mut answers, mut add) = (0, |key: u64, passes: bool| {
@@ -89,12 +89,7 @@ fn check_many_can_be_nested() {
         }));
         assert!(ended.is_err() && answers == 23);
         for (key, passed) in (0..).zip(passed).skip(1) {
-            assert_eq!(
-                limiter.peek(&key).spent(),
-                passed,
-                "{} of key {key}",
-                subject.name
-            );
+            assert_eq!(limiter.peek(&key).spent(), passed, "{name} of key {key}");
         }
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
 use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, TimestampRing};
 
-use super::{built, by_hand, now, quota, subjects};
+use super::{Subject, built, by_hand, now, quota, subjects};
 use crate::common::Any;
 
 /// A table for 100,000 keys has 200,000 or 125,000 entries, a region of 24 bytes for every 64 entries, and one cache line for
@@ -163,10 +163,10 @@ fn the_advised_capacity_is_enough() {
 /// New keys, known keys, full tables, reused entries, and every method except `clear`.
 #[test]
 fn no_decision_allocates() {
-    for subject in subjects(quota("3/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("3/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             let clock = ManualClock::new();
-            let limiter = KeyedBuilder::new(subject.algorithm.clone())
+            let limiter = KeyedBuilder::new(algorithm.clone())
                 .capacity(20)
                 .on_full(on_full)
                 .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
@@ -198,14 +198,10 @@ fn no_decision_allocates() {
                     core::hint::black_box(limiter.counts());
                 }
             });
-            assert_eq!(counted.count_total, 0, "{}, {on_full:?}", subject.name);
+            assert_eq!(counted.count_total, 0, "{name}, {on_full:?}");
             let counts = limiter.counts();
-            assert!(
-                counts.overflowed + counts.forgotten > 0,
-                "{}: {counts:?}",
-                subject.name
-            );
-            assert!(counts.reclaimed > 0, "{}: {counts:?}", subject.name);
+            assert!(counts.overflowed + counts.forgotten > 0, "{name}: {counts:?}");
+            assert!(counts.reclaimed > 0, "{name}: {counts:?}");
         }
     }
 }

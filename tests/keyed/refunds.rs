@@ -6,14 +6,14 @@ use ringgate::algorithm::Reclaim;
 use ringgate::keyed::OnFull;
 use ringgate::{Algorithm, RateLimiter, Settled};
 
-use super::{by_hand, filled, keys_of, now, quota, subjects};
+use super::{Subject, by_hand, filled, keys_of, now, quota, subjects};
 
 /// The answer and the later state equal those of a single limiter.
 #[test]
 fn refunds_of_a_key_equal_those_of_a_single_limiter() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
-        let own = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone(), 100, OnFull::Share);
+        let own = RateLimiter::with_clock(algorithm.clone(), clock.clone());
         assert!(limiter.check(&2).is_ok());
         let mut taken = Vec::new();
         for (step, permits) in [(0, 1), (0, 1), (250, 2), (0, 0), (400, 1), (900, 2)] {
@@ -24,20 +24,15 @@ fn refunds_of_a_key_equal_those_of_a_single_limiter() {
             // The newest first, so that some can be given back and some cannot.
             if step > 0 || permits == 0 {
                 let (one, other) = taken.pop().expect("the first are admitted");
-                assert_eq!(limiter.refund(&1, one), own.refund(other), "{}", subject.name);
-                assert_eq!(limiter.peek(&1).spent(), own.peek().spent(), "{}", subject.name);
+                assert_eq!(limiter.refund(&1, one), own.refund(other), "{name}");
+                assert_eq!(limiter.peek(&1).spent(), own.peek().spent(), "{name}");
             }
         }
         for (one, other) in taken {
-            assert_eq!(limiter.refund(&1, one), own.refund(other), "{}", subject.name);
+            assert_eq!(limiter.refund(&1, one), own.refund(other), "{name}");
         }
-        assert_eq!(limiter.peek(&1).spent(), own.peek().spent(), "{}", subject.name);
-        assert_eq!(
-            limiter.peek(&2).spent(),
-            own_spent_of_one(&subject.name),
-            "{}",
-            subject.name
-        );
+        assert_eq!(limiter.peek(&1).spent(), own.peek().spent(), "{name}");
+        assert_eq!(limiter.peek(&2).spent(), own_spent_of_one(&name), "{name}");
     }
 }
 
@@ -49,44 +44,43 @@ fn own_spent_of_one(name: &str) -> u64 {
 /// A refund is exact while its cell is the newest. A log refunds nothing.
 #[test]
 fn a_fresh_refund_is_exact() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 100, OnFull::Share);
         let taken = limiter.check_n(&1, 2).expect("fresh");
-        let (settled, spent) = if subject.name == "timestamps" {
+        let (settled, spent) = if name == "timestamps" {
             (Settled::Forfeited(2), 2)
         } else {
             (Settled::Exact, 0)
         };
-        assert_eq!(limiter.refund(&1, taken), settled, "{}", subject.name);
-        assert_eq!(limiter.peek(&1).spent(), spent, "{}", subject.name);
+        assert_eq!(limiter.refund(&1, taken), settled, "{name}");
+        assert_eq!(limiter.peek(&1).spent(), spent, "{name}");
         let nothing = limiter.check_n(&1, 0).expect("nothing");
-        assert_eq!(limiter.refund(&1, nothing), Settled::Exact, "{}", subject.name);
+        assert_eq!(limiter.refund(&1, nothing), Settled::Exact, "{name}");
     }
 }
 
 /// The excess is refunded as by a single limiter. A shortfall is charged as far as there is capacity.
 #[test]
 fn a_key_is_settled_at_the_actual_cost() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 100, OnFull::Share);
         let most = 1;
         let estimate = || limiter.check_n(&1, most).expect("there is room");
         assert_eq!(limiter.settle(&1, estimate(), most), Settled::Exact);
         let spent = limiter.peek(&1).spent();
         let settled = limiter.settle(&1, estimate(), 0);
         let kept = if settled == Settled::Exact { 0 } else { most };
-        assert_eq!(limiter.peek(&1).spent(), spent + kept, "{}", subject.name);
+        assert_eq!(limiter.peek(&1).spent(), spent + kept, "{name}");
         // More than is left: the rest is forgiven, and named.
         let left = limiter.peek(&1).remaining();
         let nothing = limiter.check_n(&1, 0).expect("nothing");
         assert_eq!(
             limiter.settle(&1, nothing, left + 5),
             Settled::Forgiven(5),
-            "{}",
-            subject.name
+            "{name}"
         );
-        assert!(limiter.check(&1).is_err(), "{}", subject.name);
-        assert_eq!(limiter.peek(&2).spent(), 0, "{}", subject.name);
+        assert!(limiter.check(&1).is_err(), "{name}");
+        assert_eq!(limiter.peek(&2).spent(), 0, "{name}");
     }
 }
 
@@ -94,32 +88,27 @@ fn a_key_is_settled_at_the_actual_cost() {
 /// entry.
 #[test]
 fn a_refund_to_a_key_that_lost_its_entry_is_forfeited() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for returns in [false, true] {
-            let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 1);
+            let (limiter, clock) = filled(algorithm.clone(), OnFull::Deny, 1);
             let taken = limiter.check(&1).expect("an entry is left").into_receipt();
-            clock.advance(3 * subject.algorithm.span());
+            clock.advance(3 * algorithm.span());
             // Every entry passes on.
             let entries = limiter.capacity() as u64;
             for key in 2..2 + entries {
-                assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+                assert!(limiter.check(&key).is_ok(), "{name}");
             }
-            assert_eq!(limiter.counts().reclaimed, entries, "{}", subject.name);
+            assert_eq!(limiter.counts().reclaimed, entries, "{name}");
             if returns {
-                clock.advance(3 * subject.algorithm.span());
-                assert!(limiter.check(&1).is_ok(), "{}", subject.name);
+                clock.advance(3 * algorithm.span());
+                assert!(limiter.check(&1).is_ok(), "{name}");
             }
-            assert_eq!(
-                limiter.refund(&1, taken),
-                Settled::Forfeited(1),
-                "{}",
-                subject.name
-            );
+            assert_eq!(limiter.refund(&1, taken), Settled::Forfeited(1), "{name}");
             if returns {
-                assert_eq!(limiter.peek(&1).spent(), 1, "{}", subject.name);
+                assert_eq!(limiter.peek(&1).spent(), 1, "{name}");
             } else {
                 for key in 2..2 + entries {
-                    assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+                    assert_eq!(limiter.peek(&key).spent(), 1, "{name}");
                 }
             }
         }
@@ -129,16 +118,16 @@ fn a_refund_to_a_key_that_lost_its_entry_is_forfeited() {
 /// The reset and new charges of the same key happen at the time of the first charge.
 #[test]
 fn a_refund_from_before_a_reset_is_forfeited() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
-        let most = subject.algorithm.max_request();
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 10, OnFull::Share);
+        let most = algorithm.max_request();
         let before = limiter.check_n(&1, most).expect("fresh").into_receipt();
-        assert!(limiter.reset(&1), "{}", subject.name);
-        assert!(limiter.check_n(&1, most).is_ok(), "{}", subject.name);
+        assert!(limiter.reset(&1), "{name}");
+        assert!(limiter.check_n(&1, most).is_ok(), "{name}");
         let settled = limiter.refund(&1, before);
-        assert_eq!(settled, Settled::Forfeited(most), "{}", subject.name);
-        assert!(limiter.check_n(&1, most).is_err(), "{}", subject.name);
-        assert_eq!(limiter.peek(&1).spent(), most, "{}", subject.name);
+        assert_eq!(settled, Settled::Forfeited(most), "{name}");
+        assert!(limiter.check_n(&1, most).is_err(), "{name}");
+        assert_eq!(limiter.peek(&1).spent(), most, "{name}");
     }
 }
 
@@ -147,9 +136,9 @@ fn a_refund_from_before_a_reset_is_forfeited() {
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_refund_changes_no_entry_that_was_reset_and_passed_on() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for first_key in [1_000, 2_000] {
-            let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 0);
+            let (limiter, clock) = filled(algorithm.clone(), OnFull::Deny, 0);
             let entries = limiter.capacity() as u64;
             clock.advance(Duration::from_millis(200));
             let mut receipts = Vec::new();
@@ -161,7 +150,7 @@ fn a_refund_changes_no_entry_that_was_reset_and_passed_on() {
                 clock.advance(Duration::from_millis(200));
             }
             for key in keys_of(&limiter) {
-                assert!(limiter.reset(&key), "{}", subject.name);
+                assert!(limiter.reset(&key), "{name}");
             }
             for key in first_key..first_key + entries {
                 while let Err(denied) = limiter.check(&key) {
@@ -172,15 +161,10 @@ fn a_refund_changes_no_entry_that_was_reset_and_passed_on() {
             let spent = |key: u64| limiter.peek(&key).spent();
             let before: Vec<u64> = (first_key..first_key + entries).map(spent).collect();
             for (key, receipt) in receipts {
-                assert_eq!(
-                    limiter.refund(&key, receipt),
-                    Settled::Forfeited(1),
-                    "{}",
-                    subject.name
-                );
+                assert_eq!(limiter.refund(&key, receipt), Settled::Forfeited(1), "{name}");
             }
             let after: Vec<u64> = (first_key..first_key + entries).map(spent).collect();
-            assert_eq!(after, before, "{}", subject.name);
+            assert_eq!(after, before, "{name}");
         }
     }
 }
@@ -191,11 +175,11 @@ fn a_refund_changes_no_entry_that_was_reset_and_passed_on() {
 #[test]
 fn a_refund_to_an_entry_that_the_key_got_again_subtracts_the_charge_that_it_holds() {
     let names = ["strict", "strict, unpacked", "classic", "two windows"];
-    for subject in subjects(quota("10/s")) {
-        if !names.contains(&subject.name.as_str()) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        if !names.contains(&name.as_str()) {
             continue;
         }
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 1);
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Forget, 1);
         // Key 1 has spent least, whenever a key needs an entry.
         for key in keys_of(&limiter).take(limiter.capacity() - 1) {
             assert!(limiter.check_n(&key, 6).is_ok());
@@ -204,31 +188,31 @@ fn a_refund_to_an_entry_that_the_key_got_again_subtracts_the_charge_that_it_hold
         for (key, spent) in [(2, 3), (1, 4)] {
             clock.advance(Duration::from_millis(200));
             assert!(limiter.check(&key).is_ok());
-            assert_eq!(limiter.peek(&key).spent(), spent, "{}", subject.name);
+            assert_eq!(limiter.peek(&key).spent(), spent, "{name}");
         }
         assert_eq!(limiter.counts().forgotten, 2);
-        assert_eq!(limiter.refund(&1, first), Settled::Exact, "{}", subject.name);
-        assert_eq!(limiter.peek(&1).spent(), 2, "{}", subject.name);
-        assert!(limiter.check_n(&1, 9).is_err(), "{}", subject.name);
-        assert!(limiter.check_n(&1, 8).is_ok(), "{}", subject.name);
+        assert_eq!(limiter.refund(&1, first), Settled::Exact, "{name}");
+        assert_eq!(limiter.peek(&1).spent(), 2, "{name}");
+        assert!(limiter.check_n(&1, 9).is_err(), "{name}");
+        assert!(limiter.check_n(&1, 8).is_ok(), "{name}");
     }
 }
 
 /// The memory of the cleared table may be in use again: the second table after it often gets the same memory.
 #[test]
 fn a_refund_from_before_clearing_is_forfeited() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for times in 1..5 {
-            let (mut limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
-            let most = subject.algorithm.max_request();
+            let (mut limiter, _) = by_hand(algorithm.clone(), 10, OnFull::Share);
+            let most = algorithm.max_request();
             let before = limiter.check_n(&1, most).expect("fresh").into_receipt();
             for _ in 0..times {
                 limiter.clear();
             }
-            assert!(limiter.check_n(&1, most).is_ok(), "{}", subject.name);
+            assert!(limiter.check_n(&1, most).is_ok(), "{name}");
             let settled = limiter.refund(&1, before);
-            assert_eq!(settled, Settled::Forfeited(most), "{}", subject.name);
-            assert_eq!(limiter.peek(&1).spent(), most, "{}", subject.name);
+            assert_eq!(settled, Settled::Forfeited(most), "{name}");
+            assert_eq!(limiter.peek(&1).spent(), most, "{name}");
         }
     }
 }
@@ -236,67 +220,62 @@ fn a_refund_from_before_clearing_is_forfeited() {
 /// Clearing replaces the catch-all, too, so a charge to the old catch-all is not in the new one.
 #[test]
 fn a_refund_to_the_catch_all_from_before_clearing_is_forfeited() {
-    for subject in subjects(quota("10/s")) {
-        let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (mut limiter, _) = filled(algorithm.clone(), OnFull::Share, 0);
         let most = limiter.peek(&1).remaining();
         let before = limiter.check_n(&1, most).expect("the catch-all is fresh");
         assert!(before.is_overflow());
         let before = before.into_receipt();
         limiter.clear();
         for key in keys_of(&limiter) {
-            assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+            assert!(limiter.check(&key).is_ok(), "{name}");
         }
         let taken = limiter.check_n(&2, most).expect("the catch-all is fresh again");
         assert!(taken.is_overflow());
         let settled = limiter.refund(&1, before);
-        assert_eq!(settled, Settled::Forfeited(most), "{}", subject.name);
-        assert_eq!(limiter.peek(&3).spent(), most, "{}", subject.name);
-        assert!(limiter.check_n(&3, 1).is_err(), "{}", subject.name);
+        assert_eq!(settled, Settled::Forfeited(most), "{name}");
+        assert_eq!(limiter.peek(&3).spent(), most, "{name}");
+        assert!(limiter.check_n(&3, 1).is_err(), "{name}");
     }
 }
 
 /// A receipt without a charge has the same effect before and after clearing: nothing was charged, so nothing is refunded.
 #[test]
 fn a_receipt_without_a_charge_is_valid_after_clearing() {
-    for subject in subjects(quota("10/s")) {
-        let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
-        let most = subject.algorithm.max_request();
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (mut limiter, _) = filled(algorithm.clone(), OnFull::Admit, 0);
+        let most = algorithm.max_request();
         let uncounted = limiter.check_n(&1, most).expect("uncounted").into_receipt();
         let nothing = limiter.check_n(&1_000, 0).expect("nothing").into_receipt();
         limiter.clear();
         assert!(limiter.check_n(&1, most).is_ok() && limiter.check_n(&1_000, most).is_ok());
-        assert_eq!(limiter.refund(&1, uncounted), Settled::Exact, "{}", subject.name);
-        assert_eq!(
-            limiter.refund(&1_000, nothing),
-            Settled::Exact,
-            "{}",
-            subject.name
-        );
+        assert_eq!(limiter.refund(&1, uncounted), Settled::Exact, "{name}");
+        assert_eq!(limiter.refund(&1_000, nothing), Settled::Exact, "{name}");
         for key in [1, 1_000] {
-            assert_eq!(limiter.peek(&key).spent(), most, "{}", subject.name);
+            assert_eq!(limiter.peek(&key).spent(), most, "{name}");
         }
     }
 }
 
 #[test]
 fn permits_of_the_catch_all_are_refunded_to_it() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = filled(algorithm.clone(), OnFull::Share, 0);
         let most = limiter.peek(&1).remaining();
         let taken = limiter.check_n(&1, most).expect("the catch-all is fresh");
         assert!(taken.is_overflow());
         // Another key is served by the same.
-        assert!(limiter.check(&2).is_err(), "{}", subject.name);
+        assert!(limiter.check(&2).is_err(), "{name}");
         let settled = limiter.refund(&1, taken);
-        if subject.name == "timestamps" {
+        if name == "timestamps" {
             assert_eq!(settled, Settled::Forfeited(most));
             assert!(limiter.check(&2).is_err());
         } else {
-            assert_eq!(settled, Settled::Exact, "{}", subject.name);
-            assert!(limiter.check_n(&2, most).is_ok(), "{}", subject.name);
+            assert_eq!(settled, Settled::Exact, "{name}");
+            assert!(limiter.check_n(&2, most).is_ok(), "{name}");
         }
         for key in keys_of(&limiter) {
-            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+            assert_eq!(limiter.peek(&key).spent(), 1, "{name}");
         }
     }
 }
@@ -304,35 +283,35 @@ fn permits_of_the_catch_all_are_refunded_to_it() {
 /// An entry that may be forgotten while it counts refunds nothing, because a refund would set its time back.
 #[test]
 fn a_bucket_under_forget_refunds_nothing() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 1, OnFull::Forget);
         let taken = limiter.check(&1).expect("fresh");
-        let exact = !["bucket", "timestamps"].contains(&subject.name.as_str());
+        let exact = !["bucket", "timestamps"].contains(&name.as_str());
         let settled = if exact {
             Settled::Exact
         } else {
             Settled::Forfeited(1)
         };
-        assert_eq!(limiter.refund(&1, taken), settled, "{}", subject.name);
-        assert_eq!(limiter.peek(&1).spent(), u64::from(!exact), "{}", subject.name);
+        assert_eq!(limiter.refund(&1, taken), settled, "{name}");
+        assert_eq!(limiter.peek(&1).spent(), u64::from(!exact), "{name}");
     }
 }
 
 /// No key was charged, so no permit is lost.
 #[test]
 fn a_refund_of_an_uncounted_admission_forfeits_nothing() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
-        let most = subject.algorithm.max_request();
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Admit, 0);
+        let most = algorithm.max_request();
         let taken = limiter.check_n(&1, most).expect("uncounted");
         assert_eq!((taken.at(), taken.is_overflow()), (now(&clock), true));
-        assert_eq!(limiter.refund(&1, taken), Settled::Exact, "{}", subject.name);
+        assert_eq!(limiter.refund(&1, taken), Settled::Exact, "{name}");
         let later = limiter.check_n(&1, most).expect("uncounted").into_receipt();
         // Not even when the key has an entry by now: its own charge stays.
-        clock.advance(3 * subject.algorithm.span());
+        clock.advance(3 * algorithm.span());
         let permits = limiter.peek(&1).remaining();
         assert!(!limiter.check_n(&1, permits).expect("room by now").is_overflow());
-        assert_eq!(limiter.refund(&1, later), Settled::Exact, "{}", subject.name);
-        assert_eq!(limiter.peek(&1).spent(), permits, "{}", subject.name);
+        assert_eq!(limiter.refund(&1, later), Settled::Exact, "{name}");
+        assert_eq!(limiter.peek(&1).spent(), permits, "{name}");
     }
 }

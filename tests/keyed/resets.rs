@@ -2,32 +2,22 @@
 
 use ringgate::keyed::OnFull;
 
-use super::{by_hand, drain, filled, quota, subjects};
+use super::{Subject, by_hand, drain, filled, quota, subjects};
 
 #[test]
 fn a_reset_makes_the_next_request_fresh() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
-        assert!(!limiter.reset(&1), "{}", subject.name);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 10, OnFull::Share);
+        assert!(!limiter.reset(&1), "{name}");
         let most = drain(&limiter, 1);
-        assert_eq!(drain(&limiter, 2), most, "{}", subject.name);
-        assert!(limiter.reset(&1), "{}", subject.name);
-        assert_eq!(
-            (limiter.len(), limiter.peek(&1).spent()),
-            (1, 0),
-            "{}",
-            subject.name
-        );
-        assert!(!limiter.reset(&1), "{}", subject.name);
-        assert_eq!(drain(&limiter, 1), most, "{}", subject.name);
+        assert_eq!(drain(&limiter, 2), most, "{name}");
+        assert!(limiter.reset(&1), "{name}");
+        assert_eq!((limiter.len(), limiter.peek(&1).spent()), (1, 0), "{name}");
+        assert!(!limiter.reset(&1), "{name}");
+        assert_eq!(drain(&limiter, 1), most, "{name}");
         // The other key has a limit of its own.
-        assert_eq!(drain(&limiter, 2), 0, "{}", subject.name);
-        assert_eq!(
-            (limiter.len(), limiter.counts().reclaimed),
-            (2, 0),
-            "{}",
-            subject.name
-        );
+        assert_eq!(drain(&limiter, 2), 0, "{name}");
+        assert_eq!((limiter.len(), limiter.counts().reclaimed), (2, 0), "{name}");
     }
 }
 
@@ -35,13 +25,13 @@ fn a_reset_makes_the_next_request_fresh() {
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_reset_entry_is_used_again_when_it_is_idle() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 0);
-        assert!(limiter.reset(&1_001), "{}", subject.name);
-        assert_eq!(limiter.len() + 1, limiter.capacity() as u64, "{}", subject.name);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Deny, 0);
+        assert!(limiter.reset(&1_001), "{name}");
+        assert_eq!(limiter.len() + 1, limiter.capacity() as u64, "{name}");
         let wait = limiter.check(&1).expect_err("no entry is idle").retry_after();
         clock.advance(wait.expect("one permit"));
-        assert!(limiter.check(&1).is_ok(), "{}", subject.name);
+        assert!(limiter.check(&1).is_ok(), "{name}");
     }
 }
 
@@ -49,22 +39,22 @@ fn a_reset_entry_is_used_again_when_it_is_idle() {
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_reset_on_a_full_table_leaves_the_key_to_the_overflow_policy() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
-            let (limiter, clock) = filled(subject.algorithm.clone(), on_full, 0);
-            assert!(limiter.reset(&1_001), "{}", subject.name);
+            let (limiter, clock) = filled(algorithm.clone(), on_full, 0);
+            assert!(limiter.reset(&1_001), "{name}");
             let answer = limiter.check(&1_001);
-            assert_eq!(answer.is_ok(), on_full != OnFull::Deny, "{}", subject.name);
+            assert_eq!(answer.is_ok(), on_full != OnFull::Deny, "{name}");
             let (overflow, wait) = match answer {
                 Ok(taken) => (taken.is_overflow(), None),
                 Err(denied) => (denied.is_overflow(), denied.retry_after()),
             };
-            assert!(overflow, "{}, {on_full:?}", subject.name);
-            assert_eq!(limiter.counts().overflowed, 1, "{}", subject.name);
-            assert!(!limiter.reset(&1_001), "{}", subject.name);
+            assert!(overflow, "{name}, {on_full:?}");
+            assert_eq!(limiter.counts().overflowed, 1, "{name}");
+            assert!(!limiter.reset(&1_001), "{name}");
             if let Some(wait) = wait {
                 clock.advance(wait);
-                assert!(limiter.check(&1_001).is_ok(), "{}", subject.name);
+                assert!(limiter.check(&1_001).is_ok(), "{name}");
             }
         }
     }

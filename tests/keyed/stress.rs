@@ -197,12 +197,14 @@ fn no_window_of_any_key_holds_more_than_the_bound() {
 #[test]
 fn all_keys_together_are_admitted_the_sum_of_their_limits() {
     const EACH: u64 = 3;
-    for subject in subjects(Quota::new(EACH, Duration::from_secs(3_600)).expect("a quota")) {
-        if subject.name.starts_with("even") {
+    for Subject { name, algorithm, .. } in
+        subjects(Quota::new(EACH, Duration::from_secs(3_600)).expect("a quota"))
+    {
+        if name.starts_with("even") {
             // The shares of this algorithm are for cells of twelve minutes.
             continue;
         }
-        let limiter = KeyedBuilder::new(subject.algorithm.clone())
+        let limiter = KeyedBuilder::new(algorithm.clone())
             .capacity(20_000)
             .on_full(OnFull::Deny)
             .build_with(QuantaClock::new(), AnyKey::random())
@@ -231,12 +233,12 @@ fn all_keys_together_are_admitted_the_sum_of_their_limits() {
             .map(|key| all.iter().map(|admitted| admitted[key]).sum())
             .collect();
         assert_eq!(limiter.counts().overflowed, 0);
-        assert!(each.iter().all(|&admitted| admitted == EACH), "{}", subject.name);
+        assert!(each.iter().all(|&admitted| admitted == EACH), "{name}");
         assert_eq!(each.iter().sum::<u64>(), 10_000 * EACH);
-        assert_eq!(limiter.len(), 10_000, "{}", subject.name);
+        assert_eq!(limiter.len(), 10_000, "{name}");
         for key in 0..10_000_u64 {
             let spent = limiter.peek(&key).spent();
-            assert_eq!(spent, EACH, "{}, key {key}", subject.name);
+            assert_eq!(spent, EACH, "{name}, key {key}");
         }
     }
 }

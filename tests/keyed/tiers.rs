@@ -7,7 +7,7 @@ use core::time::Duration;
 use ringgate::keyed::{KeyedBuilder, OnFull, Tiers};
 use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Settled, TimestampRing};
 
-use super::{built, by_hand, filled, quota, subjects};
+use super::{Subject, built, by_hand, filled, quota, subjects};
 use crate::common::Any;
 
 type Tiered<F> = KeyedRateLimiter<Any, ManualClock, Tiers<F>>;
@@ -177,29 +177,29 @@ fn each_decision_has_its_limit() {
 /// A key without an entry has its limit in the catch-all.
 #[test]
 fn a_key_without_an_entry_has_its_limit_too() {
-    for subject in subjects(quota("10/s")) {
-        if ["even", "even, unpacked", "two windows", "bucket"].contains(&subject.name.as_str()) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        if ["even", "even, unpacked", "two windows", "bucket"].contains(&name.as_str()) {
             continue;
         }
-        let (limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+        let (limiter, _) = filled(algorithm.clone(), OnFull::Share, 0);
         let lowered = limiter.with_limit(3).expect("up to ten");
         let admitted = (0..10).filter(|_| lowered.check(&1).is_ok()).count();
-        assert_eq!(admitted, 3, "{}", subject.name);
+        assert_eq!(admitted, 3, "{name}");
         assert!(limiter.check(&1).expect("three of ten").is_overflow());
     }
 }
 
 #[test]
 fn what_a_lower_limit_admitted_is_settled_by_it() {
-    for subject in subjects(quota("10/s")) {
-        if ["two windows", "timestamps"].contains(&subject.name.as_str()) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        if ["two windows", "timestamps"].contains(&name.as_str()) {
             continue;
         }
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+        let (limiter, clock) = by_hand(algorithm.clone(), 100, OnFull::Share);
         let lowered = limiter.with_limit(5).expect("up to ten");
         let taken = lowered.check(&1).expect("a fresh key").into_receipt();
         clock.advance(Duration::from_nanos(1));
-        assert_eq!(lowered.refund(&1, taken), Settled::Exact, "{}", subject.name);
-        assert_eq!(lowered.peek(&1).spent(), 0, "{}", subject.name);
+        assert_eq!(lowered.refund(&1, taken), Settled::Exact, "{name}");
+        assert_eq!(lowered.peek(&1).spent(), 0, "{name}");
     }
 }

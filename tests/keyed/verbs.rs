@@ -6,16 +6,16 @@ use core::time::Duration;
 use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull, TableCounts};
 use ringgate::{Algorithm, ManualClock, RateLimiter};
 
-use super::{by_hand, drain, filled, keys_of, now, quota, subjects, told};
+use super::{Subject, by_hand, drain, filled, keys_of, now, quota, subjects, told};
 
 #[test]
 fn each_key_has_a_separate_limit() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 100, OnFull::Share);
         let most = limiter.peek(&1).remaining();
-        assert_eq!(drain(&limiter, 1), most, "{}", subject.name);
-        assert_eq!(limiter.peek(&2).remaining(), most, "{}", subject.name);
-        assert_eq!(drain(&limiter, 2), most, "{}", subject.name);
+        assert_eq!(drain(&limiter, 1), most, "{name}");
+        assert_eq!(limiter.peek(&2).remaining(), most, "{name}");
+        assert_eq!(drain(&limiter, 2), most, "{name}");
         assert_eq!((limiter.peek(&1).spent(), limiter.len()), (most, 2));
     }
 }
@@ -23,9 +23,9 @@ fn each_key_has_a_separate_limit() {
 /// The answers for one key equal those of a single limiter.
 #[test]
 fn answers_for_a_key_equal_those_of_a_single_limiter() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
-        let own = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone(), 100, OnFull::Share);
+        let own = RateLimiter::with_clock(algorithm.clone(), clock.clone());
         // Miri: one step takes a hundredth of a second.
         for step in 0..if cfg!(miri) { 12 } else { 3_000_u64 } {
             clock.advance(Duration::from_millis(step % 83));
@@ -37,13 +37,12 @@ fn answers_for_a_key_equal_those_of_a_single_limiter() {
                 1 => (told(&limiter.check_n(&1, step % 5)), told(&own.check_n(step % 5))),
                 _ => (told(&limiter.check_at(&1, at, 2)), told(&own.check_at(at, 2))),
             };
-            assert_eq!(one, other, "{} at step {step}", subject.name);
+            assert_eq!(one, other, "{name} at step {step}");
             let (one, other) = (limiter.peek(&1), own.peek());
             assert_eq!(
                 (one.at(), one.remaining(), one.spent(), one.retry_after(3)),
                 (other.at(), other.remaining(), other.spent(), other.retry_after(3)),
-                "{} at step {step}",
-                subject.name
+                "{name} at step {step}"
             );
         }
         assert_eq!(limiter.counts().overflowed, 0);
@@ -82,12 +81,12 @@ fn any_hashable_value_is_a_key() {
 /// Two keys with equal hashes share a limit. A hash of 0 counts as 1.
 #[test]
 fn keys_with_equal_hashes_share_a_limit() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone(), 100, OnFull::Share);
         let most = limiter.peek(&0).remaining();
-        assert_eq!(drain(&limiter, 0), most, "{}", subject.name);
-        assert_eq!(drain(&limiter, 1), 0, "{}", subject.name);
-        assert_eq!(limiter.len(), 1, "{}", subject.name);
+        assert_eq!(drain(&limiter, 0), most, "{name}");
+        assert_eq!(drain(&limiter, 1), 0, "{name}");
+        assert_eq!(limiter.len(), 1, "{name}");
         assert!(limiter.reset(&1));
         assert!(!limiter.reset(&0));
     }
@@ -97,11 +96,11 @@ fn keys_with_equal_hashes_share_a_limit() {
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn requests_for_no_or_too_many_permits_insert_no_key() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
-            let (empty, clock) = by_hand(subject.algorithm.clone(), 10, on_full);
-            let (full, _) = filled(subject.algorithm.clone(), on_full, 0);
-            let most = subject.algorithm.max_request();
+            let (empty, clock) = by_hand(algorithm.clone(), 10, on_full);
+            let (full, _) = filled(algorithm.clone(), on_full, 0);
+            let most = algorithm.max_request();
             for limiter in [&empty, &full] {
                 let before = limiter.counts();
                 let nothing = limiter.check_n(&1, 0).expect("nothing is always admitted");
@@ -109,14 +108,14 @@ fn requests_for_no_or_too_many_permits_insert_no_key() {
                 for permits in [most + 1, u64::MAX] {
                     let denied = limiter.check_n(&1, permits).expect_err("more than ever");
                     assert_eq!((denied.at(), denied.permits()), (now(&clock), permits));
-                    assert_eq!(denied.retry_after(), None, "{}", subject.name);
+                    assert_eq!(denied.retry_after(), None, "{name}");
                     assert!(!denied.is_overflow());
                     assert_eq!(
                         denied.to_string(),
                         format!("{permits} permits at once are never admitted; at most {most} are")
                     );
                 }
-                assert_eq!(limiter.counts(), before, "{}", subject.name);
+                assert_eq!(limiter.counts(), before, "{name}");
             }
             assert!(empty.is_empty());
             // Of a key that has an entry, neither changes what is spent.
@@ -135,20 +134,15 @@ fn requests_for_no_or_too_many_permits_insert_no_key() {
 #[cfg(not(miri))] // Hundreds of tables.
 #[test]
 fn a_request_for_no_permits_is_answered_by_the_entry_of_the_key() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for first in (1..1_000_u64).step_by(8) {
-            let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
+            let (limiter, _) = by_hand(algorithm.clone(), 1, OnFull::Share);
             for key in first..first + 8 {
                 assert!(limiter.check(&key).is_ok());
             }
             for key in first..first + 8 {
                 let nothing = limiter.check_n(&key, 0).expect("nothing is always admitted");
-                assert_eq!(
-                    nothing.remaining(),
-                    limiter.peek(&key).remaining(),
-                    "{}",
-                    subject.name
-                );
+                assert_eq!(nothing.remaining(), limiter.peek(&key).remaining(), "{name}");
             }
         }
     }
@@ -156,45 +150,40 @@ fn a_request_for_no_permits_is_answered_by_the_entry_of_the_key() {
 
 #[test]
 fn check_at_uses_the_reading_of_the_caller() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone(), 10, OnFull::Share);
         let ahead = now(&clock).saturating_add(Duration::from_secs(7));
         let taken = limiter.check_at(&1, ahead, 2).expect("fresh");
-        assert_eq!((taken.at(), taken.permits()), (ahead, 2), "{}", subject.name);
+        assert_eq!((taken.at(), taken.permits()), (ahead, 2), "{name}");
         // The key's time does not run back to the clock's: what it has spent counts.
-        assert!(limiter.peek(&1).spent() >= 2, "{}", subject.name);
+        assert!(limiter.peek(&1).spent() >= 2, "{name}");
         // But another key's time is its own.
-        assert_eq!(
-            limiter.check(&2).expect("fresh").at(),
-            now(&clock),
-            "{}",
-            subject.name
-        );
+        assert_eq!(limiter.check(&2).expect("fresh").at(), now(&clock), "{name}");
     }
 }
 
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_peek_inserts_no_key_and_changes_nothing() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
-            let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, on_full);
+            let (limiter, clock) = by_hand(algorithm.clone(), 10, on_full);
             let fresh = limiter.peek(&1);
             assert_eq!((fresh.at(), fresh.spent()), (now(&clock), 0));
             assert_eq!(fresh.retry_after(1), Some(Duration::ZERO));
-            assert_eq!(fresh.retry_after(subject.algorithm.max_request() + 1), None);
+            assert_eq!(fresh.retry_after(algorithm.max_request() + 1), None);
             assert!(!fresh.is_overflow());
             assert_eq!(limiter.counts(), TableCounts::default());
             // On a full table neither, and nothing is counted, forgotten, or taken.
-            let (full, _) = filled(subject.algorithm.clone(), on_full, 0);
+            let (full, _) = filled(algorithm.clone(), on_full, 0);
             let before = full.counts();
             for _ in 0..20 {
                 let peek = full.peek(&1);
-                assert_eq!(peek.is_overflow(), on_full != OnFull::Forget, "{}", subject.name);
+                assert_eq!(peek.is_overflow(), on_full != OnFull::Forget, "{name}");
             }
             assert_eq!(full.counts(), before);
             for key in keys_of(&full) {
-                assert_eq!(full.peek(&key).spent(), 1, "{}", subject.name);
+                assert_eq!(full.peek(&key).spent(), 1, "{name}");
             }
         }
     }
@@ -204,19 +193,19 @@ fn a_peek_inserts_no_key_and_changes_nothing() {
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_peek_uses_the_time_at_which_a_check_would_decide() {
-    for subject in subjects(quota("10/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
-            let (limiter, clock) = filled(subject.algorithm.clone(), on_full, 0);
+            let (limiter, clock) = filled(algorithm.clone(), on_full, 0);
             let before = now(&clock);
             clock.advance(Duration::from_secs(30));
             let lost = now(&clock);
             assert!(limiter.check(&1).is_ok());
-            assert_eq!(limiter.counts().reclaimed, 1, "{}", subject.name);
+            assert_eq!(limiter.counts().reclaimed, 1, "{name}");
             clock.set(before);
-            assert_eq!(limiter.peek(&2).at(), before, "{}", subject.name);
+            assert_eq!(limiter.peek(&2).at(), before, "{name}");
             match limiter.check(&2) {
-                Ok(taken) => assert_eq!(taken.at(), lost, "{}, {on_full:?}", subject.name),
-                Err(denied) => assert_eq!(denied.at(), before, "{}, {on_full:?}", subject.name),
+                Ok(taken) => assert_eq!(taken.at(), lost, "{name}, {on_full:?}"),
+                Err(denied) => assert_eq!(denied.at(), before, "{name}, {on_full:?}"),
             }
         }
     }
@@ -225,45 +214,45 @@ fn a_peek_uses_the_time_at_which_a_check_would_decide() {
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_cleared_table_equals_a_new_one() {
-    for subject in subjects(quota("10/s")) {
-        let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (mut limiter, _) = filled(algorithm.clone(), OnFull::Share, 0);
         let (bytes, entries) = (limiter.bytes(), limiter.capacity());
         // The catch-all is in use as well.
         let most = drain(&limiter, 1);
-        assert!(limiter.counts().overflowed > most, "{}", subject.name);
+        assert!(limiter.counts().overflowed > most, "{name}");
         limiter.clear();
-        assert_eq!(limiter.counts(), TableCounts::default(), "{}", subject.name);
+        assert_eq!(limiter.counts(), TableCounts::default(), "{name}");
         assert!(limiter.is_empty());
         assert_eq!((limiter.bytes(), limiter.capacity()), (bytes, entries));
         for key in keys_of(&limiter) {
-            assert_eq!(drain(&limiter, key), most, "{}", subject.name);
+            assert_eq!(drain(&limiter, key), most, "{name}");
         }
-        assert_eq!(drain(&limiter, 1), most, "{}: the catch-all", subject.name);
+        assert_eq!(drain(&limiter, 1), most, "{name}: the catch-all");
     }
 }
 
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn keys_with_an_entry_are_counted() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Deny);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone(), 1, OnFull::Deny);
         assert!(limiter.is_empty());
         let entries = limiter.capacity() as u64;
         for key in 1..=entries {
-            assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+            assert!(limiter.check(&key).is_ok(), "{name}");
             // The second time there is nothing to enter.
             let _ = limiter.check(&key);
-            assert_eq!(limiter.len(), key, "{}", subject.name);
+            assert_eq!(limiter.len(), key, "{name}");
         }
         assert!(!limiter.is_empty());
-        assert!(limiter.check(&(entries + 1)).is_err(), "{}", subject.name);
+        assert!(limiter.check(&(entries + 1)).is_err(), "{name}");
         clock.advance(Duration::from_secs(30));
         // Idle keys keep their entries until others need them.
         assert_eq!(limiter.len(), entries);
         for key in 101..=100 + entries {
-            assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+            assert!(limiter.check(&key).is_ok(), "{name}");
             assert_eq!(limiter.len(), entries);
-            assert_eq!(limiter.counts().reclaimed, key - 100, "{}", subject.name);
+            assert_eq!(limiter.counts().reclaimed, key - 100, "{name}");
         }
         let counts = limiter.counts();
         assert_eq!(
@@ -277,10 +266,10 @@ fn keys_with_an_entry_are_counted() {
 #[test]
 fn fixed_seeds_reproduce_every_decision() {
     let steps = 2_000_u64;
-    for subject in subjects(quota("3/s")) {
+    for Subject { name, algorithm, .. } in subjects(quota("3/s")) {
         let decisions = |seeds: [u64; 4]| {
             let clock = ManualClock::new();
-            let limiter = KeyedBuilder::new(subject.algorithm.clone())
+            let limiter = KeyedBuilder::new(algorithm.clone())
                 .capacity(20)
                 .build_with(clock.clone(), AnyKey::with_seeds(seeds))
                 .expect("a table");
@@ -290,12 +279,7 @@ fn fixed_seeds_reproduce_every_decision() {
             };
             ((0..steps).map(decide).collect::<Vec<_>>(), limiter.counts())
         };
-        assert_eq!(
-            decisions([1, 2, 3, 4]),
-            decisions([1, 2, 3, 4]),
-            "{}",
-            subject.name
-        );
+        assert_eq!(decisions([1, 2, 3, 4]), decisions([1, 2, 3, 4]), "{name}");
     }
 }
 

@@ -179,31 +179,21 @@ fn taken(limiter: &ByHand) -> Receipt {
 /// Two limiters over one algorithm, whose states are equal word for word.
 #[test]
 fn a_receipt_of_another_limiter_is_forfeited() {
-    for subject in subjects(quota("10/s")) {
-        let (one, _) = by_hand(subject.algorithm.clone());
-        let (other, _) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (one, _) = by_hand(algorithm.clone());
+        let (other, _) = by_hand(algorithm);
         let (ours, theirs) = (taken(&one), taken(&other));
         assert_eq!((theirs.at(), theirs.mark()), (ours.at(), ours.mark()));
-        assert_eq!(one.refund(theirs), Settled::Forfeited(3), "{}", subject.name);
-        assert_eq!(
-            one.settle(taken(&other), 1),
-            Settled::Forfeited(2),
-            "{}",
-            subject.name
-        );
-        assert_eq!(
-            (one.peek().spent(), other.peek().spent()),
-            (3, 6),
-            "{}",
-            subject.name
-        );
+        assert_eq!(one.refund(theirs), Settled::Forfeited(3), "{name}");
+        assert_eq!(one.settle(taken(&other), 1), Settled::Forfeited(2), "{name}");
+        assert_eq!((one.peek().spent(), other.peek().spent()), (3, 6), "{name}");
         // An answer that is handed over is no different from a receipt.
         assert_eq!(
             one.refund(other.check().expect("four are free")),
             Settled::Forfeited(1)
         );
         if !matches!(one.algorithm(), Any::Log(_)) {
-            assert_eq!(one.refund(ours), Settled::Exact, "{}", subject.name);
+            assert_eq!(one.refund(ours), Settled::Exact, "{name}");
         }
     }
 }
@@ -211,16 +201,11 @@ fn a_receipt_of_another_limiter_is_forfeited() {
 /// The cost above the estimate is charged to the limiter whose `settle` was called.
 #[test]
 fn the_debt_of_another_limiters_receipt_is_charged() {
-    for subject in subjects(quota("10/s")) {
-        let (one, _) = by_hand(subject.algorithm.clone());
-        let (other, _) = by_hand(subject.algorithm);
-        assert_eq!(one.settle(taken(&other), 5), Settled::Exact, "{}", subject.name);
-        assert_eq!(
-            (one.peek().spent(), other.peek().spent()),
-            (2, 3),
-            "{}",
-            subject.name
-        );
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (one, _) = by_hand(algorithm.clone());
+        let (other, _) = by_hand(algorithm);
+        assert_eq!(one.settle(taken(&other), 5), Settled::Exact, "{name}");
+        assert_eq!((one.peek().spent(), other.peek().spent()), (2, 3), "{name}");
     }
 }
 

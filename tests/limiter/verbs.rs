@@ -308,13 +308,13 @@ fn a_lower_limit_does_not_refund_a_later_charge_of_a_bucket() {
 /// A limit is one permit at least, and at most the limiter's own.
 #[test]
 fn a_limit_out_of_range_is_an_error() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone());
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone());
         for limit in [0, 11, u64::MAX] {
             let error = limiter.with_limit(limit).expect_err("out of range");
             let text =
                 format!("invalid limit: {limit} (expected 1 to 10 permits, the limit that is lowered)");
-            assert_eq!(error.to_string(), text, "{}", subject.name);
+            assert_eq!(error.to_string(), text, "{name}");
         }
     }
     let several = built(CounterRing::builder(quota("10/s")).also(quota("100/min")));
@@ -328,24 +328,19 @@ fn a_limit_out_of_range_is_an_error() {
 /// Permits that a lower limit has admitted are refunded and settled by the same limit.
 #[test]
 fn a_lower_limit_refunds_its_receipts() {
-    for subject in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(subject.algorithm.clone());
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(algorithm.clone());
         let lowered = limiter.with_limit(5).expect("up to ten");
         let taken = lowered.check_n(4).expect("five are free").into_receipt();
         let settled = lowered.settle(taken, 1);
-        if subject.name == "timestamps" {
+        if name == "timestamps" {
             assert_eq!(settled, Settled::Forfeited(3));
             continue;
         }
-        assert_eq!(
-            (settled, lowered.peek().spent()),
-            (Settled::Exact, 1),
-            "{}",
-            subject.name
-        );
+        assert_eq!((settled, lowered.peek().spent()), (Settled::Exact, 1), "{name}");
         let more = lowered.check().expect("one of five is spent");
-        assert_eq!(lowered.refund(more), Settled::Exact, "{}", subject.name);
-        assert_eq!(lowered.peek().spent(), 1, "{}", subject.name);
+        assert_eq!(lowered.refund(more), Settled::Exact, "{name}");
+        assert_eq!(lowered.peek().spent(), 1, "{name}");
     }
 }
 

@@ -93,11 +93,8 @@ proptest! {
         history in history(forward(), asks()),
         many in 1..40_u64,
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let walk = Walk::after(&subject.algorithm, history);
         let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-        }
         let (began, state) = (walk.at(), walk.state.clone());
         let earliest = |permits| it.earliest(walk.state.shared(), began, permits).expect("long before time ends");
         let mut now = began;
@@ -181,11 +178,8 @@ proptest! {
         history in history(forward(), acts()),
         flood in prop::collection::vec((0..60_u64, size()), 1..40),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, history);
         let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-        }
         let most = it.max_request();
         let Some(ready) = it.ready_at(walk.state.shared(), walk.at(), most) else {
             return Ok(());
@@ -235,11 +229,8 @@ proptest! {
         before in history(forward(), asks()),
         after in history(forward(), asks()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, before);
         let it = walk.algorithm;
-        for op in before {
-            walk.step(op);
-        }
         let idle = it.idle_at(walk.state.shared(), walk.at()).expect("there is no debt");
         let mut fresh = Walk::new(it);
         walk.go(Move::To(idle.get()));
@@ -256,11 +247,8 @@ proptest! {
         subject in limiter_subject(),
         history in history(back_and_forth(), asks_and_refunds()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, history);
         let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-        }
         let windows = subject.bounds.iter().map(|&(window, _)| nanos(window)).max().expect("one window");
         let silence = match it {
             Any::Counter(ring) => {
@@ -271,7 +259,7 @@ proptest! {
                 let cells = windows.div_ceil(cell);
                 if exact { (cells + 1) * cell } else { 2 * windows + 26 * cell }
             }
-            Any::Log(_) => windows + 2 * super::reference::unit(it.max_request()),
+            Any::Log(_) => windows + 2 * crate::common::unit(it.max_request()),
             Any::Gcra(gcra) => {
                 let limit = gcra.bound() - gcra.burst() + 1;
                 (windows * gcra.burst()).div_ceil(limit) + gcra.burst()
@@ -297,11 +285,8 @@ proptest! {
         debt in size(),
         after in history(forward(), asks()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, history);
         let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-        }
         let mut twin = State::clone(&walk.state);
         let left = it.remaining(walk.state.shared(), walk.at());
         let debt = debt.of(it.max_request());
@@ -328,11 +313,8 @@ proptest! {
         before in history(forward(), acts()),
         after in history(forward(), asks()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, before);
         let it = walk.algorithm;
-        for op in before {
-            walk.step(op);
-        }
         let spent = it.spent(walk.state.shared(), walk.at());
         let mut restored = Walk::new(it);
         restored.go(Move::To(walk.now));

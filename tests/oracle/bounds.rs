@@ -17,10 +17,7 @@ proptest! {
 
     #[test]
     fn no_window_holds_more_than_the_bound(subject in subject(), history in history(forward(), asks())) {
-        let mut walk = Walk::new(&subject.algorithm);
-        for op in history {
-            walk.step(op);
-        }
+        let walk = Walk::after(&subject.algorithm, history);
         prop_assert_eq!(subject.broken(&walk.log), None);
     }
 
@@ -30,10 +27,7 @@ proptest! {
         subject in subject(),
         history in history(anywhere(), acts()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
-        for op in history {
-            walk.step(op);
-        }
+        let walk = Walk::after(&subject.algorithm, history);
         prop_assert_eq!(subject.broken(&walk.log), None);
     }
 
@@ -65,10 +59,7 @@ proptest! {
         now in prop_oneof![Just(0), Just(u64::MAX), any::<u64>()],
         permits in prop_oneof![Just(0), Just(1), Just(u64::MAX), any::<u64>()],
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
-        for op in history {
-            walk.step(op);
-        }
+        let walk = Walk::after(&subject.algorithm, history);
         let (it, now) = (walk.algorithm, Nanos::new(now));
         let state = walk.state.clone();
         let spent = it.spent(state.shared(), now);

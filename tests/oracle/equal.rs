@@ -10,12 +10,12 @@ use ringgate::{
     Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Receipt, TimestampRing,
 };
 
-use super::reference::{Bucket, CellLog, Queue, unit};
+use super::reference::{Bucket, CellLog, Queue};
 use super::walk::{
     Act, Kind, Outcome, Ring, Size, Walk, acts, anywhere, asks, back_and_forth, config, forward, history,
     limit, limiter_subject, nanos, quota, ring, several, size, small_debt, subject, window,
 };
-use crate::common::{Any, State};
+use crate::common::{Any, State, unit};
 
 proptest! {
     #![proptest_config(config())]

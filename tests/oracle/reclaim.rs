@@ -9,12 +9,11 @@ use ringgate::sync::Words;
 use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, TimestampRing};
 
 use super::answers::Answers;
-use super::reference::unit;
 use super::walk::{
     Act, Kind, Ring, Walk, acts, anywhere, asks, back_and_forth, config, exact, forward, history, nanos,
     quota, ring, size, subject, window,
 };
-use crate::common::{Any, State};
+use crate::common::{Any, State, unit};
 
 /// The bits of word 0 that belong to a table.
 const TABLE: u64 = 3 << 62;
@@ -122,11 +121,8 @@ proptest! {
         silence in forward(),
         back in 0_u64..4,
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, history);
         let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-        }
         walk.go(silence);
         let word = first(&walk.state);
         if !it.is_idle(word, walk.at()) {
@@ -158,11 +154,8 @@ proptest! {
         silence in forward(),
         after in history(forward(), acts()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, before);
         let it = walk.algorithm;
-        for op in before {
-            walk.step(op);
-        }
         walk.now = walk.newest;
         walk.go(silence);
         if !it.is_idle(first(&walk.state), walk.at()) {
@@ -191,11 +184,8 @@ proptest! {
         subject in subject(),
         history in history(forward(), asks()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let walk = Walk::after(&subject.algorithm, history);
         let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-        }
         let then = walk.at().saturating_add(it.span());
         prop_assert_eq!(it.idle_at(walk.state.shared(), then), Some(then));
         if !matches!(it, Any::Gcra(_)) {
@@ -213,11 +203,8 @@ proptest! {
         before in history(back_and_forth(), acts()),
         after in prop::collection::vec((forward(), size()), 1..20),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, before);
         let it = walk.algorithm;
-        for op in before {
-            walk.step(op);
-        }
         walk.now = walk.newest;
         let Some(later) = it.advance(first(&walk.state), walk.at()) else { return Ok(()) };
         let (one, other) = (with_first(&walk.state, later), walk.state.clone());

@@ -1,6 +1,7 @@
 //! Brute-force models, which count from a list of all charges in plain nanoseconds.
 
 use super::walk::{Kind, Ring};
+use crate::common::{share, unit};
 
 /// A counter ring of one window, as the list of its charges by cell.
 ///
@@ -73,9 +74,7 @@ impl CellLog {
         if self.ring.kind != Kind::Even {
             return room;
         }
-        // The share of cell i is ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋. Cells are counted from the origin of the clock.
-        let (limit, cells) = (self.ring.limit, self.ring.cells);
-        let share = (cell % cells + 1) * limit / cells - (cell % cells) * limit / cells;
+        let share = share(self.ring.limit, self.ring.cells, cell);
         room.min(share.saturating_sub(self.sum(cell, cell)))
     }
 
@@ -246,21 +245,6 @@ impl Queue {
             .expect("it is refused for some time");
         (oldest + self.window) * self.unit
     }
-}
-
-/// The nanoseconds per unit of a timestamp ring: the smallest of 1, 2, 5, 10, … with which 20 years of 366 days fit
-/// into 62 bits, beside the index of `limit` slots and one bit.
-pub(crate) fn unit(limit: u64) -> u64 {
-    let twenty_years = 20 * 366 * 24 * 3600 * 1_000_000_000_u128;
-    let mut slots = 1_u128;
-    while slots < u128::from(limit) {
-        slots *= 2;
-    }
-    let times = (1 << 61) / slots - 1;
-    (0..)
-        .flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)))
-        .find(|&unit| u128::from(unit) * times >= twenty_years)
-        .expect("some unit is large enough")
 }
 
 /// A bucket whose level is refilled as time passes, in halves of a nanosecond.

@@ -24,11 +24,8 @@ proptest! {
         between in prop::collection::vec((forward(), size()), 0..3),
         after in history(forward(), asks()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, before);
         let it = walk.algorithm;
-        for op in before {
-            walk.step(op);
-        }
         let twin = walk.state.clone();
         let Some(receipt) = it.decide(walk.state.shared(), walk.at(), permits) else {
             return Ok(());
@@ -112,11 +109,8 @@ proptest! {
         subject in limiter_subject(),
         history in history(forward(), asks()),
     ) {
-        let mut walk = Walk::new(&subject.algorithm);
+        let mut walk = Walk::after(&subject.algorithm, history);
         let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-        }
         if let Some(receipt) = it.decide(walk.state.shared(), walk.at(), 1) {
             walk.go(Move::NextCell);
             walk.go(match it {

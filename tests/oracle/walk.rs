@@ -226,6 +226,15 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// A run that has followed this history.
+    pub(crate) fn after(algorithm: &'a Any, history: Vec<Op>) -> Self {
+        let mut walk = Self::new(algorithm);
+        for op in history {
+            walk.step(op);
+        }
+        walk
+    }
+
     pub(crate) fn at(&self) -> Nanos {
         Nanos::new(self.now)
     }

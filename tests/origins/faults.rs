@@ -57,15 +57,10 @@ fn fault_ring_moves_on_by_one_cell_however_many_have_passed() {
 fn fault_check_and_add_are_separate() {
     let rounds = if cfg!(miri) { 2 } else { 40 };
     let calls = if cfg!(miri) { 24 } else { 400 };
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         for round in 0..rounds {
-            assert_eq!(
-                passed_together(&limiter, calls),
-                10,
-                "{} in round {round}",
-                subject.name
-            );
+            assert_eq!(passed_together(&limiter, calls), 10, "{name} in round {round}");
             clock.advance(Duration::from_secs(3));
         }
     }
@@ -74,39 +69,39 @@ fn fault_check_and_add_are_separate() {
 /// Two calls at the same time counted as one.
 #[test]
 fn fault_two_calls_in_one_instant_count_as_one() {
-    for subject in ten_per_second() {
-        let (limiter, _clock) = by_hand(subject.algorithm);
-        assert_eq!(passed(&limiter, 1000), 10, "{}", subject.name);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, _clock) = by_hand(algorithm);
+        assert_eq!(passed(&limiter, 1000), 10, "{name}");
     }
 }
 
 /// The cost of a request was ignored on admission.
 #[test]
 fn fault_weight_is_ignored() {
-    for subject in ten_per_second() {
-        let (limiter, _clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, _clock) = by_hand(algorithm);
         assert!(limiter.check_n(7).is_ok());
-        assert_eq!(limiter.peek().remaining(), 3, "{}", subject.name);
+        assert_eq!(limiter.peek().remaining(), 3, "{name}");
         assert!(limiter.check_n(4).is_err());
         assert!(limiter.check_n(3).is_ok());
-        assert_eq!(passed(&limiter, 10), 0, "{}", subject.name);
+        assert_eq!(passed(&limiter, 10), 0, "{name}");
     }
 }
 
 /// A request with a cost above the limit deleted the state of its key, so the next call had a fresh budget.
 #[test]
 fn fault_cost_over_the_limit_resets_the_state() {
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         assert_eq!(passed(&limiter, 8), 8);
         for cost in [11, 12, 1_000, u64::MAX >> 1, u64::MAX] {
             let denied = limiter.check_n(cost).expect_err("more than the limit");
-            assert_eq!(denied.retry_after(), None, "{}: never", subject.name);
+            assert_eq!(denied.retry_after(), None, "{name}: never");
         }
-        assert_eq!(passed(&limiter, 20), 2, "{}", subject.name);
+        assert_eq!(passed(&limiter, 20), 2, "{name}");
         clock.advance(Duration::from_secs(3));
         assert!(limiter.check_n(11).is_err());
-        assert_eq!(passed(&limiter, 20), 10, "{}", subject.name);
+        assert_eq!(passed(&limiter, 20), 10, "{name}");
     }
 }
 
@@ -114,8 +109,8 @@ fn fault_cost_over_the_limit_resets_the_state() {
 /// instead of 6,000).
 #[test]
 fn fault_older_clock_rolls_the_window_back() {
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         let now = clock_time(&limiter);
         assert_eq!(passed(&limiter, 20), 10);
         for late in [
@@ -128,9 +123,9 @@ fn fault_older_clock_rolls_the_window_back() {
             3_600_000_000_000,
         ] {
             clock.set(Nanos::new(now.get() - late));
-            assert_eq!(passed(&limiter, 20), 0, "{}, {late} ns late", subject.name);
+            assert_eq!(passed(&limiter, 20), 0, "{name}, {late} ns late");
             clock.set(now);
-            assert_eq!(passed(&limiter, 20), 0, "{}, after {late} ns late", subject.name);
+            assert_eq!(passed(&limiter, 20), 0, "{name}, after {late} ns late");
         }
     }
 }
@@ -138,11 +133,11 @@ fn fault_older_clock_rolls_the_window_back() {
 /// After an idle time longer than the window, the capacity was not checked.
 #[test]
 fn fault_idle_longer_than_the_window_skips_the_check() {
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         for idle in [1, 2, 3, 10, 1_000, 1_000_000] {
             clock.advance(Duration::from_millis(2_500) * idle);
-            assert_eq!(passed(&limiter, 100), 10, "{} after {idle}", subject.name);
+            assert_eq!(passed(&limiter, 100), 10, "{name} after {idle}");
             assert!(limiter.check_n(10).is_err());
         }
     }
@@ -226,8 +221,8 @@ fn fault_rejected_request_stays_charged() {
     );
     assert_eq!(passed(&limiter, 500), 0);
 
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         assert_eq!(passed(&limiter, 20), 10);
         let ready = limiter.check().expect_err("ten have passed").retry_after();
         for _ in 0..1_000 {
@@ -238,8 +233,7 @@ fn fault_rejected_request_stays_charged() {
         assert_eq!(
             later,
             ready.map(|ready| ready - Duration::from_nanos(13_000)),
-            "{}",
-            subject.name
+            "{name}"
         );
     }
 }
@@ -247,25 +241,24 @@ fn fault_rejected_request_stays_charged() {
 /// `Retry-After` was rounded down to 0.
 #[test]
 fn fault_retry_after_is_rounded_down_to_zero() {
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         assert_eq!(passed(&limiter, 20), 10);
         let mut waited = Duration::ZERO;
         loop {
             let retry = limiter.check().map(drop).map_err(|denied| denied.retry_after());
             let Err(retry) = retry else { break };
             let retry = retry.expect("one permit is at most the limit");
-            assert!(retry > Duration::ZERO, "{}", subject.name);
+            assert!(retry > Duration::ZERO, "{name}");
             // A retry time that is not a whole second shows that it is not rounded.
             clock.advance(retry - Duration::from_nanos(1));
-            assert!(limiter.check().is_err(), "{}", subject.name);
+            assert!(limiter.check().is_err(), "{name}");
             clock.advance(Duration::from_nanos(1));
             waited += retry;
         }
         assert!(
             waited > Duration::ZERO && waited <= millis(1_200),
-            "{}: {waited:?}",
-            subject.name
+            "{name}: {waited:?}"
         );
     }
 }
@@ -273,15 +266,15 @@ fn fault_retry_after_is_rounded_down_to_zero() {
 /// 32-bit clocks wrapped after 71 minutes or 49.7 days.
 #[test]
 fn fault_the_clock_wraps() {
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         for bits in 30..59 {
             for offset in [0, 1, 500_000_000] {
                 clock.set(Nanos::new((1 << bits) - 1 + offset));
                 let first = passed(&limiter, 20);
-                assert!(first <= 10, "{}", subject.name);
+                assert!(first <= 10, "{name}");
                 clock.advance(Duration::from_nanos(1));
-                assert_eq!(passed(&limiter, 20), 0, "{} around 2^{bits}", subject.name);
+                assert_eq!(passed(&limiter, 20), 0, "{name} around 2^{bits}");
             }
         }
     }
@@ -295,8 +288,8 @@ fn fault_a_limiter_wedges() {
         .map_or(2, NonZero::get)
         .clamp(2, 4);
     let calls = if cfg!(miri) { 10 } else { 3_000 };
-    for subject in ten_per_second() {
-        let (limiter, clock) = by_hand(subject.algorithm);
+    for Subject { name, algorithm, .. } in ten_per_second() {
+        let (limiter, clock) = by_hand(algorithm);
         thread::scope(|scope| {
             for thread in 0..threads {
                 let (limiter, clock) = (&limiter, clock.clone());
@@ -313,8 +306,8 @@ fn fault_a_limiter_wedges() {
             }
         });
         clock.advance(Duration::from_secs(61));
-        assert_eq!(limiter.peek().remaining(), 10, "{}", subject.name);
-        assert_eq!(passed(&limiter, 20), 10, "{}", subject.name);
+        assert_eq!(limiter.peek().remaining(), 10, "{name}");
+        assert_eq!(passed(&limiter, 20), 10, "{name}");
     }
 }
 

@@ -1,114 +1,89 @@
 //! A server clock that goes back. The stored state is then newer than TIME, and is repaired so that limits become
 //! stricter.
 
-use core::slice::from_ref;
-
 use ringgate::shared::{Counting, OnError, SharedLimiter};
 
-use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script, refund_script, renew_script};
-use crate::server::Server;
+use crate::scripts::{CounterStatus, FAR_AHEAD, ScriptRequest, Scripts};
+use crate::server::{Server, until};
 
 const SECOND: u64 = 1_000_000;
+const EARLY: u64 = FAR_AHEAD - 3600 * SECOND;
 
-fn both(limit: u64) -> [ScriptRequest; 2] {
-    // A window of ten seconds.
+/// Counters with a window of ten seconds.
+fn all(limit: u64) -> [ScriptRequest; 3] {
     [
         ScriptRequest::log("log", limit, 10 * SECOND),
         ScriptRequest::cells("cells", limit, 5, 2 * SECOND),
+        ScriptRequest::gcra("bucket", limit, limit, 10 * SECOND),
     ]
 }
 
 /// Permits that were spent before the clock went back count for a whole window afterwards, and for at most a window
-/// and a cell.
+/// and a cell. A flood of denials does not move them.
 #[test]
 fn charges_ahead_of_the_clock_count_from_now() {
-    let Some(server) = Server::start() else { return };
-    let (decide, mut client) = (decide_script(), server.client());
-    let late = FAR_AHEAD;
-    let early = late - 3600 * SECOND;
-    for asked in both(5) {
-        for _ in 0..5 {
-            assert!(decide.decide(&mut client, late, "charge", from_ref(&asked)).0);
-        }
-        // `peek` does not repair the state, but its answer is that of the repaired state.
-        let (_, looked) = decide.decide(&mut client, early, "peek", from_ref(&asked));
-        assert_eq!(looked[0].remaining, 0);
-        let (admitted, refused) = decide.decide(&mut client, early, "charge", from_ref(&asked));
-        assert!(!admitted);
-        assert_eq!(refused, looked, "{asked:?}");
-        let wait = u64::try_from(refused[0].wait).expect("a wait");
-        assert!((10 * SECOND..=12 * SECOND).contains(&wait), "{wait}");
-        // The permits expire neither earlier nor later.
-        assert!(
-            !decide
-                .decide(&mut client, early + wait - 1, "charge", from_ref(&asked))
-                .0
-        );
-        let (admitted, found) = decide.decide(&mut client, early + wait, "charge", from_ref(&asked));
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    for asked in all(5) {
+        let (admitted, spent) = scripts.charge(FAR_AHEAD, &asked.clone().of(5));
         assert!(admitted);
-        assert_eq!(found[0].remaining, 4);
+        // `peek` does not repair the state, but its answer is that of the repaired state.
+        let (_, looked) = scripts.peek(EARLY, &asked);
+        assert_eq!(looked[0].remaining, 0);
+        let (admitted, refused) = scripts.charge(EARLY, &asked);
+        assert!(!admitted);
+        let answer = |found: &[CounterStatus]| (found[0].room, found[0].remaining, found[0].wait);
+        assert_eq!(answer(&refused), answer(&looked), "{asked:?}");
+        let wait = u64::try_from(refused[0].wait).expect("a wait");
+        // A bucket refills its first permit after two of the ten seconds.
+        let expected = match asked.counting {
+            Counting::Gcra(_) => 2 * SECOND..=2 * SECOND,
+            _ => 10 * SECOND..=12 * SECOND,
+        };
+        assert!(expected.contains(&wait), "{asked:?}: {wait}");
+        let receipt = asked.clone().of(5).with_receipt(spent[0].receipt);
+        assert_eq!(scripts.refund(EARLY, &receipt), [0]);
+        // The permits expire neither earlier nor later.
+        for denied in (0..100).map(|step| step * wait / 100).chain([wait - 1]) {
+            assert!(!scripts.charge(EARLY + denied, &asked).0, "{asked:?} {denied}");
+        }
+        let (admitted, found) = scripts.charge(EARLY + wait, &asked);
+        assert!(admitted);
         // No permit ahead of the current time is left.
-        let all: Vec<String> = match asked.key.as_str() {
-            "log" => redis::cmd("ZRANGEBYSCORE")
-                .arg("log")
-                .arg(early + wait + 1)
-                .arg("+inf")
-                .query(&mut client),
-            _ => redis::cmd("HKEYS").arg("cells").query(&mut client),
-        }
-        .expect("an answer");
-        let ahead = all.iter().filter_map(|field| field.parse::<u64>().ok());
-        assert_eq!(
-            ahead.filter(|&cell| cell > (early + wait) / (2 * SECOND)).count(),
-            0,
-            "{all:?}"
-        );
-    }
-}
-
-/// A flood of denials does not move the permits ahead of the clock.
-#[test]
-fn denials_do_not_prolong_repaired_charges() {
-    let Some(server) = Server::start() else { return };
-    let (decide, mut client) = (decide_script(), server.client());
-    let late = FAR_AHEAD;
-    let early = late - 3600 * SECOND;
-    for asked in both(3) {
-        for _ in 0..3 {
-            assert!(decide.decide(&mut client, late, "charge", from_ref(&asked)).0);
-        }
-        let tenths = 0..200;
-        let first = tenths
-            .map(|tenth| early + tenth * SECOND / 10)
-            .find(|&now| decide.decide(&mut client, now, "charge", from_ref(&asked)).0);
-        let waited = first.expect("in twenty seconds") - early;
-        assert!((10 * SECOND..=12 * SECOND).contains(&waited), "{waited}");
+        let now = EARLY + wait;
+        let ahead: Vec<String> = match asked.counting {
+            Counting::Log => scripts.ask(&format!("ZRANGEBYSCORE log {} +inf", now + 1)),
+            Counting::Cells(_) => {
+                let fields: Vec<String> = scripts.ask("HKEYS cells");
+                let is_ahead =
+                    |field: &String| field.parse().is_ok_and(|cell: u64| cell > now / (2 * SECOND));
+                fields.into_iter().filter(is_ahead).collect()
+            }
+            _ => Vec::new(),
+        };
+        assert_eq!(ahead, Vec::<String>::new());
+        let is_bucket = matches!(asked.counting, Counting::Gcra(_));
+        assert_eq!(found[0].remaining, if is_bucket { 0 } else { 4 });
     }
 }
 
 /// A permit from before a repair is not refunded after it, since its cell may hold permits of other requests.
 #[test]
 fn a_repaired_charge_is_not_refunded() {
-    let Some(server) = Server::start() else { return };
-    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let late = FAR_AHEAD;
-    for asked in both(5) {
-        let (_, found) = decide.decide(&mut client, late, "charge", from_ref(&asked));
-        let receipt = ScriptRequest {
-            receipt: found[0].receipt,
-            ..asked.clone()
-        };
-        let early = late - 3600 * SECOND;
-        assert!(decide.decide(&mut client, early, "charge", from_ref(&asked)).0);
-        assert_eq!(refund.refund(&mut client, early, from_ref(&receipt)), [0]);
-        assert_eq!(
-            decide.decide(&mut client, early, "peek", from_ref(&asked)).1[0].remaining,
-            3
-        );
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    for asked in all(5).into_iter().take(2) {
+        let (_, found) = scripts.charge(FAR_AHEAD, &asked);
+        let receipt = asked.clone().with_receipt(found[0].receipt);
+        assert!(scripts.charge(EARLY, &asked).0);
+        assert_eq!(scripts.refund(EARLY, &receipt), [0]);
+        assert_eq!(scripts.peek(EARLY, &asked).1[0].remaining, 3);
         if matches!(asked.counting, Counting::Cells(_)) {
             // Also not when the clock has reached that cell again, and another request was charged to it.
-            assert!(decide.decide(&mut client, late, "charge", from_ref(&asked)).0);
-            assert_eq!(refund.refund(&mut client, late, from_ref(&receipt)), [0]);
+            assert!(scripts.charge(FAR_AHEAD, &asked).0);
+            assert_eq!(scripts.refund(FAR_AHEAD, &receipt), [0]);
         }
     }
 }
@@ -117,77 +92,49 @@ fn a_repaired_charge_is_not_refunded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
     let Some(server) = Server::start() else { return };
-    let store = server.store().await;
-    let limiter = SharedLimiter::builder("ahead", "3/500ms".parse().expect("a quota"))
+    let limiter = SharedLimiter::builder("ahead", "3/500ms".parse().expect("a quota"));
+    let limiter = limiter
         .log()
         .on_error(OnError::Deny)
-        .build(store)
+        .build(server.store().await)
         .expect("a limiter");
     let first = limiter.check("alice").await.expect("room").at().expect("a stamp");
-    let mut client = server.client();
-    let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut client).expect("names");
+    let name = server.ask::<Vec<String>>("KEYS *").remove(0);
     let ahead = first + 3600 * SECOND;
     for sequence in 0..2 {
-        let member = format!("{ahead}:{sequence:09}");
-        let added: u64 = redis::cmd("ZADD")
-            .arg(&names[0])
-            .arg(ahead)
-            .arg(member)
-            .query(&mut client)
-            .expect("added");
+        let added: u64 = server.ask(&format!("ZADD {name} {ahead} {ahead}:{sequence:09}"));
         assert_eq!(added, 1);
     }
-    let _: () = redis::cmd("PERSIST")
-        .arg(&names[0])
-        .query(&mut client)
-        .expect("an answer");
-    let refused = limiter.check("alice").await;
+    let _: () = server.ask(&format!("PERSIST {name}"));
     // The first may have left its window meanwhile, but not the two others.
-    let stamp = match &refused {
+    let stamp = match &limiter.check("alice").await {
         Ok(passed) => passed.at(),
         Err(refused) => refused.at(),
     };
     let stamp = stamp.expect("the store has decided");
-    let newest: Vec<(String, u64)> = redis::cmd("ZRANGE")
-        .arg(&names[0])
-        .arg(0)
-        .arg(-1)
-        .arg("WITHSCORES")
-        .query(&mut client)
-        .expect("members");
-    assert!(newest.iter().all(|&(_, at)| at <= stamp), "{newest:?} at {stamp}");
+    let newest: Vec<(String, u64)> = server.ask(&format!("ZRANGE {name} 0 -1 WITHSCORES"));
+    let shown = format!("{newest:?} at {stamp}");
+    assert!(newest.iter().all(|&(_, at)| at <= stamp), "{shown}");
     assert!(
         newest.iter().filter(|&&(_, at)| at == stamp).count() >= 2,
-        "{newest:?} at {stamp}"
+        "{shown}"
     );
-    crate::server::until("the key is gone", || {
-        redis::cmd("DBSIZE").query::<u64>(&mut client).expect("a size") == 0
-    })
-    .await;
+    until("the key is gone", || server.ask::<u64>("DBSIZE") == 0).await;
 }
 
 /// Registered permits that end at once when the clock has gone back leave no key without an expiry.
 #[test]
 fn a_step_back_leaves_no_lease_without_an_expiry() {
-    let Some(server) = Server::start() else { return };
-    let (renew, decide, mut client) = (renew_script(), decide_script(), server.client());
-    let part = ScriptRequest::log("short", 10, 100);
-    let none = ScriptRequest {
-        permits: 0,
-        ..part.clone()
+    let Some(mut scripts) = Scripts::start() else {
+        return;
     };
-    let late = FAR_AHEAD;
+    let part = ScriptRequest::log("short", 10, 100);
+    let none = part.clone().of(0);
     // The first request begins the time since which the server has forgotten nothing.
-    renew.renew(&mut client, late, &none, (1, [1, 1, 4, 4, 50]));
-    let late = late + 2_000_000;
-    let granted = renew.renew(&mut client, late, &none, (2, [1, 1, 4, 4, 50]));
+    scripts.renew(FAR_AHEAD, &none, (1, [1, 1, 4, 4, 50]));
+    let granted = scripts.renew(FAR_AHEAD + 2 * SECOND, &none, (2, [1, 1, 4, 4, 50]));
     assert_eq!(granted, Some(4));
     // The year 2020 has passed, so the permits have ended when the server sets the expiry.
-    let early = 1_577_836_800_000_000;
-    decide.decide(&mut client, early, "charge", from_ref(&part));
-    let left: i64 = redis::cmd("PTTL")
-        .arg("short:leases")
-        .query(&mut client)
-        .expect("a time");
-    assert_eq!(left, -2, "the hash has ended");
+    scripts.charge(1_577_836_800_000_000, &part);
+    assert_eq!(scripts.ask::<i64>("PTTL short:leases"), -2, "the hash has ended");
 }

@@ -11,7 +11,7 @@ use ringgate::{Rule, Settled};
 
 use crate::load::{Load, most_by_calls, most_by_stamps};
 use crate::rules::{Request, by_address, by_user, quota};
-use crate::server::{PATIENCE, Server, patient, ready, until};
+use crate::server::{PATIENCE, Server, ask, patient, ready, until};
 
 const SLOTS: u16 = 16384;
 
@@ -25,37 +25,21 @@ impl Cluster {
         let mut nodes = Vec::new();
         for _ in 0..3 {
             nodes.push(Server::node()?);
-            let mut client = nodes[nodes.len() - 1].client();
+            let newest = &nodes[nodes.len() - 1];
             let first = SLOTS / 3 * (u16::try_from(nodes.len()).expect("three") - 1);
             let last = if nodes.len() == 3 {
                 SLOTS - 1
             } else {
                 first + SLOTS / 3 - 1
             };
-            let slots = redis::cmd("CLUSTER")
-                .arg("ADDSLOTSRANGE")
-                .arg(first)
-                .arg(last)
-                .to_owned();
-            let () = slots.query(&mut client).expect("slots");
-            let newest = &nodes[nodes.len() - 1];
-            for other in &nodes {
-                let meet = redis::cmd("CLUSTER")
-                    .arg("MEET")
-                    .arg("127.0.0.1")
-                    .arg(newest.port())
-                    .arg(newest.bus())
-                    .to_owned();
-                let () = meet.query(&mut other.client()).expect("an answer");
-            }
+            let _: () = newest.ask(&format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
+            let meet = format!("CLUSTER MEET 127.0.0.1 {} {}", newest.port(), newest.bus());
+            nodes.iter().for_each(|other| other.ask(&meet));
         }
         let cluster = Self { nodes };
         until("the cluster is up", || {
             cluster.nodes.iter().all(|node| {
-                let info: String = redis::cmd("CLUSTER")
-                    .arg("INFO")
-                    .query(&mut node.client())
-                    .expect("info");
+                let info: String = node.ask("CLUSTER INFO");
                 info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
             })
         })
@@ -74,12 +58,7 @@ impl Cluster {
     }
 
     pub(crate) fn names(&self) -> Vec<(usize, String)> {
-        let names = |node: &Server| -> Vec<String> {
-            redis::cmd("KEYS")
-                .arg("*")
-                .query(&mut node.client())
-                .expect("names")
-        };
+        let names = |node: &Server| node.ask::<Vec<String>>("KEYS *");
         let nodes = self.nodes.iter().enumerate();
         nodes
             .flat_map(|(at, node)| names(node).into_iter().map(move |name| (at, name)))
@@ -89,10 +68,7 @@ impl Cluster {
     /// The number of changes in all nodes.
     fn changes(&self) -> u64 {
         let changes = |node: &Server| -> u64 {
-            let info: String = redis::cmd("INFO")
-                .arg("persistence")
-                .query(&mut node.client())
-                .expect("info");
+            let info: String = node.ask("INFO persistence");
             let line = info
                 .lines()
                 .find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
@@ -103,31 +79,15 @@ impl Cluster {
 
     /// Moves the slot of a name from one node to another, key by key.
     pub(crate) fn move_slot(&self, slot: u16, from: usize, to: usize) {
-        let id = |at: usize| -> String {
-            redis::cmd("CLUSTER")
-                .arg("MYID")
-                .query(&mut self.nodes[at].client())
-                .expect("an id")
-        };
         let set = |at: usize, state: &str, node: usize| {
-            let set = redis::cmd("CLUSTER")
-                .arg("SETSLOT")
-                .arg(slot)
-                .arg(state)
-                .arg(id(node))
-                .to_owned();
-            let () = set.query(&mut self.nodes[at].client()).expect("an answer");
+            let id: String = self.nodes[node].ask("CLUSTER MYID");
+            let _: () = self.nodes[at].ask(&format!("CLUSTER SETSLOT {slot} {state} {id}"));
         };
         set(to, "IMPORTING", from);
         set(from, "MIGRATING", to);
         let mut source = self.nodes[from].client();
         loop {
-            let keys: Vec<String> = redis::cmd("CLUSTER")
-                .arg("GETKEYSINSLOT")
-                .arg(slot)
-                .arg(10)
-                .query(&mut source)
-                .expect("keys");
+            let keys: Vec<String> = ask(&mut source, &format!("CLUSTER GETKEYSINSLOT {slot} 10"));
             if keys.is_empty() {
                 break;
             }
@@ -147,12 +107,7 @@ impl Cluster {
     }
 
     pub(crate) fn slot(&self, name: &str) -> u16 {
-        let mut client = self.nodes[0].client();
-        redis::cmd("CLUSTER")
-            .arg("KEYSLOT")
-            .arg(name)
-            .query(&mut client)
-            .expect("a slot")
+        self.nodes[0].ask(&format!("CLUSTER KEYSLOT {name}"))
     }
 }
 
@@ -163,17 +118,10 @@ async fn a_key_has_one_slot() {
         return;
     };
     let store = cluster.store().await;
+    let rule = |name: &'static str| Rule::new(name, quota("10/min")).by(&by_address());
     let rules = SharedRules::builder()
-        .rule(
-            Rule::new("often", quota("10/min"))
-                .also(quota("100/h"))
-                .by(&by_address()),
-        )
-        .rule(
-            Rule::new("log", quota("10/min"))
-                .by(&by_address())
-                .algorithm(RuleAlgorithm::Log),
-        )
+        .rule(rule("often").also(quota("100/h")))
+        .rule(rule("log").algorithm(RuleAlgorithm::Log))
         .build(store)
         .expect("rules");
     for address in 0..50 {
@@ -201,20 +149,12 @@ async fn several_slots_are_all_or_nothing() {
     let store = cluster.store().await;
     for by in [RuleAlgorithm::Log, RuleAlgorithm::Counter] {
         let name = |rule: &str| format!("{rule} {by:?}");
+        let rule = |rule: &str, text| Rule::new(name(rule), quota(text)).algorithm(by);
         let rules = SharedRules::builder()
-            .rule(Rule::new(name("user"), quota("3/h")).by(&by_user()).algorithm(by))
-            .rule(
-                Rule::new(name("address"), quota("20/h"))
-                    .by(&by_address())
-                    .algorithm(by),
-            )
-            .rule(
-                Rule::new(name("shadow"), quota("1/h"))
-                    .by(&by_address())
-                    .algorithm(by)
-                    .shadow(),
-            )
-            .rule(Rule::new(name("all"), quota("10/d")).algorithm(by))
+            .rule(rule("user", "3/h").by(&by_user()))
+            .rule(rule("address", "20/h").by(&by_address()))
+            .rule(rule("shadow", "1/h").by(&by_address()).shadow())
+            .rule(rule("all", "10/d"))
             .build(store.clone())
             .expect("rules");
         let spent = async |user, address| -> Vec<u64> {
@@ -276,17 +216,10 @@ async fn charges_of_lost_races_are_refunded() {
     let store = cluster.store().await;
     for by in [RuleAlgorithm::Log, RuleAlgorithm::Counter] {
         for round in 0..30 {
+            let rule = |name: &str| Rule::new(format!("{name} {by:?} {round}"), quota("1/h")).algorithm(by);
             let rules = SharedRules::builder()
-                .rule(
-                    Rule::new(format!("user {by:?} {round}"), quota("1/h"))
-                        .by(&by_user())
-                        .algorithm(by),
-                )
-                .rule(
-                    Rule::new(format!("address {by:?} {round}"), quota("1/h"))
-                        .by(&by_address())
-                        .algorithm(by),
-                )
+                .rule(rule("user").by(&by_user()))
+                .rule(rule("address").by(&by_address()))
                 .build(store.clone())
                 .expect("rules");
             let rules = Arc::new(rules);

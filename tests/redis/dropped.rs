@@ -10,18 +10,13 @@ use crate::server::{Server, patient};
 
 /// As if the server had run for longer than a window, so that it registers leases.
 pub(crate) fn age(server: &Server, prefix: &str) {
-    let mut client = server.client();
-    let info: String = redis::cmd("INFO")
-        .arg("server")
-        .query(&mut client)
-        .expect("an answer");
+    let info: String = server.ask("INFO server");
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
     let run = run.expect("the number of the run");
-    let set: String = redis::cmd("SET")
-        .arg(format!("{prefix}:era"))
-        .arg(format!("{run} 1 1"))
-        .query(&mut client)
-        .expect("an answer");
+    let mut client = server.client();
+    let mut set = redis::cmd("SET");
+    set.arg(format!("{prefix}:era")).arg(format!("{run} 1 1"));
+    let set: String = set.query(&mut client).expect("an answer");
     assert_eq!(set, "OK");
 }
 

@@ -1,24 +1,29 @@
 //! The scripts decide as the store in memory and a limiter of one process do, at equal times: permits left and waits too.
 
-use core::slice::from_ref;
+use alloc::sync::Arc;
+use core::time::Duration;
 
-use ringgate::shared::Counting;
+use ringgate::rules::Block;
+use ringgate::shared::{CheckResult, CounterRequest, CounterStore, Counting, MemoryStore};
+use ringgate::{ManualClock, Nanos, Quota};
 
 use crate::equal_histories::{CASES, Step, follow};
-use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script, refund_script};
-use crate::server::Server;
+use crate::random::Random;
+use crate::scripts::{FAR_AHEAD, ScriptRequest, Scripts};
+
+const SECOND: u64 = 1_000_000;
 
 /// 1,500 steps of each counter, or as many as `RINGGATE_STEPS` says: a million takes minutes.
 #[test]
 fn scripts_decide_as_one_process_does() {
     let steps = std::env::var("RINGGATE_STEPS").ok();
     let steps = steps.map_or(1_500, |steps| steps.parse().expect("RINGGATE_STEPS is a number"));
-    let Some(server) = Server::start() else { return };
-    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let origin = FAR_AHEAD;
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
     for (seed, &case) in (1..).zip(CASES) {
         let (counting, limit, window) = case;
-        let key = format!("equal {seed}");
+        let key = format!("equal-{seed}");
         let part = match counting {
             Counting::Cells(cells) => ScriptRequest::cells(&key, limit, cells, window / cells),
             Counting::Gcra(burst) => ScriptRequest::gcra(&key, limit, burst, window),
@@ -26,14 +31,10 @@ fn scripts_decide_as_one_process_does() {
         };
         let mut receipt = (0, 0);
         follow(case, seed, steps, |now, step| {
-            let now = origin + now;
+            let now = FAR_AHEAD + now;
             match step {
                 Step::Take(permits) => {
-                    let asked = ScriptRequest {
-                        permits,
-                        ..part.clone()
-                    };
-                    let (admitted, found) = decide.decide(&mut client, now, "charge", from_ref(&asked));
+                    let (admitted, found) = scripts.charge(now, &part.clone().of(permits));
                     if admitted {
                         receipt = found[0].receipt;
                     }
@@ -41,12 +42,7 @@ fn scripts_decide_as_one_process_does() {
                     Some((admitted, found[0].remaining, wait))
                 }
                 Step::Refund(permits) => {
-                    let asked = ScriptRequest {
-                        permits,
-                        receipt,
-                        ..part.clone()
-                    };
-                    let given = refund.refund(&mut client, now, from_ref(&asked))[0];
+                    let given = scripts.refund(now, &part.clone().of(permits).with_receipt(receipt))[0];
                     Some((given == permits, 0, None))
                 }
             }
@@ -54,68 +50,180 @@ fn scripts_decide_as_one_process_does() {
     }
 }
 
-/// A clock that goes back makes a bucket stricter for as long as its burst is refilled, and no longer.
+/// An admitted request: its time, permits and limit, and the answers of the script and of the store in memory.
+type Admission = (u64, u64, u64, Vec<(u64, u64)>, CheckResult);
+
+/// Sends the same random requests to the script and to a store in memory at the same times, and asserts equal results. Returns
+/// the blocks that began, the denials and the refunds. Each request names a log with a block, a counter of cells, a bucket and
+/// a log in the shadow. The limits of the first log and of the cells differ from request to request.
+async fn compare(scripts: &mut Scripts, seed: u64) -> [u64; 3] {
+    let mut random = Random::new(seed);
+    let violations = 1 + random.below(4);
+    let window = (1 + random.below(15)) * SECOND + random.below(3) * 3_000;
+    let first = SECOND + random.below(6 * SECOND);
+    let ceiling = first * (1 + random.below(20));
+    let forgive = random.below(40 * SECOND);
+    let (factor, extends) = (2 + random.below(3) as u32, random.one_in(2));
+    let micros = Duration::from_micros;
+    let after = Quota::new(violations, micros(window)).expect("a quota");
+    let mut block = Block::new(after, micros(first)).escalate(factor, micros(ceiling), micros(forgive));
+    if extends {
+        block = block.extend_on_retry();
+    }
+    let numbers = [first, ceiling, forgive, u64::from(extends), u64::from(factor)];
+    let clock = Arc::new(ManualClock::new());
+    let store = MemoryStore::with_clock(Arc::clone(&clock));
+    let counters = |permits: u64, limit: u64| {
+        let key = |name: &str| format!("{seed}:{name}");
+        let numbered = |part: ScriptRequest, rule| ScriptRequest {
+            rule,
+            ..part.of(permits)
+        };
+        let parts = [
+            numbered(ScriptRequest::log(&key("strict"), limit, 3 * SECOND), 1),
+            numbered(ScriptRequest::cells(&key("cells"), limit + 1, 6, SECOND / 2), 2),
+            numbered(ScriptRequest::gcra(&key("bucket"), 9, 4, 9 * SECOND), 3),
+            numbered(ScriptRequest::log(&key("shadow"), 2, 3 * SECOND), -4),
+        ];
+        let counter = |name: &str, counting, limit, seconds| {
+            let window = Duration::from_secs(seconds);
+            CounterRequest::new(name, seed.into(), counting, limit, window).with_permits(permits)
+        };
+        let requests = [
+            counter("strict", Counting::Log, limit, 3),
+            counter("cells", Counting::Cells(6), limit + 1, 3),
+            counter("bucket", Counting::Gcra(4), 9, 9),
+            counter("shadow", Counting::Log, 2, 3).with_enforced(false),
+        ];
+        (parts, requests)
+    };
+    let (mut now, mut seen) = (0, [0; 3]);
+    let mut held: Vec<Admission> = Vec::new();
+    for turn in 0..300 {
+        now += random.below(1_500_000);
+        clock.set(Nanos::new((now + 1_000 * SECOND) * 1_000));
+        if random.one_in(6) && !held.is_empty() {
+            let (since, permits, limit, receipts, charged) =
+                held.remove(held.len().saturating_sub(1 + random.index(3)));
+            let (parts, requests) = counters(permits, limit);
+            let lost = store.refund(&requests, &charged).await.expect("an answer");
+            let parts = parts
+                .into_iter()
+                .zip(receipts)
+                .map(|(part, it)| part.with_receipt(it));
+            let parts = parts
+                .zip(charged.statuses())
+                .filter(|(_, status)| status.is_charged());
+            let parts: Vec<ScriptRequest> = parts.map(|(part, _)| part).collect();
+            let given: u64 = scripts.refund(FAR_AHEAD + now, &parts).iter().sum();
+            // A charge that has left its window may be stored still, and counts nowhere.
+            let context = format!("seed {seed}, turn {turn}: {given} of {parts:?}, {lost} lost");
+            assert!(
+                now - since >= 2 * SECOND || given + lost == permits * parts.len() as u64,
+                "{context}"
+            );
+            seen[2] += given;
+            continue;
+        }
+        let (permits, limit) = (1 + random.below(3), random.one_of(&[3, 3, 3, 5, 2]));
+        let (parts, requests) = counters(permits, limit);
+        let counts_violation = u64::from(random.below(5) > 0);
+        let violation = ScriptRequest::block(&format!("{seed}:block"), violations, window, numbers);
+        let parts: Vec<_> = parts
+            .into_iter()
+            .chain([violation.of(counts_violation)])
+            .collect();
+        let violation = CounterRequest::new(
+            "strict",
+            seed.into(),
+            Counting::Violations,
+            violations,
+            micros(window),
+        );
+        let violation = violation.with_permits(counts_violation).with_block(block.clone());
+        let requests: Vec<_> = requests.into_iter().chain([violation]).collect();
+        let peeks = random.one_in(10);
+        let ((admitted, statuses), expected) = match peeks {
+            true => (scripts.peek(FAR_AHEAD + now, &parts), store.peek(&requests).await),
+            false => (
+                scripts.charge(FAR_AHEAD + now, &parts),
+                store.decide(&requests).await,
+            ),
+        };
+        let expected = expected.expect("an answer");
+        let context = format!("seed {seed}, turn {turn}: {statuses:?}, {expected:?}");
+        assert_eq!(admitted, expected.is_admitted(), "{context}");
+        for (found, expected) in statuses.iter().zip(expected.statuses()) {
+            assert_eq!(found.room, expected.has_room(), "{context}");
+            let wait = expected.retry_after().map(|wait| wait.as_nanos().div_ceil(1_000));
+            assert_eq!(u128::try_from(found.wait).ok(), wait, "{context}");
+        }
+        for (found, expected) in statuses[..4].iter().zip(expected.statuses()) {
+            assert_eq!(found.remaining, expected.remaining(), "{context}");
+        }
+        assert_eq!(statuses[4].receipt, expected.statuses()[4].receipt(), "{context}");
+        seen[0] += statuses[4].receipt.0;
+        seen[1] += u64::from(!admitted);
+        if admitted && !peeks {
+            let receipts = statuses[..4].iter().map(|status| status.receipt).collect();
+            let charged = CheckResult::admitted(expected.at(), expected.statuses()[..4].to_vec());
+            held.push((now, permits, limit, receipts, charged));
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn the_script_decides_several_counters_and_blocks_as_the_store_in_memory() {
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    let mut all = [0; 3];
+    for seed in 0..60 {
+        let seen = compare(&mut scripts, seed).await;
+        all.iter_mut().zip(seen).for_each(|(all, seen)| *all += seen);
+    }
+    let [blocks, denials, refunded] = all;
+    assert!(blocks > 300 && denials > 3_000 && refunded > 300, "{all:?}");
+}
+
+/// The memory is bounded for any requests: a log has no more members than its limit, and a hash no more fields than
+/// cells.
 #[test]
-fn a_bucket_that_is_ahead_is_full_from_now() {
-    let Some(server) = Server::start() else { return };
-    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let late = FAR_AHEAD;
-    let early = late - 3_600_000_000;
-    // Ten permits in ten seconds.
-    let part = ScriptRequest::gcra("ahead", 10, 10, 10_000_000);
-    let all = ScriptRequest {
-        permits: 10,
-        ..part.clone()
+fn the_stored_data_is_bounded() {
+    let Some(mut scripts) = Scripts::start() else {
+        return;
     };
-    let (admitted, found) = decide.decide(&mut client, late, "charge", from_ref(&all));
-    assert!(admitted);
-    let receipt = ScriptRequest {
-        receipt: found[0].receipt,
-        ..all.clone()
-    };
-    let (_, looked) = decide.decide(&mut client, early, "peek", from_ref(&all));
-    let (admitted, refused) = decide.decide(&mut client, early, "charge", from_ref(&all));
-    assert!(!admitted);
-    assert_eq!((looked[0].remaining, refused[0].remaining), (0, 0));
-    assert_eq!((looked[0].wait, refused[0].wait), (10_000_000, 10_000_000));
-    assert_eq!(refund.refund(&mut client, early, from_ref(&receipt)), [0]);
-    assert!(
-        !decide
-            .decide(&mut client, early + 9_999_999, "charge", from_ref(&all))
-            .0
-    );
-    assert!(
-        decide
-            .decide(&mut client, early + 10_000_000, "charge", from_ref(&all))
-            .0
-    );
+    for (asked, command, most) in [
+        (ScriptRequest::log("log", 8, 100), "ZCARD log", 8),
+        (ScriptRequest::cells("cells", 8, 4, 25), "HLEN cells", 5),
+    ] {
+        for step in 0..3000 {
+            scripts.charge(FAR_AHEAD + step * 7, &asked);
+            let stored: u64 = scripts.ask(command);
+            assert!(stored <= most, "{stored} in {}", asked.key);
+        }
+    }
 }
 
 /// A charge after a reset may lead to the arrival time of one before it. A refund tells the two apart.
 #[test]
 fn a_bucket_refunds_nothing_across_a_reset() {
-    let Some(server) = Server::start() else { return };
-    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
-    let now = FAR_AHEAD;
-    // A permit each second.
-    let one = ScriptRequest::gcra("reset", 10, 10, 10_000_000);
-    let mut two = ScriptRequest {
-        permits: 2,
-        ..one.clone()
+    let Some(mut scripts) = Scripts::start() else {
+        return;
     };
-    let (_, before) = decide.decide(&mut client, now, "charge", from_ref(&two));
-    two.receipt = before[0].receipt;
-    let _: u64 = redis::cmd("DEL").arg("reset").query(&mut client).expect("OK");
-    let (admitted, after) = decide.decide(&mut client, now + 1_000_000, "charge", from_ref(&one));
+    // A permit each second.
+    let one = ScriptRequest::gcra("reset", 10, 10, 10 * SECOND);
+    let two = one.clone().of(2);
+    let (_, before) = scripts.charge(FAR_AHEAD, &two);
+    let _: u64 = scripts.ask("DEL reset");
+    let now = FAR_AHEAD + SECOND;
+    let (admitted, after) = scripts.charge(now, &one);
     assert!(admitted);
     assert_eq!(
         before[0].receipt.0, after[0].receipt.0,
         "the arrival times are equal"
     );
-    assert_eq!(refund.refund(&mut client, now + 1_000_000, from_ref(&two)), [0]);
-    let own = ScriptRequest {
-        receipt: after[0].receipt,
-        ..one
-    };
-    assert_eq!(refund.refund(&mut client, now + 1_000_000, from_ref(&own)), [1]);
+    assert_eq!(scripts.refund(now, &two.with_receipt(before[0].receipt)), [0]);
+    assert_eq!(scripts.refund(now, &one.with_receipt(after[0].receipt)), [1]);
 }

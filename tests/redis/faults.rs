@@ -11,7 +11,7 @@ use ringgate::shared::{OnError, SharedLimiter, StoreErrorKind};
 use crate::load::{Call, Load, call, most_by_calls, most_by_stamps};
 use crate::proxy::{Proxy, Route};
 use crate::rules::{Request, by_user, shared};
-use crate::server::{Server, patient, ready, until};
+use crate::server::{Server, ask, patient, ready, until};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 40;
@@ -53,13 +53,9 @@ async fn scripts_are_flushed() {
         let store = server.store().await;
         let limiter = limiter(store.clone(), log);
         let load = Load::new(8, &limiter);
-        let mut client = server.client();
         for _ in 0..50 {
             let calls = store.health().answered;
-            let _: () = redis::cmd("SCRIPT")
-                .arg("FLUSH")
-                .query(&mut client)
-                .expect("an answer");
+            let _: () = server.ask("SCRIPT FLUSH");
             until("calls go on", || store.health().answered > calls + 10).await;
         }
         let calls = load.end().await;
@@ -125,10 +121,8 @@ async fn clients_are_paused() {
     let limiter = limiter(store.clone(), false);
     let load = Load::new(8, &limiter);
     comes_back(&limiter).await;
-    let mut client = server.client();
-    let pause = |way: &str| redis::cmd("CLIENT").arg("PAUSE").arg(1500).arg(way).to_owned();
     for way in ["WRITE", "ALL"] {
-        let _: () = pause(way).query(&mut client).expect("an answer");
+        let _: () = server.ask(&format!("CLIENT PAUSE 1500 {way}"));
         let timed_out = store.health().timed_out;
         until("calls time out", || store.health().timed_out > timed_out).await;
         comes_back(&limiter).await;
@@ -146,10 +140,8 @@ async fn a_read_only_replica() {
         .expect("rules");
     let request = Request::of("alice", 1);
     rules.check(&request).await.expect("room");
-    let mut client = server.client();
     // A replica without a primary still serves stale data.
-    let replica = |of: [&str; 2]| redis::cmd("REPLICAOF").arg(&of).to_owned();
-    let _: () = replica(["127.0.0.1", "1"]).query(&mut client).expect("an answer");
+    let _: () = server.ask("REPLICAOF 127.0.0.1 1");
     let mut refused = 0;
     for _ in 0..50 {
         let error = rules.check(&request).await.expect_err("a replica does not write");
@@ -157,17 +149,17 @@ async fn a_read_only_replica() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(refused >= 3, "it says so, until it is left alone: {refused}");
-    let _: () = replica(["NO", "ONE"]).query(&mut client).expect("an answer");
+    let _: () = server.ask(concat!("REPLICAOF NO", " ONE"));
     until("it is asked again", || {
         store.health().breaker != BreakerState::Open
     })
     .await;
     let began = std::time::Instant::now();
     let passed = loop {
-        match rules.check(&request).await {
-            Ok(passed) => break passed,
-            Err(_) => assert!(began.elapsed() < crate::server::PATIENCE),
+        if let Ok(passed) = rules.check(&request).await {
+            break passed;
         }
+        assert!(began.elapsed() < crate::server::PATIENCE);
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     // Charged twice in total, and not by the calls in between.
@@ -188,16 +180,14 @@ async fn out_of_memory() {
             .expect("rules");
         let request = Request::of("alice", 1);
         rules.check(&request).await.expect("room");
-        let mut client = server.client();
-        let memory = |most: &str| redis::cmd("CONFIG").arg(&["SET", "maxmemory", most]).to_owned();
-        let _: () = memory("1").query(&mut client).expect("an answer");
+        let _: () = server.ask("CONFIG SET maxmemory 1");
         for _ in 0..50 {
             let refused = rules.check(&request).await.expect_err("no memory");
             assert_eq!(refused.error().expect("an error").kind(), StoreErrorKind::Refused);
         }
         assert!(store.health().connected, "another connection would not help");
         assert_eq!(store.health().connections, 1);
-        let _: () = memory("0").query(&mut client).expect("an answer");
+        let _: () = server.ask("CONFIG SET maxmemory 0");
         let passed = rules.check(&request).await.expect("room");
         assert_eq!(
             passed.statuses().map(|look| look.remaining()).collect::<Vec<_>>(),
@@ -248,26 +238,6 @@ async fn the_connection_is_cut_within_a_reply() {
     );
 }
 
-/// The network discards all data, without an error.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_connection_discards_all_data() {
-    let Some(server) = Server::start() else { return };
-    let proxy = Proxy::before(server.port()).await;
-    let store = ready(store(&proxy.url())).await;
-    let limiter = limiter(store.clone(), false);
-    let load = Load::new(8, &limiter);
-    comes_back(&limiter).await;
-    proxy.go(Route::Swallow);
-    until("the loss is noticed", || !store.health().connected).await;
-    proxy.go(Route::Pass);
-    comes_back(&limiter).await;
-    assert!(store.health().connections >= 2, "by another connection");
-    proxy.end_all();
-    comes_back(&limiter).await;
-    let calls = load.end().await;
-    assert!(most_by_calls(&calls, WINDOW) <= LIMIT);
-}
-
 /// The store notices the loss of an idle connection, and its return, before a request needs the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_is_lost() {
@@ -289,29 +259,6 @@ async fn an_idle_connection_is_lost() {
     assert_eq!(store.health().calls, 0);
 }
 
-/// If callers have a shorter timeout than the store, the store still notices the failure.
-#[tokio::test(flavor = "multi_thread")]
-async fn callers_give_up_before_the_store_does() {
-    let Some(server) = Server::start() else { return };
-    let proxy = Proxy::before(server.port()).await;
-    // Only the timeouts of the callers end the calls.
-    let store = ready(store(&proxy.url()).heartbeat(Duration::from_secs(60))).await;
-    let limiter = limiter(store.clone(), false);
-    comes_back(&limiter).await;
-    proxy.go(Route::Swallow);
-    let began = std::time::Instant::now();
-    while store.health().connected {
-        assert!(
-            began.elapsed() < crate::server::PATIENCE,
-            "the failure is not noticed"
-        );
-        let _ = tokio::time::timeout(Duration::from_millis(60), limiter.check("key")).await;
-    }
-    proxy.go(Route::Pass);
-    comes_back(&limiter).await;
-    assert_eq!(store.health().in_flight, 0);
-}
-
 /// A script of another client does not end.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_is_busy() {
@@ -323,20 +270,15 @@ async fn the_server_is_busy() {
     comes_back(&limiter).await;
     let mut other = server.client();
     let endless = std::thread::spawn(move || {
-        redis::cmd("EVAL")
-            .arg("while true do end")
-            .arg(0)
-            .query::<()>(&mut other)
+        let script = redis::Script::new("while true do end");
+        script.invoke::<()>(&mut other)
     });
     let began = std::time::Instant::now();
     while call(&limiter).await.error != Some(StoreErrorKind::Refused) {
         assert!(began.elapsed() < crate::server::PATIENCE);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let _: () = redis::cmd("SCRIPT")
-        .arg("KILL")
-        .query(&mut server.client())
-        .expect("killed");
+    let _: () = server.ask("SCRIPT KILL");
     assert!(endless.join().expect("no panic").is_err());
     comes_back(&limiter).await;
 }
@@ -353,12 +295,10 @@ async fn the_server_is_loading() {
     for _ in 0..4 {
         limiter.check("key").await.expect("room");
     }
-    let mut client = server.client();
     for number in 0..200 {
-        let filler = redis::cmd("SET").arg(number).arg("x".repeat(4096)).to_owned();
-        let () = filler.query(&mut client).expect("an answer");
+        let _: () = server.ask(&format!("SET {number} {}", "x".repeat(4096)));
     }
-    let _: () = redis::cmd("SAVE").query(&mut client).expect("saved");
+    let _: () = server.ask("SAVE");
     server.restart_slowly(&[
         "--key-load-delay",
         "10000",
@@ -390,13 +330,7 @@ async fn the_server_is_loading() {
 async fn a_dropped_store_leaves_nothing() {
     let Some(server) = Server::start() else { return };
     let mut client = server.client();
-    let mut others = || -> usize {
-        let list: String = redis::cmd("CLIENT")
-            .arg("LIST")
-            .query(&mut client)
-            .expect("clients");
-        list.lines().count() - 1
-    };
+    let mut others = || ask::<String>(&mut client, "CLIENT LIST").lines().count() - 1;
     let store = ready(calm(&server.url())).await;
     let limiter = limiter(store.clone(), false);
     comes_back(&limiter).await;
@@ -409,84 +343,6 @@ async fn a_dropped_store_leaves_nothing() {
         tokio::runtime::Handle::current().metrics().num_alive_tasks() + 2 <= tasks
     })
     .await;
-}
-
-/// A server that requires a password, and a store with the right password, none, or a wrong one.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_password_is_needed() {
-    let Some(server) = Server::guarded("secret") else {
-        return;
-    };
-    let address = server.url();
-    let with = |password: &str| address.replace("redis://", &format!("redis://:{password}@"));
-    let right = ready(calm(&with("secret"))).await;
-    assert!(limiter(right, false).check("key").await.is_ok());
-    let wrong = calm(&with("wrong")).build().expect("a store");
-    let error = wrong
-        .ready(Duration::from_millis(500))
-        .await
-        .expect_err("a wrong password");
-    assert!(error.to_string().contains("uthentic"), "{error}");
-    assert!(!format!("{error:?} {wrong:?}").contains(":wrong"), "{wrong:?}");
-}
-
-/// No more calls than allowed are pending at the same time. Further calls fail at once.
-#[tokio::test(flavor = "multi_thread")]
-async fn pending_calls_are_bounded() {
-    let Some(server) = Server::start() else { return };
-    let patient = calm(&server.url());
-    let store = ready(patient.max_in_flight(4)).await;
-    let limiter = limiter(store.clone(), false);
-    comes_back(&limiter).await;
-    server.signal("-STOP");
-    let calls: Vec<_> = (0..4)
-        .map(|_| {
-            let limiter = Arc::clone(&limiter);
-            tokio::spawn(async move { limiter.check("key").await })
-        })
-        .collect();
-    until("four are on their way", || store.health().in_flight == 4).await;
-    for _ in 0..100 {
-        let refused = limiter.check("key").await.expect_err("too many");
-        let error = refused.error().expect("an error");
-        assert_eq!(error.kind(), StoreErrorKind::Overloaded);
-        assert!(error.is_unsent());
-    }
-    server.signal("-CONT");
-    for call in calls {
-        assert!(call.await.expect("no panic").is_ok());
-    }
-    assert_eq!(store.health().in_flight, 0);
-}
-
-/// If half of the calls fail, no call is made for a while, and then one at a time.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_breaker_opens_and_closes() {
-    let Some(server) = Server::start() else { return };
-    let store = ready(calm(&server.url())).await;
-    let limiter = limiter(store.clone(), false);
-    comes_back(&limiter).await;
-    let mut client = server.client();
-    let memory = |most: &str| redis::cmd("CONFIG").arg(&["SET", "maxmemory", most]).to_owned();
-    let _: () = memory("1").query(&mut client).expect("an answer");
-    let load = Load::new(8, &limiter);
-    until("the breaker opens", || {
-        store.health().breaker == BreakerState::Open
-    })
-    .await;
-    let calls = store.health().calls;
-    let unsent = store.health().unsent;
-    until("nothing is sent", || store.health().unsent > unsent + 20).await;
-    // One call was made before the breaker opened.
-    assert!(store.health().calls <= calls + 8);
-    let _: () = memory("0").query(&mut client).expect("an answer");
-    until("the breaker closes", || {
-        store.health().breaker == BreakerState::Closed
-    })
-    .await;
-    let calls = load.end().await;
-    assert!(errors(&calls, StoreErrorKind::BreakerOpen) > 0);
-    comes_back(&limiter).await;
 }
 
 /// The rest of the breaker is longer than the test.
@@ -514,19 +370,10 @@ async fn a_name_is_taken() {
     let store = ready(calm(&server.url())).await;
     let limiter = limiter(store.clone(), false);
     limiter.check("mine").await.expect("room");
-    let mut client = server.client();
-    let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut client).expect("names");
-    for value in ["SET", "HSET"] {
-        let _: () = redis::cmd("DEL")
-            .arg(&names)
-            .query(&mut client)
-            .expect("an answer");
-        let mut set = redis::cmd(value);
-        set.arg(&names[0]);
-        if value == "HSET" {
-            set.arg("not a number");
-        }
-        let _: () = set.arg("nor this").query(&mut client).expect("an answer");
+    let name = server.ask::<Vec<String>>("KEYS *").remove(0);
+    for other in ["SET NAME other", "HSET NAME field other"] {
+        let _: () = server.ask(&format!("DEL {name}"));
+        let _: () = server.ask(&other.replace("NAME", &name));
         for _ in 0..50 {
             let refused = limiter.check("mine").await.expect_err("taken");
             assert_eq!(

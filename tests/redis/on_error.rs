@@ -12,7 +12,7 @@ use ringgate::shared::{DecidedBy, OnError, Reason, SharedLimiter, SharedRules, S
 use crate::load::{Load, end_all, most_by_calls, most_by_stamps};
 use crate::proxy::{Proxy, Route};
 use crate::rules::{Request, by_address, by_user, quota};
-use crate::server::{Server, patient, ready, until};
+use crate::server::{Server, patient, ready, ready_or_not, until};
 
 fn nodes(nodes: u32) -> NonZeroU32 {
     NonZeroU32::new(nodes).expect("not zero")
@@ -150,11 +150,7 @@ async fn nodes_without_the_server_keep_their_bound() {
 /// A denial states that the store did not answer, and the reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_has_its_reason() {
-    let store = Arc::new(
-        RedisStore::builder("redis://127.0.0.1:1")
-            .build()
-            .expect("a store"),
-    );
+    let store = ready_or_not("redis://127.0.0.1:1");
     let rules = SharedRules::builder()
         .rule(
             Rule::new("user", quota("1/h"))
@@ -198,11 +194,7 @@ async fn a_denial_has_its_reason() {
 async fn a_file_sets_on_error() {
     use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
 
-    let store = Arc::new(
-        RedisStore::builder("redis://127.0.0.1:1")
-            .build()
-            .expect("a store"),
-    );
+    let store = ready_or_not("redis://127.0.0.1:1");
     let extractors = Extractors::new().key(by_user()).expect("a name of its own");
     for (word, passed) in [("local", 8), ("share", 2), ("deny", 0), ("admit", 20)] {
         let text = format!(
@@ -225,11 +217,7 @@ async fn a_file_sets_on_error() {
 /// The limiters of a node also charge all rules or none. Rules with `OnError::Admit` take no part.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_node_charges_all_or_none() {
-    let store = Arc::new(
-        RedisStore::builder("redis://127.0.0.1:1")
-            .build()
-            .expect("a store"),
-    );
+    let store = ready_or_not("redis://127.0.0.1:1");
     let rules = SharedRules::builder()
         .rule(
             Rule::new("user", quota("2/h"))

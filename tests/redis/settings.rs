@@ -3,11 +3,7 @@
 use core::time::Duration;
 
 use ringgate::redis::RedisStore;
-use ringgate::rules::RuleAlgorithm;
-use ringgate::shared::{OnError, SharedLimiter, SharedRules, StoreErrorKind};
-use ringgate::{Key, Rule};
-
-use crate::rules::{Request, by_user, quota};
+use ringgate::shared::StoreErrorKind;
 
 /// An address without a server.
 const NOWHERE: &str = "redis://127.0.0.1:1";
@@ -67,46 +63,4 @@ async fn debug_output_contains_no_password() {
     assert_eq!(error.kind(), StoreErrorKind::Down);
     let shown = format!("{shown} {store:?} {error} {error:?}");
     assert!(!shown.contains("secret"), "{shown}");
-}
-
-#[tokio::test]
-async fn a_rule_that_no_store_can_hold_is_named() {
-    let store = alloc::sync::Arc::new(RedisStore::builder(NOWHERE).build().expect("a store"));
-    let build = |rule: Rule<Request>| {
-        let rules = SharedRules::builder().rule(rule).build(store.clone());
-        let error = rules.expect_err("a wrong rule");
-        assert_eq!(error.rule, "rule");
-        error.error.field
-    };
-    let rule = || Rule::new("rule", quota("10/min"));
-    let unshared = Key::new("user", |request: &Request, key| {
-        core::hash::Hash::hash(request.user, key);
-    });
-    assert_eq!(build(rule().by(&unshared)), "key");
-    for algorithm in [RuleAlgorithm::Classic, RuleAlgorithm::Even] {
-        assert_eq!(build(rule().algorithm(algorithm)), "algorithm");
-    }
-    assert_eq!(build(rule().cells(0)), "cells");
-    assert_eq!(build(rule().cells(1001)), "cells");
-    assert_eq!(build(rule().algorithm(RuleAlgorithm::Log).cells(2)), "cells");
-    assert_eq!(build(rule().also(quota("10/999us"))), "window");
-    assert_eq!(
-        build(Rule::new("rule", quota("100001/min")).algorithm(RuleAlgorithm::Log)),
-        "limit"
-    );
-    assert_eq!(build(rule().allow("backup")), "allow");
-    assert_eq!(build(rule().by(&by_user()).enforce_percent(101.0)), "enforce");
-    let twice = SharedRules::builder()
-        .rule(rule())
-        .rule(rule())
-        .build(store.clone());
-    assert_eq!(twice.expect_err("one name").error.field, "name");
-    assert!(
-        SharedLimiter::builder("log", quota("100000/min"))
-            .log()
-            .capacity(16)
-            .on_error(OnError::Admit)
-            .build(store)
-            .is_ok()
-    );
 }

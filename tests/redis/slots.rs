@@ -1,7 +1,6 @@
 //! Requests in flight over a real server: by the script at given times, and by nodes that vanish.
 
 use alloc::sync::Arc;
-use core::slice::from_ref;
 use core::time::Duration;
 
 use ringgate::Rule;
@@ -10,8 +9,8 @@ use ringgate::shared::{Admitted, OnError, SharedRules};
 use tokio::time::{Instant, sleep};
 
 use crate::rules::{Request, by_user};
-use crate::scripts::{FAR_AHEAD, ScriptRequest, decide_script, refund_script};
-use crate::server::Server;
+use crate::scripts::{FAR_AHEAD, ScriptRequest, Scripts};
+use crate::server::{Server, patient, ready};
 
 const SECOND: u64 = 1_000_000;
 const TERM: Duration = Duration::from_millis(400);
@@ -21,67 +20,64 @@ fn slot(number: u64) -> ScriptRequest {
 }
 
 /// The free slots at a time.
-fn free_at(client: &mut redis::Connection, now: u64) -> u64 {
-    decide_script().decide(client, now, "peek", from_ref(&slot(9))).1[0].remaining
+fn free_at(scripts: &mut Scripts, now: u64) -> u64 {
+    scripts.peek(now, &slot(9)).1[0].remaining
 }
 
 #[test]
 fn a_slot_ends_a_term_after_its_last_renewal() {
-    let Some(server) = Server::start() else { return };
-    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
     let start = FAR_AHEAD;
     for number in [1, 2] {
-        assert!(decide.decide(&mut client, start, "charge", &[slot(number)]).0);
+        assert!(scripts.charge(start, &[slot(number)]).0);
     }
-    let (admitted, denied) = decide.decide(&mut client, start, "charge", &[slot(3)]);
+    let (admitted, denied) = scripts.charge(start, &[slot(3)]);
     assert_eq!((admitted, denied[0].remaining, denied[0].wait), (false, 0, -1));
-    decide.decide(&mut client, start + 9 * SECOND, "owe", &[slot(1)]);
-    assert_eq!(free_at(&mut client, start + 10 * SECOND - 1), 0);
-    assert_eq!(free_at(&mut client, start + 10 * SECOND), 1);
-    assert_eq!(free_at(&mut client, start + 19 * SECOND - 1), 1);
-    assert_eq!(free_at(&mut client, start + 19 * SECOND), 2);
+    scripts.owe(start + 9 * SECOND, &[slot(1)]);
+    assert_eq!(free_at(&mut scripts, start + 10 * SECOND - 1), 0);
+    assert_eq!(free_at(&mut scripts, start + 10 * SECOND), 1);
+    assert_eq!(free_at(&mut scripts, start + 19 * SECOND - 1), 1);
+    assert_eq!(free_at(&mut scripts, start + 19 * SECOND), 2);
     // A slot that has ended is released already, and frees no other.
-    assert!(
-        decide
-            .decide(&mut client, start + 19 * SECOND, "charge", &[slot(3)])
-            .0
-    );
+    assert!(scripts.charge(start + 19 * SECOND, &[slot(3)]).0);
     for _ in 0..2 {
-        assert_eq!(refund.refund(&mut client, start + 19 * SECOND, &[slot(1)]), [1]);
-        assert_eq!(free_at(&mut client, start + 19 * SECOND), 1);
+        assert_eq!(scripts.refund(start + 19 * SECOND, &[slot(1)]), [1]);
+        assert_eq!(free_at(&mut scripts, start + 19 * SECOND), 1);
     }
-    assert_eq!(refund.refund(&mut client, start + 19 * SECOND, &[slot(3)]), [1]);
-    let left: u64 = redis::cmd("DBSIZE").query(&mut client).expect("an answer");
+    assert_eq!(scripts.refund(start + 19 * SECOND, &[slot(3)]), [1]);
+    let left: u64 = scripts.ask("DBSIZE");
     assert_eq!(left, 0);
 }
 
 /// The clock goes back by an hour. The slots of nodes that vanished end a term after that, and no slot ends early.
 #[test]
 fn slots_ahead_of_the_clock_end_a_term_from_now() {
-    let Some(server) = Server::start() else { return };
-    let (decide, mut client) = (decide_script(), server.client());
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
     let early = FAR_AHEAD - 3600 * SECOND;
     for number in [1, 2] {
-        assert!(decide.decide(&mut client, FAR_AHEAD, "charge", &[slot(number)]).0);
+        assert!(scripts.charge(FAR_AHEAD, &[slot(number)]).0);
     }
-    assert!(!decide.decide(&mut client, early, "charge", &[slot(3)]).0);
-    assert_eq!(free_at(&mut client, early + 10 * SECOND - 1), 0);
-    assert_eq!(free_at(&mut client, early + 10 * SECOND), 2);
+    assert!(!scripts.charge(early, &[slot(3)]).0);
+    assert_eq!(free_at(&mut scripts, early + 10 * SECOND - 1), 0);
+    assert_eq!(free_at(&mut scripts, early + 10 * SECOND), 2);
 }
 
 /// The documented memory of a slot, in a key with few slots and in one with many.
 #[test]
 fn a_slot_takes_35_to_140_bytes() {
-    let Some(server) = Server::start() else { return };
-    let (decide, mut client) = (decide_script(), server.client());
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
     for slots in [10, 2_000] {
         for number in 0..slots {
             let slot = ScriptRequest::slot("many", slots, 10 * SECOND, (1 << 52) + number);
-            assert!(decide.decide(&mut client, FAR_AHEAD, "charge", from_ref(&slot)).0);
+            assert!(scripts.charge(FAR_AHEAD, &slot).0);
         }
-        let mut usage = redis::cmd("MEMORY");
-        usage.arg("USAGE").arg("many").arg("SAMPLES").arg(0);
-        let bytes: u64 = usage.query(&mut client).expect("an answer");
+        let bytes: u64 = scripts.ask("MEMORY USAGE many SAMPLES 0");
         assert!(
             (35 * slots..=140 * slots).contains(&bytes),
             "{bytes} bytes for {slots} slots"
@@ -89,8 +85,8 @@ fn a_slot_takes_35_to_140_bytes() {
     }
 }
 
-async fn node(server: &Server, limit: u64) -> (Arc<RedisStore>, SharedRules<Request>) {
-    let store = server.store().await;
+async fn node(url: &str, limit: u64) -> (Arc<RedisStore>, SharedRules<Request>) {
+    let store = ready(patient(RedisStore::builder(url))).await;
     let rule = Rule::in_flight("exports", limit)
         .by(&by_user())
         .on_error(OnError::Deny);
@@ -114,7 +110,7 @@ async fn until_free(rules: &SharedRules<Request>, slots: u64) -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_slots_of_a_node_end_with_it() {
     let Some(server) = Server::start() else { return };
-    let (_, survivor) = node(&server, 3).await;
+    let (_, survivor) = node(&server.url(), 3).await;
     let alice = Request::of("alice", 1);
     let held = survivor.check(&alice).await.expect("a slot");
     // A node in a runtime of its own, which ends like a process that is killed.
@@ -122,16 +118,7 @@ async fn the_slots_of_a_node_end_with_it() {
     let lost: Vec<Admitted<Request>> = std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(async {
-            let store = Arc::new(RedisStore::builder(&url).build().expect("a store"));
-            store.ready(Duration::from_secs(60)).await.expect("a connection");
-            let rule = Rule::in_flight("exports", 3)
-                .by(&by_user())
-                .on_error(OnError::Deny);
-            let rules = SharedRules::builder()
-                .rule(rule)
-                .term(TERM)
-                .build(store)
-                .expect("rules");
+            let (_, rules) = node(&url, 3).await;
             vec![
                 rules.check(&alice).await.expect("a slot"),
                 rules.check(&alice).await.expect("a slot"),
@@ -149,26 +136,20 @@ async fn the_slots_of_a_node_end_with_it() {
     drop(held);
     until_free(&survivor, 3).await;
     // Nothing is left in the server.
-    let mut client = server.client();
-    let keys: Vec<String> = redis::cmd("KEYS")
-        .arg("*exports*")
-        .query(&mut client)
-        .expect("names");
-    assert_eq!(keys, Vec::<String>::new());
+    assert_eq!(server.ask::<Vec<String>>("KEYS *exports*"), Vec::<String>::new());
 }
 
 /// A server that has lost its data learns of the slots again, and counts requests that are still in flight.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_forgot_the_slots_learns_of_them_again() {
     let Some(server) = Server::start() else { return };
-    let (store, rules) = node(&server, 2).await;
+    let (store, rules) = node(&server.url(), 2).await;
     let alice = Request::of("alice", 1);
     let held = [
         rules.check(&alice).await.expect("a slot"),
         rules.check(&alice).await.expect("a slot"),
     ];
-    let mut client = server.client();
-    let _: () = redis::cmd("FLUSHALL").query(&mut client).expect("an answer");
+    let _: () = server.ask("FLUSHALL");
     until_free(&rules, 0).await;
     assert!(rules.check(&alice).await.is_err());
     drop(held);

@@ -409,8 +409,7 @@ fn blocks_are_not_saved() {
     let before = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap();
     before.clock().set(at(10_000));
     assert!(before.check(&user(1)).is_ok() && before.check(&user(1)).is_err());
-    let mut file = Vec::new();
-    before.save(&mut file).unwrap();
+    let file = saved(&before);
     let after = rules
         .restore_with(ManualClock::new(), &*file, Duration::ZERO)
         .unwrap();

@@ -39,10 +39,6 @@ fn from_origin(rules: impl IntoIterator<Item = Rule<Request>>) -> (Live, ManualC
     (LiveRules::new(rules), clock)
 }
 
-fn reload(live: &Live, rules: impl IntoIterator<Item = Rule<Request>>) {
-    assert_eq!(live.store(&set(rules)), Ok(Reloaded::Done));
-}
-
 fn costs(permits: u64) -> Request {
     Request {
         cost: permits,
@@ -394,19 +390,14 @@ fn a_restart_gives_no_fresh_budget() {
     for _ in 0..7 {
         assert!(before.check(&user(1)).is_ok());
     }
-    let mut file = Vec::new();
-    assert_eq!(before.save(&mut file).expect("memory"), 1);
+    let file = saved(&before);
     // The month ends seven days and one hour after the save.
     for (elapsed, remaining) in [(0, 3), (7 * DAY, 3), (7 * DAY + HOUR, 10)] {
         let after = rules("10/month", 5 * DAY + elapsed)
             .restore_with(ManualClock::new(), &*file, secs(elapsed))
             .expect("the same rules");
-        let left: Vec<u64> = after
-            .peek(&user(1))
-            .take(2)
-            .map(|peek| peek.remaining())
-            .collect();
-        assert_eq!(left, [remaining, remaining], "{elapsed} s later");
+        let left = super::left(&after, &user(1));
+        assert_eq!(left[..2], [remaining, remaining], "{elapsed} s later");
     }
     // If the elapsed time is unknown, the permits count in the period of the restart.
     let later = rules("10/month", 40 * DAY).restore_with(ManualClock::new(), &*file, Duration::ZERO);
@@ -430,10 +421,7 @@ fn a_restart_gives_no_fresh_budget() {
 
 #[test]
 fn invalid_rules_are_errors() {
-    let error = |rule: Rule<Request>| {
-        let built = set([rule]).build_with(ManualClock::new(), [1, 2, 3, 4]);
-        built.expect_err("an invalid rule").to_string()
-    };
+    let error = |rule: Rule<Request>| refused([rule]).to_string();
     let no_field = "expected no such field for a rule with a calendar";
     for (rule, expected) in [
         (
@@ -506,8 +494,7 @@ fn the_default_clock_is_refused_for_a_calendar() {
             .build_with(SystemClock::new(), random_seeds())
             .expect("a clock that follows the date");
         assert!(chosen.check(&user(1)).is_ok());
-        let mut file = Vec::new();
-        chosen.save(&mut file).expect("memory");
+        let file = saved(&chosen);
         let restored = rules
             .restore(&*file, Duration::ZERO)
             .expect_err("the default clock");

@@ -34,10 +34,12 @@ fn a_shadow_rule_with_two_quotas_is_charged_like_two_rules() {
         (both().shadow(), "all"),
         (both().by(&by_user()).capacity(100).shadow(), "each"),
         (both().algorithm(RuleAlgorithm::Classic).shadow(), "classic"),
+        // Its first quota would deny.
+        (rule("shadow", "5/s").also(quota("10/min")).shadow(), "the first"),
     ] {
         let (rules, _) = by_hand([rule]);
         assert!((0..20).all(|_| rules.check(&user(1)).is_ok()));
-        let spent: Vec<_> = rules.peek(&user(1)).map(|peek| peek.spent()).collect();
+        let spent = spent(&rules, &user(1));
         let counts = counts(&rules, "shadow");
         assert_eq!(
             (spent, counts.admitted, counts.charged, counts.shadow_denied),
@@ -53,20 +55,9 @@ fn a_shadow_rule_has_one_quota_unless_they_share_a_state() {
     let buckets = rule("shadow", "10/s").also(quota("5/min"));
     for algorithm in [RuleAlgorithm::Gcra, RuleAlgorithm::Log, RuleAlgorithm::Even] {
         let rule = buckets.clone().algorithm(algorithm).shadow();
-        let error = set([rule])
-            .build_with(ManualClock::new(), [1; 4])
-            .expect_err("two quotas in the shadow");
+        let error = refused([rule]);
         assert_eq!(error.error.field, "quotas", "{error}");
     }
-}
-
-/// A shadow rule is not charged for a request that its first quota would have denied.
-#[test]
-fn a_shadow_rule_is_charged_for_a_request_that_its_first_quota_would_deny() {
-    let (rules, _) = by_hand([rule("shadow", "5/s").also(quota("10/min")).shadow()]);
-    assert!((0..20).all(|_| rules.check(&user(1)).is_ok()));
-    let spent: Vec<_> = rules.peek(&user(1)).map(|peek| peek.spent()).collect();
-    assert_eq!(spent, [5, 5]);
 }
 
 /// A burst is an error for every rule but gcra, even if the rule could share the state of a bucket.
@@ -74,9 +65,7 @@ fn a_shadow_rule_is_charged_for_a_request_that_its_first_quota_would_deny() {
 fn a_burst_of_a_rule_that_shares_a_state_is_ignored() {
     let rules = [rule("a", "10/10s"), rule("b", "1/s").burst(3)];
     for rules in [rules.to_vec(), rules[1..].to_vec()] {
-        let error = set(rules)
-            .build_with(ManualClock::new(), [1; 4])
-            .expect_err("a burst");
+        let error = refused(rules);
         assert_eq!((error.rule.as_str(), error.error.field), ("b", "burst"));
     }
 }

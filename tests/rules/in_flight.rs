@@ -19,10 +19,6 @@ fn slots(name: &'static str, limit: u64) -> Rule<Request> {
     Rule::in_flight(name, limit)
 }
 
-fn spent(rules: &ByHand, request: &Request) -> Vec<u64> {
-    rules.peek(request).map(|peek| peek.spent()).collect()
-}
-
 /// The slots of the request's key that can be held in addition.
 fn free(rules: &ByHand, request: &Request) -> usize {
     let held: Vec<Held> = core::iter::from_fn(|| rules.reserve(request).ok()).collect();
@@ -81,13 +77,8 @@ fn slots_and_rates_are_taken_together_or_not_at_all() {
     let held = rules.reserve(&user(1)).expect("both");
     // The rule of the user denies, and the others keep their capacity.
     let denied = rules.reserve(&one).expect_err("one for each user");
-    assert_eq!(
-        denied
-            .violations()
-            .map(|peek| peek.rule().to_owned())
-            .collect::<Vec<_>>(),
-        ["user"]
-    );
+    let named: Vec<_> = denied.violations().map(|peek| peek.rule()).collect();
+    assert_eq!(named, ["user"]);
     assert_eq!((remaining(2, "slots"), remaining(2, "rate")), (2, 4));
     // The rate denies, and no slot is held.
     drop(held);
@@ -95,13 +86,8 @@ fn slots_and_rates_are_taken_together_or_not_at_all() {
         assert!(rules.reserve(&user(2)).is_ok());
     }
     let denied = rules.reserve(&three).expect_err("five a minute");
-    assert_eq!(
-        denied
-            .violations()
-            .map(|peek| peek.rule().to_owned())
-            .collect::<Vec<_>>(),
-        ["rate"]
-    );
+    let named: Vec<_> = denied.violations().map(|peek| peek.rule()).collect();
+    assert_eq!(named, ["rate"]);
     assert_eq!((remaining(3, "slots"), remaining(3, "user")), (3, 1));
 }
 
@@ -208,8 +194,8 @@ fn a_request_without_the_key_holds_a_slot_as_the_rule_says() {
 
 #[test]
 fn invalid_rules_are_errors() {
-    let of = |rule: Rule<Request>| set([rule]).build_with(ManualClock::new(), [1; 4]);
-    let error = |rule| of(rule).expect_err("an invalid rule").to_string();
+    let error = |rule: Rule<Request>| refused([rule]).to_string();
+    let is_valid = |rule: Rule<Request>| set([rule]).build_with(ManualClock::new(), [1; 4]).is_ok();
     let range = "(expected 1 to 1048575 requests in flight)";
     assert_eq!(
         error(slots("a", 0)),
@@ -227,7 +213,7 @@ fn invalid_rules_are_errors() {
         error(tiers),
         format!("rule \"a\": invalid tiers: 1048576 {range}")
     );
-    assert!(of(slots("a", (1 << 20) - 1)).is_ok() && of(slots("a", 1).on_full(OnFull::Admit)).is_ok());
+    assert!(is_valid(slots("a", (1 << 20) - 1)) && is_valid(slots("a", 1).on_full(OnFull::Admit)));
     let one = "(expected no such field for a rule of requests in flight)";
     for (rule, problem) in [
         (slots("a", 1).algorithm(RuleAlgorithm::Gcra), "algorithm: Gcra"),
@@ -303,8 +289,7 @@ fn slots_are_not_saved() {
     };
     let before = rules().build_with(ManualClock::new(), [1; 4]).expect("rules");
     let held = before.reserve(&user(1)).expect("a slot");
-    let mut file = Vec::new();
-    before.save(&mut file).expect("a file");
+    let file = saved(&before);
     drop(held);
     let after = rules()
         .restore_with(ManualClock::new(), &*file, Duration::ZERO)
@@ -465,10 +450,10 @@ fn slots_are_released_after_a_reload_that_changes_the_limit() {
     let load = || live.load();
     let first = load().reserve(&user(1)).expect("a slot");
     let second = load().reserve(&user(1)).expect("a slot");
-    assert_eq!(live.store(&set(rules(3))), Ok(Reloaded::Done));
+    reload(&live, rules(3));
     let third = load().reserve(&user(1)).expect("a slot of the higher limit");
     assert!(load().reserve(&user(1)).is_err());
-    assert_eq!(live.store(&set(rules(1))), Ok(Reloaded::Done));
+    reload(&live, rules(1));
     for held in [first, third] {
         assert!(load().reserve(&user(1)).is_err());
         drop(held);
@@ -483,10 +468,7 @@ fn slots_are_released_after_a_reload_that_changes_the_limit() {
         .capacity(100)
         .tier_of(&by_plan())
         .tier("paid", 4);
-    assert_eq!(
-        live.store(&set([rule("other", "9/s"), tiered])),
-        Ok(Reloaded::Done)
-    );
+    reload(&live, [rule("other", "9/s"), tiered]);
     assert!(load().reserve(&user(1)).is_err());
     let paid = Request {
         plan: Some("paid"),
@@ -496,7 +478,7 @@ fn slots_are_released_after_a_reload_that_changes_the_limit() {
     assert_eq!(many.len(), 3);
     // The new name continues the old one.
     let renamed = slots("b", 2).by(&key).renamed_from("a");
-    assert_eq!(live.store(&set([renamed])), Ok(Reloaded::Done));
+    reload(&live, [renamed]);
     drop(many);
     let two = load().reserve(&user(1)).expect("the second slot");
     assert!(load().reserve(&user(1)).is_err());
@@ -538,10 +520,7 @@ fn a_rule_that_was_removed_or_replaced_begins_with_free_slots() {
 fn a_rule_that_is_renamed_onto_another_holds_nothing_for_ever() {
     let (live, _) = live([slots("a", 1), slots("b", 1)]);
     let held = live.load().reserve(&user(1)).expect("both");
-    assert_eq!(
-        live.store(&set([slots("b", 2).renamed_from("a")])),
-        Ok(Reloaded::Done)
-    );
+    reload(&live, [slots("b", 2).renamed_from("a")]);
     assert_eq!(free(&live.load(), &user(1)), 1);
     drop(held);
     assert_eq!(free(&live.load(), &user(1)), 2);
@@ -566,7 +545,7 @@ fn random_reloads_neither_lose_nor_double_a_slot() {
                     }
                     limit = (next > 0).then_some(next);
                     let rules = limit.map(|limit| slots("a", limit).by(&key));
-                    assert_eq!(live.store(&set(rules)), Ok(Reloaded::Done));
+                    reload(&live, rules);
                 }
                 1..6 => {
                     let id = random.below(3);
@@ -586,7 +565,7 @@ fn random_reloads_neither_lose_nor_double_a_slot() {
             }
         }
         held.clear();
-        assert_eq!(live.store(&set([slots("a", 4).by(&key)])), Ok(Reloaded::Done));
+        reload(&live, [slots("a", 4).by(&key)]);
         for id in 0..3 {
             assert_eq!(free(&live.load(), &user(id)), 4);
         }

@@ -16,13 +16,9 @@ fn debt_of_a_quota_is_not_charged_as_slots() {
     ] {
         let (live, _) = live([old.cost(&cost)]);
         let held = live.load().reserve(&user(1)).unwrap();
-        assert_eq!(live.store(&set([new])).unwrap(), Reloaded::Done);
+        reload(&live, [new]);
         assert_eq!(live.load().settle(held, &cost, 40), Settled::Exact);
-        let rules = live.load();
-        assert_eq!(
-            rules.peek(&user(1)).map(|peek| peek.spent()).collect::<Vec<_>>(),
-            [0]
-        );
+        assert_eq!(spent(&live.load(), &user(1)), [0]);
     }
 }
 
@@ -37,8 +33,7 @@ fn a_quota_whose_rule_does_not_continue_is_not_enforced_while_a_reload_is_pendin
         let (live, _) = live([rule("a", "2/h"), rule("b", "100/h")]);
         let loaded = live.load();
         assert!(loaded.check(&user(1)).is_ok() && loaded.check(&user(1)).is_ok());
-        let reloaded = live.store(&set([new, rule("b", "100/min")])).unwrap();
-        assert_eq!(reloaded, Reloaded::Pending(1));
+        reload_beside(&live, [new, rule("b", "100/min")]);
         assert!(live.load().check(&user(1)).is_ok());
         drop(loaded);
         assert_eq!(live.finish(), Reloaded::Done);

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use ringgate::Settled;
-use ringgate::rules::{Reloaded, RuleAlgorithm, RuleView};
+use ringgate::rules::{RuleAlgorithm, RuleView};
 
 use super::*;
 use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
@@ -194,11 +194,7 @@ fn a_lower_limit_of_one_rule_charges_no_other() {
     let (rules, _) = by_hand([all, limited(Counter)]);
     assert_eq!(drain(&rules, &with_limit(1, 3)), 3);
     assert!((0..50).all(|_| rules.check(&with_limit(1, 3)).is_err()));
-    let left: Vec<_> = rules
-        .peek(&with_limit(1, 3))
-        .map(|peek| peek.remaining())
-        .collect();
-    assert_eq!(left, [97, 0]);
+    assert_eq!(left(&rules, &with_limit(1, 3)), [97, 0]);
 }
 
 /// The limits of a database change while requests are decided.
@@ -222,17 +218,17 @@ fn a_reload_keeps_the_counts_and_replaces_the_function() {
         let plain = || rule("each", "20/min").algorithm(algorithm).by(&by_user());
         let (live, _) = live([plain()]);
         assert_eq!(admissions(&live, &user(1), 10), 10);
-        assert_eq!(live.store(&set([limited(algorithm)])), Ok(Reloaded::Done));
+        reload(&live, [limited(algorithm)]);
         // Half of the bucket is left, which is one permit of the lower limit.
         let left = if algorithm == Gcra { 1 } else { 0 };
         assert_eq!(admissions(&live, &with_limit(1, 2), 20), left, "{algorithm:?}");
         assert_eq!(admissions(&live, &with_limit(2, 4), 20), 4);
         let one_more = plain().limit_by(|request: &Request| request.limit.map(|limit| limit + 1));
-        assert_eq!(live.store(&set([one_more])), Ok(Reloaded::Done));
+        reload(&live, [one_more]);
         // An empty bucket stays empty.
         let more = if algorithm == Gcra { 0 } else { 1 };
         assert_eq!(admissions(&live, &with_limit(2, 4), 20), more, "{algorithm:?}");
-        assert_eq!(live.store(&set([plain()])), Ok(Reloaded::Done));
+        reload(&live, [plain()]);
         let rest = if algorithm == Gcra { 0 } else { 15 };
         assert_eq!(admissions(&live, &with_limit(2, 4), 20), rest, "{algorithm:?}");
     }
@@ -267,7 +263,7 @@ fn debt_to_a_successor_has_the_limit_of_its_request() {
         ..with_limit(1, 10)
     };
     let reservation = live.load().reserve(&request).expect("six of ten");
-    assert_eq!(live.store(&set([bucket(20)])), Ok(Reloaded::Done));
+    reload(&live, [bucket(20)]);
     assert_eq!(remaining(), 4);
     // Twelve permits of ten in a minute are refilled in 72 seconds.
     assert_eq!(live.load().settle(reservation, &cost, 12), Settled::Exact);
@@ -280,9 +276,8 @@ fn debt_to_a_successor_has_the_limit_of_its_request() {
 #[test]
 fn several_quotas_cannot_have_a_limit_of_the_request() {
     let several = limited(Counter).also(quota("100/h"));
-    let error = set([several]).build_with(ManualClock::new(), [1; 4]);
     assert_eq!(
-        error.expect_err("which quota?").to_string(),
+        refused([several]).to_string(),
         r#"rule "each": invalid limit_by: given for a rule with several quotas (expected a rule with one quota)"#
     );
     let rule = limited(Counter);

@@ -13,9 +13,9 @@ fn a_refund_after_a_change_of_window_is_forfeited() {
     let kept = live.load().reserve(&user(1)).expect("the first");
     let lost = live.load().reserve(&user(1)).expect("the second");
     // A charge to a reused state is refunded.
-    assert_eq!(live.store(&set([rule("all", "12/10s")])), Ok(Reloaded::Done));
+    reload(&live, [rule("all", "12/10s")]);
     assert_eq!(live.load().refund(kept), Settled::Exact);
-    assert_eq!(live.store(&set([rule("all", "12/20s")])), Ok(Reloaded::Done));
+    reload(&live, [rule("all", "12/20s")]);
     assert_eq!(live.load().refund(lost), Settled::Forfeited(1));
     assert_eq!(admissions(&live, &user(1), 20), 11);
 }
@@ -43,10 +43,10 @@ fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
         let reserve = |id| live.load().reserve(&user(id)).expect("room in the catch-all");
         let (first, second) = (reserve(1), reserve(2));
         // The state is reused: a charge to its catch-all can be refunded.
-        assert_eq!(live.store(&set([each("30/10s", 1)])), Ok(Reloaded::Done));
+        reload(&live, [each("30/10s", 1)]);
         assert_eq!(live.load().refund(second), Settled::Exact, "{algorithm:?}");
         // The state was replaced: the charge stays in its successor.
-        assert_eq!(live.store(&set([each("30/10s", 2)])), Ok(Reloaded::Done));
+        reload(&live, [each("30/10s", 2)]);
         let spent = || -> Vec<u64> {
             let looks = |id| live.load().peek(&user(id)).map(|look| look.spent()).sum();
             (0..200).map(looks).collect()
@@ -60,15 +60,12 @@ fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
 /// A rule that was removed and added again has another state, without the earlier charges.
 #[test]
 fn a_refund_to_a_rule_that_was_removed_is_forfeited() {
-    for keyed in [false, true] {
-        let all = || {
-            let all = rule("all", "4/10s");
-            if keyed { all.by(&by_user()) } else { all }
-        };
+    for is_keyed in [false, true] {
+        let all = || keyed(rule("all", "4/10s"), is_keyed);
         let (live, _) = live([all()]);
         let before = live.load().reserve(&user(1)).expect("the first");
-        assert_eq!(live.store(&set([])), Ok(Reloaded::Done));
-        assert_eq!(live.store(&set([all()])), Ok(Reloaded::Done));
+        reload(&live, []);
+        reload(&live, [all()]);
         assert_eq!(admissions(&live, &user(1), 20), 4);
         assert_eq!(live.load().refund(before), Settled::Forfeited(1));
         assert_eq!(admissions(&live, &user(1), 20), 0);
@@ -88,14 +85,11 @@ fn debt_is_refilled_at_the_rate_of_its_own_tier() {
     // Twice the burst: it is refilled after two seconds.
     assert_eq!(rules.settle(reservation, &cost, 2_000), Settled::Exact);
     clock.advance(secs(2));
-    assert!(
-        rules
-            .check(&Request {
-                cost: 1_000,
-                ..user(1)
-            })
-            .is_ok()
-    );
+    let all = Request {
+        cost: 1_000,
+        ..user(1)
+    };
+    assert!(rules.check(&all).is_ok());
 }
 
 /// Two rules become windows of one ring. The ring is charged the larger of their counts, in either order.
@@ -187,7 +181,7 @@ fn every_key_of_the_catch_all_is_barred_after_a_reload() {
         assert!(spent > 9, "{spent} keys without an entry");
         // The entries are idle now, and the catch-all is not.
         clock.advance(millis(10_500));
-        assert_eq!(live.store(&set([each(to, "5000/20s")])), Ok(Reloaded::Done));
+        reload(&live, [each(to, "5000/20s")]);
         let rules = live.load();
         for id in shared {
             let request = user(id);
@@ -213,7 +207,7 @@ fn the_catch_all_is_carried_over_at_its_latest_time() {
     let shared: Vec<u64> = (0..20).filter(|&id| left(id) < 9).collect();
     let before = left(shared[0]);
     assert!(shared.len() > 5, "{shared:?} have no entry");
-    assert_eq!(live.store(&set([each(1_000, "10/3000s")])), Ok(Reloaded::Done));
+    reload(&live, [each(1_000, "10/3000s")]);
     // 2,900 seconds after the permits were spent, and 3,800 after the carry-over.
     clock.advance(secs(3_800));
     for id in shared {
@@ -288,9 +282,13 @@ fn a_rule_with_another_key_is_no_successor() {
     for window in ["10s", "20s"] {
         let (live, _) = live([rule("a", "10/10s").by(&by_user())]);
         assert_eq!(admissions(&live, &request, 20), 10);
-        let other = rule("a", &format!("10/{window}")).by(&by_address());
-        assert_eq!(live.store(&set([other])), Ok(Reloaded::Done));
+        // A key with the same name is the same.
+        reload(&live, [rule("a", "10/10s").by(&by_user())]);
+        assert_eq!(admissions(&live, &request, 20), 0);
+        reload(&live, [rule("a", &format!("10/{window}")).by(&by_address())]);
         assert_eq!(admissions(&live, &request, 20), 10, "{window}");
+        reload(&live, [rule("a", &format!("10/{window}"))]);
+        assert_eq!(admissions(&live, &request, 20), 10, "no key");
     }
 }
 
@@ -300,10 +298,10 @@ fn permits_of_a_retained_state_are_added() {
     let log = |text| rule("log", text).algorithm(RuleAlgorithm::Log);
     let (live, clock) = live([log("20/60s")]);
     assert_eq!(admissions(&live, &user(1), 10), 10);
-    assert_eq!(live.store(&set([log("3/1s")])), Ok(Reloaded::Done));
+    reload(&live, [log("3/1s")]);
     clock.advance(secs(2));
     assert_eq!(admissions(&live, &user(1), 10), 3);
-    assert_eq!(live.store(&set([log("20/60s")])), Ok(Reloaded::Done));
+    reload(&live, [log("20/60s")]);
     assert_eq!(admissions(&live, &user(1), 100), 7);
 }
 

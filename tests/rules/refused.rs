@@ -1,7 +1,7 @@
 //! Rules that are refused: one error names every mistake in all of them.
 
 use ringgate::keyed::OnFull;
-use ringgate::rules::{Block, Mode, RuleAlgorithm, RuleError};
+use ringgate::rules::{Block, Mode, RuleAlgorithm};
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn built(rules: impl IntoIterator<Item = Rule<Request>>) -> Result<RuleSet<Reque
 
 #[test]
 fn a_rule_with_three_mistakes_has_three_errors() {
-    let error = built([rule("a", "10/s").cells(0).burst(5).capacity(9)]).expect_err("three mistakes");
+    let error = super::refused([rule("a", "10/s").cells(0).burst(5).capacity(9)]);
     assert_eq!(
         error.to_string(),
         "rule \"a\": invalid burst: 5 (expected no burst, except for a gcra rule); \
@@ -129,8 +129,7 @@ fn one_error_names_every_mistake_of_every_rule() {
         all.extend(fields.iter().map(|field| (rule.name(), *field)));
     }
     let rules: Vec<_> = rules.iter().map(|(rule, _)| rule.clone()).collect();
-    let error = built(rules).expect_err("mistakes");
-    assert_eq!(mistakes(&error), all);
+    assert_eq!(mistakes(&super::refused(rules)), all);
 }
 
 /// A rule set of a reload is refused with every mistake, and so is a rule with a calendar and the default clock.
@@ -144,6 +143,11 @@ fn a_reload_names_every_mistake() {
         }
         other => panic!("{other:?}"),
     }
+    // The old rules stay in force.
+    assert_eq!(
+        (live.load().counts().count(), admissions(&live, &user(1), 100)),
+        (1, 10)
+    );
 }
 
 /// The default clock is one of the mistakes of a rule with a calendar.

@@ -1,6 +1,6 @@
 //! Regressions of reloads, each named after the fault.
 
-use ringgate::rules::{Reloaded, RuleAlgorithm};
+use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 
@@ -8,21 +8,18 @@ use super::*;
 #[test]
 fn a_limit_that_is_lowered_and_raised_again_gives_a_fresh_budget() {
     use RuleAlgorithm::{Classic, Counter, Fixed, Gcra, Log};
-    let (key, mut fresh) = (by_user(), Vec::new());
+    let mut fresh = Vec::new();
     for algorithm in [Counter, Classic, Fixed, Log, Gcra] {
-        for keyed in [false, true] {
-            let rule = |text| {
-                let rule = rule("all", text).algorithm(algorithm);
-                if keyed { rule.by(&key).capacity(100) } else { rule }
-            };
+        for is_keyed in [false, true] {
+            let rule = |text| keyed(rule("all", text).algorithm(algorithm), is_keyed);
             let (live, _) = live([rule("1000/min")]);
             assert_eq!(admissions(&live, &user(1), 1000), 1000);
-            assert_eq!(live.store(&set([rule("5/min")])), Ok(Reloaded::Done));
+            reload(&live, [rule("5/min")]);
             assert_eq!(admissions(&live, &user(1), 5), 0);
-            assert_eq!(live.store(&set([rule("1000/min")])), Ok(Reloaded::Done));
+            reload(&live, [rule("1000/min")]);
             let more = admissions(&live, &user(1), 1000);
             if more > 0 {
-                fresh.push((algorithm, keyed, more));
+                fresh.push((algorithm, is_keyed, more));
             }
         }
     }
@@ -41,7 +38,7 @@ fn a_bucket_that_is_shrunk_and_then_stretched_admits_more_than_any_of_them() {
         let (live, _) = live([bucket(first.0, first.1)]);
         let mut all = admissions(&live, &user(1), 2_000);
         for (text, burst) in next {
-            assert_eq!(live.store(&set([bucket(text, burst)])), Ok(Reloaded::Done));
+            reload(&live, [bucket(text, burst)]);
             all += admissions(&live, &user(1), 2_000);
         }
         assert!(all <= bound, "{all} at one instant");
@@ -51,43 +48,34 @@ fn a_bucket_that_is_shrunk_and_then_stretched_admits_more_than_any_of_them() {
 /// All permits that still count are charged, although a cell of an even rule has a share.
 #[test]
 fn an_even_rule_is_charged_no_more_than_a_share() {
-    let key = by_user();
-    for keyed in [false, true] {
-        let by = |rule: Rule<Request>| if keyed { rule.by(&key).capacity(100) } else { rule };
+    for is_keyed in [false, true] {
+        let by = |rule| keyed(rule, is_keyed);
         let (live, clock) = live([by(rule("all", "30/10s"))]);
         let mut all = admissions(&live, &user(1), 30);
         let even = by(rule("all", "30/10s").algorithm(RuleAlgorithm::Even));
-        assert_eq!(live.store(&set([even])), Ok(Reloaded::Done));
+        reload(&live, [even]);
         for _ in 0..10 {
             all += admissions(&live, &user(1), 30);
             clock.advance(millis(999));
         }
         // The bound of the even rule. The bound of the strict rule is 30.
-        assert!(all <= 36, "keyed {keyed}: {all} in ten seconds");
+        assert!(all <= 36, "keyed {is_keyed}: {all} in ten seconds");
     }
 }
 
 /// Time does not run backwards over a reload.
 #[test]
 fn a_reload_while_the_clock_is_behind_gives_a_fresh_budget() {
-    let key = by_user();
-    for keyed in [false, true] {
-        let rule = |text| {
-            let rule = rule("all", text);
-            if keyed { rule.by(&key).capacity(100) } else { rule }
-        };
+    for is_keyed in [false, true] {
+        let rule = |text| keyed(rule("all", text), is_keyed);
         let (live, clock) = live([rule("10/10s")]);
         let ahead = clock.now().saturating_add(secs(1_000));
         clock.set(ahead);
         assert_eq!(admissions(&live, &user(1), 20), 10);
         clock.set(Nanos::new(ahead.get() - 900_000_000_000));
-        assert_eq!(live.store(&set([rule("10/20s")])), Ok(Reloaded::Done));
+        reload(&live, [rule("10/20s")]);
         clock.set(ahead);
-        assert_eq!(
-            admissions(&live, &user(1), 20),
-            0,
-            "keyed {keyed}, by the same reading"
-        );
+        assert_eq!(admissions(&live, &user(1), 20), 0, "keyed {is_keyed}");
     }
 }
 
@@ -97,10 +85,9 @@ fn a_rename_is_forgotten_while_a_reload_is_pending() {
     let (live, _) = live([rule("a", "10/10s")]);
     assert_eq!(admissions(&live, &user(1), 20), 10);
     let held = live.load();
-    let stored = live.store(&set([rule("x", "10/20s").renamed_from("a")]));
-    assert_eq!(stored, Ok(Reloaded::Pending(1)));
+    reload_beside(&live, [rule("x", "10/20s").renamed_from("a")]);
     assert_eq!(admissions(&live, &user(1), 20), 0);
-    assert_eq!(live.store(&set([rule("x", "10/20s")])), Ok(Reloaded::Pending(1)));
+    reload_beside(&live, [rule("x", "10/20s")]);
     assert_eq!(admissions(&live, &user(1), 20), 0);
     drop(held);
     assert_eq!(live.finish(), Reloaded::Done);
@@ -123,8 +110,7 @@ fn a_renamed_rule_loses_its_own_counts_or_the_other_ones() {
             };
             let (live, _) = live(names.map(of));
             assert_eq!(admissions(&live, &user(1), 20), 10);
-            let stored = live.store(&set([rule("x", "10/10s").renamed_from("a")]));
-            assert_eq!(stored, Ok(Reloaded::Done));
+            reload(&live, [rule("x", "10/10s").renamed_from("a")]);
             let more = admissions(&live, &user(1), 20);
             if more > 0 {
                 fresh.push((names, drained, more));
@@ -150,8 +136,7 @@ fn a_pending_reload_of_another_condition_or_cost_counts_the_larger_only() {
         let (live, _) = live([old]);
         let mut all = admissions(&live, &first, 8);
         let held = live.load();
-        let stored = live.store(&set([rule("all", "10/20s")]));
-        assert_eq!(stored, Ok(Reloaded::Pending(1)));
+        reload_beside(&live, [rule("all", "10/20s")]);
         all += admissions(&live, &second, 8);
         drop(held);
         assert_eq!(live.finish(), Reloaded::Done);
@@ -194,10 +179,7 @@ fn a_pending_reload_that_is_undone_forgets_requests_admitted_meanwhile() {
     let old = || rule("all", "10/10s").when(&login());
     let (live, _) = live([old()]);
     let held = live.load();
-    assert_eq!(
-        live.store(&set([rule("all", "10/20s")])),
-        Ok(Reloaded::Pending(1))
-    );
+    reload_beside(&live, [rule("all", "10/20s")]);
     let mut all = admissions(&live, &user(1), 20);
     let _ = live.store(&set([rule("all", "10/10s")]));
     all += admissions(&live, &user(1), 20);
@@ -241,7 +223,7 @@ fn a_key_of_the_old_catch_all_enters_the_new_table_while_a_reload_is_pending() {
     let mut all = admissions(&live, &user(1), 5);
     assert_eq!((all, overflowed()), (5, 6));
     let held = live.load();
-    assert_eq!(live.store(&set([rule(1_000)])), Ok(Reloaded::Pending(1)));
+    reload_beside(&live, [rule(1_000)]);
     all += admissions(&live, &user(1), 1);
     drop(held);
     assert_eq!(live.finish(), Reloaded::Done);
@@ -269,7 +251,7 @@ fn a_bucket_that_has_overflowed_bars_keys_for_366_days() {
         assert_eq!(admissions(&live, &user(other), 1), 1);
     }
     assert_eq!(overflowed(), 6);
-    assert_eq!(live.store(&set([rule(1_000)])), Ok(Reloaded::Done));
+    reload(&live, [rule(1_000)]);
     clock.advance(secs(11));
     for other in 1..=5 {
         assert_eq!(admissions(&live, &user(other), 20), 10);
@@ -286,7 +268,7 @@ fn a_key_without_an_entry_in_the_new_table_is_not_barred() {
     let mut all = [1, 2].map(|id| admissions(&live, &user(id), 1));
     assert_eq!(all, [1, 1]);
     let held = live.load();
-    assert_eq!(live.store(&set([rule(1)])), Ok(Reloaded::Pending(1)));
+    reload_beside(&live, [rule(1)]);
     // A table for one key has twelve entries.
     for other in 1_000..1_012 {
         assert_eq!(admissions(&live, &user(other), 1), 1);
@@ -312,10 +294,7 @@ fn a_removed_rule_is_enforced_while_a_reload_is_pending() {
     let (live, _) = live([rule("stays", "100/s"), rule("goes", "10/min")]);
     assert_eq!((live.load().states(), admissions(&live, &user(1), 20)), (1, 10));
     let held = live.load();
-    assert_eq!(
-        live.store(&set([rule("stays", "100/s")])),
-        Ok(Reloaded::Pending(1))
-    );
+    reload_beside(&live, [rule("stays", "100/s")]);
     assert_eq!(admissions(&live, &user(1), 5), 5);
     drop(held);
 }
@@ -330,11 +309,7 @@ fn a_reload_of_many_windows_always_fails() {
                 .map(move |number| Rule::new(format!("rule {number}"), quota).algorithm(RuleAlgorithm::Gcra))
         };
         let (live, _) = live(named("10/s"));
-        assert_eq!(
-            live.store(&set(named("10/2s"))),
-            Ok(Reloaded::Done),
-            "{states} states"
-        );
+        reload(&live, named("10/2s"));
     }
 }
 
@@ -345,7 +320,7 @@ fn debt_that_is_charged_after_a_reload_counts_nowhere() {
     let rule = |text| rule("all", text).cost(&cost);
     let (live, _) = live([rule("10/10s")]);
     let reservation = live.load().reserve(&user(1)).expect("the first");
-    assert_eq!(live.store(&set([rule("10/20s")])), Ok(Reloaded::Done));
+    reload(&live, [rule("10/20s")]);
     let _ = live.load().settle(reservation, &cost, 10);
     assert_eq!(admissions(&live, &user(1), 20), 0);
 }
@@ -363,7 +338,7 @@ fn a_lower_limit_counts_permits_as_if_spent_at_the_reload() {
         let (live, clock) = live([rule("all", before)]);
         assert!(admissions(&live, &user(1), 1_000) >= 10);
         clock.advance(secs(8));
-        assert_eq!(live.store(&set([rule("all", after)])), Ok(Reloaded::Done));
+        reload(&live, [rule("all", after)]);
         // Twelve seconds after the permits were spent, the five cells of two seconds and the current one have passed.
         clock.advance(secs(4));
         if admissions(&live, &user(1), 1) == 0 {
@@ -380,7 +355,7 @@ fn a_bucket_is_charged_for_longer_because_its_permit_is_rounded() {
         let bucket = |text| rule("all", text).algorithm(RuleAlgorithm::Gcra);
         let (live, clock) = live([bucket("10/s")]);
         assert_eq!(admissions(&live, &user(1), 20), 10);
-        assert_eq!(live.store(&set([bucket(text)])), Ok(Reloaded::Done));
+        reload(&live, [bucket(text)]);
         // Refilled in a second, before and after.
         clock.advance(secs(1));
         assert_eq!(admissions(&live, &user(1), 1), 1, "{text}");
@@ -390,18 +365,12 @@ fn a_bucket_is_charged_for_longer_because_its_permit_is_rounded() {
 /// A window is shortened, with a lower limit, and extended again while the clock stands still.
 #[test]
 fn a_window_that_is_narrowed_and_widened_again_gives_a_fresh_budget() {
-    for by in [None, Some(by_user())] {
-        let with = |quota| {
-            let rule = rule("a", quota);
-            match &by {
-                Some(key) => rule.by(key).capacity(100),
-                None => rule,
-            }
-        };
+    for is_keyed in [false, true] {
+        let with = |quota| keyed(rule("a", quota), is_keyed);
         let (live, _) = live([with("1000/min")]);
         assert_eq!(admissions(&live, &user(1), 1_000), 1_000);
         for quota in ["5/10s", "1000/min"] {
-            assert_eq!(live.store(&set([with(quota)])), Ok(Reloaded::Done));
+            reload(&live, [with(quota)]);
         }
         assert_eq!(admissions(&live, &user(1), 1_000), 0);
     }
@@ -418,12 +387,12 @@ fn permits_that_a_log_could_not_hold_are_lost_by_a_rename() {
         log("b", "5/min").renamed_from("a"),
         log("b", "1000/min"),
     ] {
-        assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
+        reload(&live, [rule]);
     }
     assert_eq!(admissions(&live, &user(1), 1_000), 0);
     // Without the rule, its counts are forgotten.
     for rule in [log("b", "5/min"), log("c", "5/min"), log("b", "1000/min")] {
-        assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
+        reload(&live, [rule]);
     }
     assert_eq!(admissions(&live, &user(1), 1_000), 1_000);
 }

@@ -10,12 +10,6 @@ use crate::common::Log;
 
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
-fn saved(rules: &RuleSet<Request, ManualClock>) -> Vec<u8> {
-    let mut file = Vec::new();
-    rules.save(&mut file).expect("memory");
-    file
-}
-
 /// States of each kind: one for all, of one key with several quotas, with tiers, and of each algorithm.
 fn builder() -> RuleSetBuilder<Request> {
     let user = by_user();

@@ -7,10 +7,10 @@ use core::time::Duration;
 use ringgate::rules::{Block, Cost, RuleAlgorithm, RuleSetBuilder};
 use ringgate::shared::{CounterStore, DecidedBy, MemoryStore, Mode, OnError, Reason, SharedRules};
 use ringgate::{Key, ManualClock, Quota, Rule, RuleSet};
-use tokio::time::{Instant, advance};
+use tokio::time::advance;
 
 use crate::forward::Plain;
-use crate::many::Paused;
+use crate::memory;
 use crate::random::Random;
 use crate::slots::Connection;
 
@@ -34,10 +34,6 @@ fn node(store: Arc<dyn CounterStore>, rules: &[Rule<Request>]) -> SharedRules<Re
     let rules = rules.iter().cloned();
     let builder = rules.fold(SharedRules::builder(), |builder, rule| builder.rule(rule));
     builder.build(store).expect("rules")
-}
-
-fn memory() -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::with_clock(Paused(Instant::now())))
 }
 
 /// Three denials in a minute block a user for ten minutes.

@@ -7,15 +7,7 @@ use ringgate::rules::{Cost, RuleAlgorithm, RuleCounts};
 use ringgate::shared::{MemoryStore, Mode, OnError, SharedRules};
 use ringgate::{ManualClock, Rule, Settled};
 
-const MODES: [Mode; 4] = [
-    Mode::Strict,
-    Mode::Lease { permits: 20 },
-    Mode::Sync {
-        period: Duration::from_millis(5),
-        pending: 20,
-    },
-    Mode::Local,
-];
+use crate::modes;
 
 fn store() -> (Arc<MemoryStore>, ManualClock) {
     let clock = ManualClock::new();
@@ -50,7 +42,7 @@ const fn lost(settled: Settled) -> u64 {
 #[tokio::test]
 async fn permits_that_are_given_back_are_counted() {
     let cost = Cost::new("cost", |_: &str| 4);
-    for mode in MODES {
+    for mode in modes(20) {
         let of_all_modes = [RuleAlgorithm::Counter, RuleAlgorithm::Log, RuleAlgorithm::Gcra];
         let of_strict = (mode == Mode::Strict).then_some(RuleAlgorithm::Fixed);
         for algorithm in of_all_modes.into_iter().chain(of_strict) {
@@ -153,7 +145,7 @@ async fn a_charge_that_is_undone_is_no_refund() {
 #[tokio::test]
 async fn permits_of_each_quota_are_counted_once() {
     let cost = Cost::new("cost", |_: &str| 4);
-    for mode in MODES {
+    for mode in modes(20) {
         let (store, _) = store();
         let two = rule("two", "1000/h", &cost).also("5000/d".parse().expect("a quota"));
         let rules = build(&store, [two.mode(mode)]);

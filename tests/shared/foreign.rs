@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::cut::PATIENCE;
 use crate::many::Paused;
+use crate::runtime;
 
 /// A store that panics while a flag is set, in the call of a lease or in its future.
 #[derive(Debug, Default)]
@@ -120,14 +121,7 @@ fn no_call_waits_for_a_runtime_that_has_ended() {
 /// The runtime ends before it has polled the task once.
 #[test]
 fn no_call_waits_for_a_task_that_never_ran() {
-    let [first, second] = [(); 2].map(|()| {
-        let builder = &mut tokio::runtime::Builder::new_current_thread();
-        builder
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime")
-    });
+    let [first, second] = [(); 2].map(|()| runtime());
     let limiter = first.block_on(async { limiter(Arc::new(MemoryStore::new())) });
     drop(first);
     second.block_on(async {

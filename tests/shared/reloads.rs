@@ -1,18 +1,13 @@
 //! Shared rules that are replaced while they are in use.
 
 use alloc::sync::Arc;
-use core::hash::Hash;
 use core::time::Duration;
 
+use ringgate::Rule;
 use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
 use ringgate::shared::{LiveSharedRules, MemoryStore, Mode, OnError, SharedRules};
-use ringgate::{Key, Rule};
 
-fn user() -> Key<str> {
-    Key::new("user", |user: &str, key| user.hash(key)).shared_as(|user, parts| {
-        parts.part(user);
-    })
-}
+use crate::{modes, user};
 
 fn rules(limit: u64, mode: Mode, algorithm: RuleAlgorithm) -> RuleSetBuilder<str> {
     let quota = format!("{limit}/h").parse().expect("a quota");
@@ -42,18 +37,9 @@ async fn admitted(live: &LiveSharedRules<str>, requests: u64) -> u64 {
 /// Reloads add no permit: the limits before and after it, and the admissions of 30 requests before it and of 100 after it.
 #[tokio::test]
 async fn a_reload_continues_the_counts() {
-    let modes = [
-        Mode::Strict,
-        Mode::Lease { permits: 10 },
-        Mode::Sync {
-            period: Duration::from_millis(5),
-            pending: 7,
-        },
-        Mode::Local,
-    ];
     for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Log] {
         // A log of this node has a slot for each permit of its limit, so it begins anew with another limit.
-        let modes = modes.into_iter();
+        let modes = modes(10).into_iter();
         let modes = modes.filter(|&mode| mode != Mode::Local || algorithm != RuleAlgorithm::Log);
         for mode in modes {
             for (before, after, first, second) in [

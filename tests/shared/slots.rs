@@ -1,18 +1,17 @@
 //! Requests in flight over many machines: a slot is held until its admission is dropped, and ends with its node.
 
 use alloc::sync::Arc;
-use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::panic::catch_unwind;
 
+use ringgate::Rule;
 use ringgate::shared::{
     Admitted, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError, Reason,
     SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
-use ringgate::{Key, Rule};
 use tokio::time::{Instant, sleep};
 
 use crate::cut::Cut;
@@ -20,6 +19,7 @@ use crate::forward::Plain;
 use crate::many::Paused;
 use crate::pausing::Pausing;
 use crate::random::Random;
+use crate::{memory, runtime, user};
 
 const TERM: Duration = Duration::from_secs(2);
 /// A moment in which the task of a node releases slots.
@@ -91,16 +91,6 @@ impl CounterStore for Connection {
     fn leases(&self) -> Option<&dyn LeaseStore> {
         None
     }
-}
-
-fn memory() -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::with_clock(Paused(Instant::now())))
-}
-
-fn user() -> Key<str> {
-    Key::new("user", |user: &str, key| user.hash(key)).shared_as(|user: &str, key| {
-        key.part(user);
-    })
 }
 
 fn slots(limit: u64) -> Rule<str> {
@@ -337,14 +327,6 @@ async fn a_panic_of_the_store_ends_one_renewal() {
 /// The rules are used after the runtime of their task has ended.
 #[test]
 fn without_a_task_no_slot_is_held_in_the_store() {
-    let runtime = || {
-        let builder = &mut tokio::runtime::Builder::new_current_thread();
-        builder
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime")
-    };
     let first = runtime();
     let (one, held) = first.block_on(async {
         let one = node(memory(), [slots(1).on_error(OnError::Deny)]);

@@ -310,8 +310,10 @@ async fn calls_are_limited_and_dropped_calls_count() {
     let store = RemoteLedger::start(&host, settings);
     store.ready().await.expect("it serves");
     host.is(Behaviour::IsSilent);
-    let (first, second, third) = tokio::join!(kind(&store), kind(&store), kind(&store));
-    assert_eq!(third, Some(StoreErrorKind::Overloaded));
+    let request = request();
+    let (first, second, third) = tokio::join!(kind(&store), kind(&store), store.decide(&request));
+    let third = third.expect_err("two are in flight");
+    assert!(third.kind() == StoreErrorKind::Overloaded && third.is_unsent());
     assert_eq!([first, second], [Some(StoreErrorKind::TimedOut); 2]);
     assert_eq!((store.health().in_flight, store.health().connected), (0, true));
     // Half of the response timeout, so that the call counts.

@@ -9,6 +9,7 @@ use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedRules};
 use ringgate::{Key, Quota, Rule};
 
 use crate::forward::Plain;
+use crate::user;
 
 fn rule(name: &'static str) -> Rule<str> {
     Rule::new(name, "10/min".parse().expect("a quota"))
@@ -40,14 +41,8 @@ fn parts(
     core::iter::once(first).chain(others).collect()
 }
 
-fn unshared() -> Key<str> {
+fn unuser() -> Key<str> {
     Key::new("user", |user: &str, key| user.hash(key))
-}
-
-fn shared() -> Key<str> {
-    unshared().shared_as(|user, parts| {
-        parts.part(user);
-    })
 }
 
 #[tokio::test]
@@ -56,10 +51,10 @@ async fn one_error_names_every_rule_that_no_store_serves() {
     let quota = |text: &str| -> Quota { text.parse().expect("a quota") };
     let rules = [
         (rule("served"), &[][..]),
-        (rule("key").by(&unshared()), &["key"]),
+        (rule("key").by(&unuser()), &["key"]),
         (rule("classic").algorithm(RuleAlgorithm::Classic), &["algorithm"]),
         (
-            rule("even").algorithm(RuleAlgorithm::Even).by(&unshared()),
+            rule("even").algorithm(RuleAlgorithm::Even).by(&unuser()),
             &["key", "algorithm"],
         ),
         (rule("cells").cells(1001), &["cells"]),
@@ -74,26 +69,26 @@ async fn one_error_names_every_rule_that_no_store_serves() {
         ),
         (rule("limit-by").limit_by(|_| Some(3)), &["limit_by"]),
         (
-            rule("both").limit_by(|_| Some(3)).by(&unshared()).cells(1001),
+            rule("both").limit_by(|_| Some(3)).by(&unuser()).cells(1001),
             &["limit_by", "key", "cells"],
         ),
-        (Rule::in_flight("slots", 5).by(&shared()).mode(lease), &["mode"]),
+        (Rule::in_flight("slots", 5).by(&user()).mode(lease), &["mode"]),
         (
             rule("block")
-                .by(&shared())
+                .by(&user())
                 .mode(lease)
                 .block(Block::new(quota("3/min"), Duration::from_secs(60))),
             &["mode"],
         ),
         (
             rule("local")
-                .by(&unshared())
+                .by(&unuser())
                 .mode(Mode::Local)
                 .algorithm(RuleAlgorithm::Even),
             &[],
         ),
         (
-            rule("last").by(&shared()).mode(Mode::Sync { period, pending: 5 }),
+            rule("last").by(&user()).mode(Mode::Sync { period, pending: 5 }),
             &[],
         ),
     ];
@@ -120,14 +115,14 @@ async fn one_error_names_every_rule_that_this_store_does_not_serve() {
     let (period, lease) = (Duration::from_millis(100), Mode::Lease { permits: 5 });
     let block = Block::new("3/min".parse().expect("a quota"), Duration::from_secs(60));
     let rules = [
-        rule("plain").by(&shared()),
-        rule("leased").by(&shared()).mode(lease),
-        Rule::in_flight("slots", 5).by(&shared()),
-        rule("block").by(&shared()).block(block),
+        rule("plain").by(&user()),
+        rule("leased").by(&user()).mode(lease),
+        Rule::in_flight("slots", 5).by(&user()),
+        rule("block").by(&user()).block(block),
         rule("synced")
-            .by(&unshared())
+            .by(&unuser())
             .mode(Mode::Sync { period, pending: 5 }),
-        Rule::in_flight("own slots", 5).by(&shared()).mode(Mode::Local),
+        Rule::in_flight("own slots", 5).by(&user()).mode(Mode::Local),
     ];
     let name = |(rule, field): &(&str, &'static str)| ((*rule).to_owned(), *field);
     let expected = [
@@ -151,7 +146,7 @@ async fn one_error_names_mistakes_and_what_no_store_serves() {
     let block = Block::new("3/min".parse().expect("a quota"), Duration::from_millis(1));
     let rules = [
         (rule("cells").cells(5000), &["cells"][..]),
-        (rule("burst").burst(3).by(&unshared()), &["burst", "key"]),
+        (rule("burst").burst(3).by(&unuser()), &["burst", "key"]),
         (rule("block").block(block), &["for", "block"]),
         (
             rule("fixed").algorithm(RuleAlgorithm::Fixed).cells(3).capacity(5),
@@ -170,6 +165,14 @@ async fn one_error_names_mistakes_and_what_no_store_serves() {
                 .algorithm(RuleAlgorithm::Fixed),
             &["permits", "mode"],
         ),
+        (rule("no cells").cells(0), &["cells"]),
+        (rule("no key").allow("backup"), &["allow"]),
+        (rule("percent").by(&user()).enforce_percent(101.0), &["enforce"]),
+        // The longest log that a store keeps.
+        (
+            Rule::new("long", "100000/min".parse().expect("a quota")).algorithm(RuleAlgorithm::Log),
+            &[],
+        ),
         // A store keeps a log with tiers, and this node does not decide by it.
         (
             rule("log")
@@ -185,4 +188,6 @@ async fn one_error_names_mistakes_and_what_no_store_serves() {
         .collect();
     let rules = rules.map(|(rule, _)| rule);
     assert_eq!(parts(Arc::new(MemoryStore::new()), rules), expected);
+    let twice = parts(Arc::new(MemoryStore::new()), [rule("a"), rule("a")]);
+    assert_eq!(twice, [("a".to_owned(), "name")]);
 }

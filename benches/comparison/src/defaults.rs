@@ -104,23 +104,22 @@ fn everybody<K: Key>(room: Room) -> Vec<Keyed<K>> {
     ]
 }
 
-/// Measures windows so short that nearly every decision is the first of its cell, and that of one of many keys the first of its window.
+/// Measures windows so short that each decision about one of many keys is the first of its window.
 fn short(effort: &Effort) -> Vec<Row> {
-    let quota = || Quota::new(100, Duration::from_micros(1)).expect("a quota");
+    // A counter ring has bits for no more permits beside the ticks of so narrow cells.
+    let quota = || Quota::new(15, Duration::from_micros(1)).expect("a quota");
     let all = vec![
         // A sliding window would choose cells, because the ticks of so narrow cells leave few bits for units.
         ours::table("ringgate, UnitRing", move || {
             UnitRing::new(quota()).expect("a ring")
         }),
         ours::table(GCRA, move || Gcra::new(quota()).expect("a bucket")),
-        ours::table(CELLS, move || CounterRing::new(quota()).expect("a ring")),
+        ours::table(CELLS, move || {
+            CounterRing::builder(quota()).unpacked().build().expect("a ring")
+        }),
         rivals::governor_keyed_in::<u64>(Room::Plenty),
     ];
-    let short = |order| entered(effort, order, ", short windows", "", &all, &entrants(&all));
-    [Order::Uniform, Order::OneHot]
-        .into_iter()
-        .flat_map(short)
-        .collect()
+    entered(effort, Order::Uniform, ", short windows", "", &all, &entrants(&all))
 }
 
 /// Measures a limit of 1,000 a minute, by which a ring of 60 cells has several counts in a word.

@@ -81,7 +81,7 @@ pub fn run(effort: &Effort) {
     let plenty = Quota::new(1_000_000_000, Duration::from_secs(60)).expect("a quota");
     let by = |algorithm| {
         let rule = Rule::new("client", plenty)
-            .by(&HttpKey::peer().key())
+            .by(&HttpKey::peer())
             .algorithm(algorithm);
         RateLimitLayer::from(RuleSet::builder().rule(rule).build().expect("rules"))
     };

@@ -224,3 +224,19 @@ pub(crate) struct Choice {
     pub(crate) format: FormatArg,
     pub(crate) own: Option<Own>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two formats at one place would be tried in the order of their declaration.
+    #[test]
+    fn each_format_has_a_place_of_its_own() {
+        let places: Vec<u8> = FormatArg::in_order()
+            .into_iter()
+            .map(|kind| kind.row().0)
+            .collect();
+        assert!(places.len() > 10, "{places:?}");
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+    }
+}

@@ -58,7 +58,7 @@ const OTHER_CELLS: [u64; 3] = [5, 13, 60];
 /// The approximate number of simulated limits for each rule.
 const LIMITS: u32 = 60;
 
-/// The largest number of keys with sliding counts.
+/// The largest number of keys whose sliding counts are in a report.
 const MAX_CURVES: usize = 10;
 
 /// Evaluates all rules on the inputs. Returns the report and examples of unreadable lines.
@@ -217,8 +217,8 @@ fn compare(
         .into_iter()
         .map(|algorithm| (algorithm.to_string(), own.by(algorithm)))
         .collect();
-    // Counters with other numbers of cells: fewer take less memory, and with more the counter denies fewer requests that a log
-    // admits.
+    // Counters with other numbers of cells: with fewer, a key takes less memory. With more, the counter denies fewer of the
+    // requests that a log admits.
     let counter = own.by(AlgorithmName::Counter);
     candidates.extend(
         OTHER_CELLS
@@ -264,7 +264,7 @@ fn compare(
     Ok(Compared { found, notes })
 }
 
-/// The reason why a sliding window or a counter denies requests that a log admits, with the cells that deny fewer.
+/// Explains why a sliding window or a counter denies more requests than a log, and names the cells that would deny the fewest.
 fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
     let denied = |name: &str| {
         found
@@ -295,7 +295,7 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
         .min_by_key(|(_, denied)| *denied);
     let fewer = fewer.map_or_else(String::new, |(cells, denied)| format!("; {cells} deny {denied}"));
     Some(format!(
-        "rule {:?} denies {more} requests more than a log: one of the {} counts whole until all of it has left the window{fewer}",
+        "rule {:?} denies {more} requests more than a log, because each of the {} counts in full until all of it has left the window{fewer}",
         entry.name,
         entry.cells_text()
     ))

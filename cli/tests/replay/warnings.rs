@@ -176,7 +176,7 @@ fn denials_of_whole_cells_are_explained() {
     assert_eq!(
         notes("--cells 5"),
         [
-            "rule \"10/60s\" denies 5 requests more than a log: one of the 5 cells counts whole until all of it has left the \
+            "rule \"10/60s\" denies 5 requests more than a log, because each of the 5 cells counts in full until all of it has left the \
           window; 13 cells deny 0"
         ]
     );

@@ -25,7 +25,8 @@ pub(super) use word::{TotalLayout, TotalWord};
 pub(super) struct WideRing {
     layout: TotalLayout,
     cells: Cells,
-    /// The first window that was configured. A ring with shares has no other.
+    /// The first window that was configured. Only a ring of one window can limit each cell to a share of the limit
+    /// (`Variant::Even`).
     first: Window,
     rest: Box<[Window]>,
     /// Whether the sum of the first window decides: there is no other window, and no cell is limited to a share of the limit.
@@ -119,7 +120,7 @@ impl WideRing {
         self.first.cell_window.limit()
     }
 
-    /// Repeats entering the cell and the attempt until it decides.
+    /// Enters the cell and attempts to decide, again and again until an attempt decides.
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
@@ -177,7 +178,8 @@ impl WideRing {
         self.attempt_by(Some(first), first.limit(), words, tick, permits)
     }
 
-    /// Decides once. `first` is the first window with this limit. `None`: there is no other window, and no shares.
+    /// Decides once. `first` is the first window with this limit, or `None` if the ring needs only the sum of that window
+    /// (`needs_one_sum`).
     #[inline(always)]
     fn attempt_by<W: Words>(
         &self,
@@ -202,8 +204,8 @@ impl WideRing {
                 return Attempt::Admitted(seen.tick());
             }
         } else if state.control() == seen {
-            // The bases were read between two equal reads of the control word. So the sums were these in between, and at least
-            // one window lacked the capacity.
+            // Both reads of the control word are equal, and a refund that raised a base in between has only lowered a sum. So at
+            // the first read, at least one window lacked the capacity.
             return Attempt::Denied;
         }
         Attempt::Retry
@@ -236,7 +238,8 @@ impl WideRing {
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
         if seen.entering() {
-            // Another thread has replaced the number of the cell before. `seen.tick()` in its place makes this search all slots.
+            // The number of the cell before is lost, because another thread has replaced it in the control word. With
+            // `seen.tick()` in its place, all slots are searched.
             self.publish_and_open(state, seen, seen.tick());
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
@@ -359,8 +362,8 @@ impl WideRing {
             for cell in (oldest..=charged).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }
-            // If another cell has been entered meanwhile, this does nothing, because the base of that cell was computed from the
-            // slots.
+            // If another cell has been entered meanwhile, this changes nothing. The base of that cell may have been taken from a
+            // raised slot, and must not be raised twice.
             // Claim: counter_ring 5, a refund raises no base of a later cell.
             state.raise(window.base, current, permits);
         }
@@ -376,7 +379,7 @@ impl WideRing {
                 self.enter_cell(state, seen, tick);
                 continue;
             }
-            // The sum of each window must stay below 2^b, because totals have b bits and wrap around.
+            // No sum may exceed `largest_sum`, because a total wraps around above that number.
             let capacity = |window: &Window| self.layout.largest_sum() - seen.since(state.total(window.base));
             let charged = self.windows().map(capacity).fold(permits, u64::min);
             if state.exchange_control(seen, seen.plus(charged)) {

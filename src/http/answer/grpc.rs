@@ -3,7 +3,6 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use ::http::Response;
 use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -96,59 +95,51 @@ fn message(rejection: &Rejection<'_>) -> String {
 
 /// Encodes `google.rpc.Status`: code, message, details.
 fn status(code: u8, message: &str, rejection: &Rejection<'_>) -> Vec<u8> {
-    let mut status = Vec::new();
-    push_number(&mut status, 1, u64::from(code));
-    push_bytes(&mut status, 2, message.as_bytes());
-    if let Some(retry_after) = rejection.jittered_retry_after() {
-        // RetryInfo { retry_delay }
-        let mut info = Vec::new();
-        push_bytes(&mut info, 1, &duration(retry_after));
-        push_bytes(&mut status, 3, &any("google.rpc.RetryInfo", &info));
+    let mut status = [number(1, u64::from(code)), bytes(2, message.as_bytes())].concat();
+    if let Some(after) = rejection.jittered_retry_after() {
+        // RetryInfo { retry_delay: Duration { seconds, nanos } }
+        let nanos = u64::from(after.subsec_nanos());
+        let delay = [number(1, after.as_secs()), number(2, nanos)].concat();
+        status.extend(any("google.rpc.RetryInfo", &bytes(1, &delay)));
     }
     if code == RESOURCE_EXHAUSTED {
         // QuotaFailure { violations: [{ subject, description }] }
-        let mut failure = Vec::new();
-        for policy in rejection.violated() {
-            let mut violation = Vec::new();
-            push_bytes(&mut violation, 1, policy.name().as_bytes());
+        let violation = |policy: &QuotaPolicy<'_>| {
             let description = format!("{} {}", policy.limit(), policy.per_window());
-            push_bytes(&mut violation, 2, description.as_bytes());
-            push_bytes(&mut failure, 1, &violation);
-        }
-        push_bytes(&mut status, 3, &any("google.rpc.QuotaFailure", &failure));
+            let fields = [
+                bytes(1, policy.name().as_bytes()),
+                bytes(2, description.as_bytes()),
+            ];
+            bytes(1, &fields.concat())
+        };
+        let violations: Vec<u8> = rejection.violated().flat_map(violation).collect();
+        status.extend(any("google.rpc.QuotaFailure", &violations));
     }
     status
 }
 
-/// Encodes `google.protobuf.Any`: type URL and value.
+/// Encodes a detail of a status, a `google.protobuf.Any`: type URL and value.
 fn any(name: &str, value: &[u8]) -> Vec<u8> {
-    let mut any = Vec::new();
-    push_bytes(&mut any, 1, format!("type.googleapis.com/{name}").as_bytes());
-    push_bytes(&mut any, 2, value);
-    any
+    let url = format!("type.googleapis.com/{name}");
+    bytes(3, &[bytes(1, url.as_bytes()), bytes(2, value)].concat())
 }
 
-/// Encodes `google.protobuf.Duration`: seconds and nanoseconds.
-fn duration(duration: Duration) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    push_number(&mut bytes, 1, duration.as_secs());
-    push_number(&mut bytes, 2, u64::from(duration.subsec_nanos()));
-    bytes
-}
-
-/// Appends a field of wire type 0 (varint). The default value, zero, is omitted.
-fn push_number(to: &mut Vec<u8>, field: u8, value: u64) {
+/// Encodes a field of wire type 0 (varint). The default value, zero, is omitted.
+fn number(field: u8, value: u64) -> Vec<u8> {
+    let mut encoded = Vec::new();
     if value > 0 {
-        to.push(field << 3);
-        push_varint(to, value);
+        encoded.push(field << 3);
+        push_varint(&mut encoded, value);
     }
+    encoded
 }
 
-/// Appends a field of wire type 2 (length-delimited).
-fn push_bytes(to: &mut Vec<u8>, field: u8, value: &[u8]) {
-    to.push(field << 3 | 2);
-    push_varint(to, value.len() as u64);
-    to.extend_from_slice(value);
+/// Encodes a field of wire type 2 (length-delimited).
+fn bytes(field: u8, value: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::from([field << 3 | 2]);
+    push_varint(&mut encoded, value.len() as u64);
+    encoded.extend_from_slice(value);
+    encoded
 }
 
 fn push_varint(to: &mut Vec<u8>, mut value: u64) {

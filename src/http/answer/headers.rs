@@ -1,6 +1,5 @@
 //! Quota headers of responses.
 
-use alloc::boxed::Box;
 use core::cmp::Reverse;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -74,55 +73,60 @@ pub enum QuotaHeaders {
 
 pub(in crate::http) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(in crate::http) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-
-/// Quota headers for the response to an admitted request. The box keeps the futures of requests small.
-pub(in crate::http) type AdmittedHeaders = Option<Box<HeaderValues>>;
+const LEGACY: [HeaderName; 3] = [
+    HeaderName::from_static("x-ratelimit-limit"),
+    HeaderName::from_static("x-ratelimit-remaining"),
+    HeaderName::from_static("x-ratelimit-reset"),
+];
 
 impl QuotaHeaders {
     /// Returns storage for the keys of a request, if the headers need them after the decision.
     #[inline]
     pub(in crate::http) fn key_hashes(self) -> Option<KeyHashes> {
-        match self {
-            Self::Off => None,
-            Self::Standard | Self::Legacy | Self::Both => Some(KeyHashes::new()),
-        }
+        (self != Self::Off).then(KeyHashes::new)
     }
 
-    /// Returns the values of these headers for the response to an admitted request.
-    pub(in crate::http) fn of_admission(self, policies: &[QuotaPolicy<'_>]) -> Box<HeaderValues> {
-        self.values(policies, LegacyValues::of_admission)
+    /// Writes the values of these headers for the response to an admitted request.
+    pub(in crate::http) fn write_admission(self, policies: &[QuotaPolicy<'_>], values: &mut HeaderValues) {
+        self.write(policies, values, legacy_of_admission);
     }
 
-    /// Returns the values of these headers for the response to a rejected request, which has this `Retry-After` in seconds.
-    pub(in crate::http) fn of_rejection(
+    /// Adds these headers to the response to a rejected request, which has this `Retry-After` in seconds.
+    pub(super) fn add_rejection(
         self,
         policies: &[QuotaPolicy<'_>],
         retry_after: Option<u64>,
-    ) -> Box<HeaderValues> {
-        self.values(policies, |policies| {
-            LegacyValues::of_rejection(policies, retry_after)
-        })
+        headers: &mut HeaderMap,
+    ) {
+        let mut values = HeaderValues::default();
+        self.write(policies, &mut values, |policies| {
+            legacy_of_rejection(policies, retry_after)
+        });
+        values.add_to(headers);
     }
 
-    /// The values are written in place, because they are too large to move.
-    fn values(
+    fn write(
         self,
         policies: &[QuotaPolicy<'_>],
+        values: &mut HeaderValues,
         legacy: impl FnOnce(&[QuotaPolicy<'_>]) -> Option<LegacyValues>,
-    ) -> Box<HeaderValues> {
-        let mut values = Box::<HeaderValues>::default();
-        match self {
-            Self::Standard | Self::Both => write_lists(policies, &mut values),
-            Self::Off | Self::Legacy => {}
+    ) {
+        let (has_lists, has_legacy) = match self {
+            Self::Off => (false, false),
+            Self::Standard => (true, false),
+            Self::Legacy => (false, true),
+            Self::Both => (true, true),
+        };
+        if has_lists {
+            // Two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state.
+            PolicyTexts::with(policies, |texts| {
+                values.state = texts.states(policies);
+                values.policy = values.state.as_ref().map(|_| texts.header.clone());
+            });
         }
-        match self {
-            Self::Legacy | Self::Both => values.legacy = legacy(policies),
-            Self::Off | Self::Standard => {}
+        if has_legacy {
+            values.legacy = legacy(policies);
         }
-        values
     }
 }
 
@@ -136,44 +140,27 @@ pub(in crate::http) struct HeaderValues {
     legacy: Option<LegacyValues>,
 }
 
-/// The values of `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
-#[derive(Debug)]
-struct LegacyValues {
-    limit: HeaderValue,
-    remaining: HeaderValue,
-    reset: Option<HeaderValue>,
+/// The values of the [`LEGACY`] headers.
+type LegacyValues = [Option<u64>; 3];
+
+/// The values of the policy that binds first.
+fn legacy_of_admission(policies: &[QuotaPolicy<'_>]) -> Option<LegacyValues> {
+    let with_window = policies.iter().filter(|policy| !policy.is_in_flight());
+    let policy = with_window.min_by_key(|policy| policy.binding_order())?;
+    let reset = policy.reset_after().map_or(0, whole_seconds);
+    Some([Some(policy.limit()), Some(policy.remaining()), Some(reset)])
 }
 
-impl LegacyValues {
-    fn new(policy: &QuotaPolicy<'_>, reset: Option<u64>) -> Self {
-        Self {
-            limit: HeaderValue::from(policy.limit()),
-            remaining: HeaderValue::from(policy.remaining()),
-            reset: reset.map(HeaderValue::from),
-        }
-    }
-
-    /// The values of the policy that binds first.
-    fn of_admission(policies: &[QuotaPolicy<'_>]) -> Option<Self> {
-        let with_window = policies.iter().filter(|policy| !policy.is_in_flight());
-        let policy = with_window.min_by_key(|policy| policy.binding_order())?;
-        Some(Self::new(
-            policy,
-            Some(policy.reset_after().map_or(0, whole_seconds)),
-        ))
-    }
-
-    /// The values of the violated policy that rejects for the longest time. A policy that always rejects comes first, and one that
-    /// awaits a slot last.
-    fn of_rejection(policies: &[QuotaPolicy<'_>], retry_after: Option<u64>) -> Option<Self> {
-        let violated = policies.iter().filter(|policy| policy.is_violated());
-        let policy = violated.min_by_key(|policy| {
-            let time = policy.rejects_for();
-            (policy.awaits_slot(), time.is_some(), Reverse(time))
-        })?;
-        let reset = policy.rejects_for().map(whole_seconds);
-        Some(Self::new(policy, reset.max(retry_after)))
-    }
+/// The values of the violated policy that rejects for the longest time. A policy that always rejects comes first, and one that
+/// awaits a slot last.
+fn legacy_of_rejection(policies: &[QuotaPolicy<'_>], retry_after: Option<u64>) -> Option<LegacyValues> {
+    let violated = policies.iter().filter(|policy| policy.is_violated());
+    let policy = violated.min_by_key(|policy| {
+        let time = policy.rejects_for();
+        (policy.awaits_slot(), time.is_some(), Reverse(time))
+    })?;
+    let reset = policy.rejects_for().map(whole_seconds).max(retry_after);
+    Some([Some(policy.limit()), Some(policy.remaining()), reset])
 }
 
 impl HeaderValues {
@@ -190,21 +177,13 @@ impl HeaderValues {
         if let Some(state) = self.state.take() {
             headers.append(RATE_LIMIT, state);
         }
-        let has_own = || {
-            [LIMIT, REMAINING, RESET]
-                .iter()
-                .any(|name| headers.contains_key(name))
-        };
-        if let Some(LegacyValues {
-            limit,
-            remaining,
-            reset,
-        }) = self.legacy.take().filter(|_| !has_own())
+        if let Some(values) = self.legacy.take()
+            && !LEGACY.iter().any(|name| headers.contains_key(name))
         {
-            headers.insert(LIMIT, limit);
-            headers.insert(REMAINING, remaining);
-            if let Some(reset) = reset {
-                headers.insert(RESET, reset);
+            for (name, value) in LEGACY.into_iter().zip(values) {
+                if let Some(value) = value {
+                    headers.insert(name, value.into());
+                }
             }
         }
     }
@@ -219,15 +198,4 @@ pub(super) fn add_retry_after(seconds: Option<u64>, headers: &mut HeaderMap) -> 
             seconds
         }
     }
-}
-
-/// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state. Without a policy,
-/// nothing is written.
-fn write_lists(policies: &[QuotaPolicy<'_>], values: &mut HeaderValues) {
-    PolicyTexts::with(policies, |texts| {
-        values.state = texts.states(policies);
-        if values.state.is_some() {
-            values.policy = Some(texts.header.clone());
-        }
-    });
 }

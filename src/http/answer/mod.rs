@@ -12,7 +12,7 @@ mod texts;
 pub use decision::Decision;
 pub use grpc::Grpc;
 pub use headers::QuotaHeaders;
-pub(super) use headers::{AdmittedHeaders, HeaderValues, RATE_LIMIT, RATE_LIMIT_POLICY};
+pub(super) use headers::{HeaderValues, RATE_LIMIT, RATE_LIMIT_POLICY};
 pub use policy::QuotaPolicy;
 pub use problem::Problem;
 pub(super) use rejection::RejectionReason;

@@ -10,7 +10,6 @@ use ::http::request::Parts;
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
-use crate::quota::Quota;
 use crate::rules::{DeniedQuotas, EnforcedQuota, KeyHashes, QuotaStatus, RuleSet};
 use crate::time::Nanos;
 
@@ -22,72 +21,50 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaPolicy<'a> {
     name: Cow<'a, str>,
-    rule: &'a str,
-    quota: Quota,
-    limit: u64,
-    permits: u64,
-    remaining: u64,
-    retry_after: Option<Duration>,
-    reset_after: Option<Duration>,
-    violated: bool,
-    always_denied: bool,
-    lacks_key: bool,
-    lacks_required_key: bool,
-    is_block: bool,
+    values: EnforcedQuota<'a>,
 }
 
 impl<'a> QuotaPolicy<'a> {
     #[inline]
-    const fn new(values: &EnforcedQuota<'a>) -> Self {
+    const fn new(values: EnforcedQuota<'a>) -> Self {
         Self {
             name: Cow::Borrowed(values.rule),
-            rule: values.rule,
+            values,
+        }
+    }
+
+    fn of_status(status: &'a QuotaStatus) -> Self {
+        Self::new(EnforcedQuota {
+            rule: &status.rule,
+            quota: status.quota,
+            limit: status.limit,
+            permits: status.permits,
+            remaining: status.remaining,
+            retry_after: status.retry_after,
+            reset_after: status.reset_after,
+            always_denied: false,
+            lacks_key: status.lacks_key,
+            lacks_required_key: status.lacks_required_key,
+            is_block: status.is_block,
+            violated: false,
+        })
+    }
+
+    /// Returns the status, which borrows nothing.
+    pub(super) fn status(&self) -> QuotaStatus {
+        let values = &self.values;
+        QuotaStatus {
+            rule: values.rule.into(),
             quota: values.quota,
             limit: values.limit,
             permits: values.permits,
             remaining: values.remaining,
             retry_after: values.retry_after,
             reset_after: values.reset_after,
-            violated: values.violated,
-            always_denied: values.always_denied,
+            enforced: true,
             lacks_key: values.lacks_key,
             lacks_required_key: values.lacks_required_key,
             is_block: values.is_block,
-        }
-    }
-
-    fn of_status(status: &'a QuotaStatus) -> Self {
-        Self {
-            name: Cow::Borrowed(status.rule()),
-            rule: status.rule(),
-            quota: status.quota(),
-            limit: status.limit(),
-            permits: status.permits(),
-            remaining: status.remaining(),
-            retry_after: status.retry_after(),
-            reset_after: status.reset_after(),
-            violated: false,
-            always_denied: false,
-            lacks_key: status.lacks_key(),
-            lacks_required_key: status.lacks_required_key(),
-            is_block: status.is_block(),
-        }
-    }
-
-    /// Returns the status, which borrows nothing.
-    pub(super) fn status(&self) -> QuotaStatus {
-        QuotaStatus {
-            rule: self.rule.into(),
-            quota: self.quota,
-            limit: self.limit,
-            permits: self.permits,
-            remaining: self.remaining,
-            retry_after: self.retry_after,
-            reset_after: self.reset_after,
-            enforced: true,
-            lacks_key: self.lacks_key,
-            lacks_required_key: self.lacks_required_key,
-            is_block: self.is_block,
         }
     }
 
@@ -100,78 +77,81 @@ impl<'a> QuotaPolicy<'a> {
     /// Returns the name of the rule.
     #[must_use]
     pub const fn rule(&self) -> &'a str {
-        self.rule
+        self.values.rule
     }
 
     /// Returns the limit of the request in permits: a lower limit of [`Rule::limit_by`](crate::Rule::limit_by), or that of the key's
     /// tier, or that of the rule.
     #[must_use]
     pub const fn limit(&self) -> u64 {
-        self.limit
+        self.values.limit
     }
 
     /// Returns the window. It is zero for a limit of [requests in flight](crate::Rule::in_flight).
     #[must_use]
     pub const fn window(&self) -> Duration {
-        self.quota.window()
+        self.values.quota.window()
     }
 
     /// Marks the policy as violated. If the values were read after the decision, more permits can be free than the decision saw.
     /// Then the most that it can have seen remain, and more are free now.
     fn violate(&mut self) {
-        self.violated = true;
-        let most = self.permits.saturating_sub(1);
-        if self.remaining > most {
-            self.remaining = most;
-            self.reset_after = Some(Duration::ZERO);
+        self.values.violated = true;
+        let most = self.values.permits.saturating_sub(1);
+        if self.values.remaining > most {
+            self.values.remaining = most;
+            self.values.reset_after = Some(Duration::ZERO);
         }
     }
 
     /// Returns whether the policy rejects the request until another request has ended.
     pub(super) const fn awaits_slot(&self) -> bool {
-        self.violated && self.quota.is_in_flight() && self.limit > 0 && !self.always_denied
+        self.values.violated
+            && self.values.quota.is_in_flight()
+            && self.values.limit > 0
+            && !self.values.always_denied
     }
 
     /// The time for which the policy rejects the request, or shows no more permits.
     pub(super) fn rejects_for(&self) -> Option<Duration> {
-        self.retry_after.max(self.reset_after)
+        self.values.retry_after.max(self.values.reset_after)
     }
 
     /// The time until the policy would admit the request, if it is known.
     pub(super) const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        self.values.retry_after
     }
 
     /// The order in which policies bind a client that repeats its request: the number of such requests that it still admits, the
     /// permits that remain of a policy that the request does not charge, and the time until more remain, the longest first.
     pub(super) fn binding_order(&self) -> (u64, u64, Reverse<Option<Duration>>) {
-        let (requests, spare) = match self.remaining.checked_div(self.permits) {
+        let (requests, spare) = match self.values.remaining.checked_div(self.values.permits) {
             Some(requests) => (requests, 0),
-            None => (u64::MAX, self.remaining),
+            None => (u64::MAX, self.values.remaining),
         };
-        (requests, spare, Reverse(self.reset_after))
+        (requests, spare, Reverse(self.values.reset_after))
     }
 
     /// Whether it limits requests in flight.
     pub(super) const fn is_in_flight(&self) -> bool {
-        self.quota.is_in_flight()
+        self.values.quota.is_in_flight()
     }
 
     /// The window in words, after a number of permits.
     pub(super) fn per_window(&self) -> String {
-        self.quota.per_window()
+        self.values.quota.per_window()
     }
 
     /// Returns the permits that the request costs.
     #[must_use]
     pub const fn permits(&self) -> u64 {
-        self.permits
+        self.values.permits
     }
 
     /// Returns the permits that one request could take now.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
-        self.remaining
+        self.values.remaining
     }
 
     /// Returns the time until [`remaining`](Self::remaining) grows if no other request is charged.
@@ -179,32 +159,33 @@ impl<'a> QuotaPolicy<'a> {
     /// Returns `None` if all permits remain, or if the key is always rejected.
     #[must_use]
     pub const fn reset_after(&self) -> Option<Duration> {
-        self.reset_after
+        self.values.reset_after
     }
 
     /// Returns whether the policy rejected the request.
     #[must_use]
     pub const fn is_violated(&self) -> bool {
-        self.violated
+        self.values.violated
     }
 
     /// Returns whether the request was rejected because it lacks the rule's key.
     #[must_use]
     pub const fn lacks_key(&self) -> bool {
-        self.lacks_key
+        self.values.lacks_key
     }
 
     /// Returns whether the request was rejected because it lacks a key that the server should have provided.
     #[must_use]
     pub const fn lacks_required_key(&self) -> bool {
-        self.lacks_required_key
+        self.values.lacks_required_key
     }
 }
 
 /// The policies of one request. Up to four need no allocation, and most rule sets have no more.
 pub(in crate::http) type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
 
-/// Adds the enforced policies that apply to a request to `policies`, in evaluation order, as of `at`.
+/// Adds the enforced policies that apply to a request to `policies`, in evaluation order, as of `at`. With `denied`, each has its
+/// retry time.
 ///
 /// Each policy has the name of its rule, until [`assign_names`] is called. The list is an argument, because returning it would
 /// move it.
@@ -213,52 +194,31 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
-    hashes: &mut KeyHashes,
-) {
-    add_enforced(policies, rules, request, at, false, hashes);
-}
-
-/// Adds the policies as [`add_policies`] does. With `denied`, each has its retry time.
-fn add_enforced<'a, C: Clock>(
-    policies: &mut Policies<'a>,
-    rules: &'a RuleSet<Parts, C>,
-    request: &'a Parts,
-    at: Nanos,
     denied: bool,
     hashes: &mut KeyHashes,
 ) {
     rules.enforced_quotas(request, at, denied, hashes, |values| {
-        add_stricter(policies, &values)
+        add_stricter(policies, values)
     });
 }
 
 /// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides.
-fn add_stricter<'a>(policies: &mut Policies<'a>, values: &EnforcedQuota<'a>) {
+fn add_stricter<'a>(policies: &mut Policies<'a>, values: EnforcedQuota<'a>) {
     let policy = QuotaPolicy::new(values);
-    let same = |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window() == policy.window();
+    let same =
+        |other: &&mut QuotaPolicy<'_>| other.rule() == policy.rule() && other.window() == policy.window();
     match policies.iter_mut().find(same) {
-        Some(other) if other.remaining <= policy.remaining => {}
+        Some(other) if other.remaining() <= policy.remaining() => {}
         Some(other) => *other = policy,
         None => policies.push(policy),
     }
 }
 
-/// Returns the policies of a request that is rejected, with the names of their rules.
-fn rejecting_policies<'a, C: Clock>(
-    rules: &'a RuleSet<Parts, C>,
-    request: &'a Parts,
-    at: Nanos,
-) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = Policies::new();
-    add_enforced(&mut policies, rules, request, at, true, &mut KeyHashes::new());
-    policies.into_vec()
-}
-
 /// Names each policy after its rule, and after its window if the rule has several.
 pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     for index in 0..policies.len() {
-        let rule = policies[index].rule;
-        if policies.iter().filter(|other| other.rule == rule).count() > 1 {
+        let rule = policies[index].rule();
+        if policies.iter().filter(|other| other.rule() == rule).count() > 1 {
             let window = match policies[index].is_in_flight() {
                 true => String::from("in-flight"),
                 false => short_duration(policies[index].window()),
@@ -268,15 +228,19 @@ pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     }
 }
 
+fn named(policies: Policies<'_>) -> Vec<QuotaPolicy<'_>> {
+    let mut policies = policies.into_vec();
+    assign_names(&mut policies);
+    policies
+}
+
 /// Returns the policies of a request that rules have denied, with the values that the decision saw. Those that denied it are marked
 /// as violated.
 pub(in crate::http) fn denied<'a>(seen: &DeniedQuotas<'a>) -> Vec<QuotaPolicy<'a>> {
     let mut policies = Policies::new();
     seen.quotas()
-        .for_each(|values| add_stricter(&mut policies, values));
-    let mut policies = policies.into_vec();
-    assign_names(&mut policies);
-    policies
+        .for_each(|values| add_stricter(&mut policies, *values));
+    named(policies)
 }
 
 /// Returns the policies of a request whose wait ended without an admission. Those without enough permits are marked as
@@ -286,23 +250,17 @@ pub(in crate::http) fn exhausted<'a, C: Clock>(
     request: &'a Parts,
     at: Nanos,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = rejecting_policies(rules, request, at);
-    assign_names(&mut policies);
-    for policy in &mut policies {
-        if policy.remaining < policy.permits || policy.always_denied {
-            policy.violate();
-        }
-    }
+    let mut policies = Policies::new();
+    add_policies(&mut policies, rules, request, at, true, &mut KeyHashes::new());
     if !policies.iter().any(QuotaPolicy::is_violated)
         && let Some(policy) = policies.iter_mut().min_by_key(|policy| policy.binding_order())
     {
         policy.violate();
     }
-    policies
+    named(policies)
 }
 
 /// Returns the policies of these statuses of enforced quotas.
-#[cfg(feature = "shared")]
 pub(in crate::http) fn of_statuses(statuses: &[QuotaStatus]) -> Policies<'_> {
     statuses.iter().map(QuotaPolicy::of_status).collect()
 }
@@ -313,17 +271,16 @@ pub(in crate::http) fn of_denial<'a>(
     statuses: &'a [QuotaStatus],
     denied: &crate::shared::Denied,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = of_statuses(statuses).into_vec();
-    assign_names(&mut policies);
+    let mut policies = named(of_statuses(statuses));
     for policy in &mut policies {
         let is_violated = |violated: &QuotaStatus| {
-            violated.rule() == policy.rule
-                && violated.is_block() == policy.is_block
+            violated.rule() == policy.rule()
+                && violated.is_block() == policy.values.is_block
                 && violated.quota().window() == policy.window()
         };
         if denied.violations().any(is_violated) {
             policy.violate();
-            policy.always_denied = denied.reason() == crate::shared::Reason::Listed;
+            policy.values.always_denied = denied.reason() == crate::shared::Reason::Listed;
         }
     }
     policies
@@ -331,8 +288,7 @@ pub(in crate::http) fn of_denial<'a>(
 
 /// Returns the policies of quotas that have denied a request.
 pub(in crate::http) fn of_violations(violations: &[QuotaStatus]) -> Vec<QuotaPolicy<'_>> {
-    let mut policies: Vec<_> = violations.iter().map(QuotaPolicy::of_status).collect();
-    assign_names(&mut policies);
+    let mut policies = named(of_statuses(violations));
     policies.iter_mut().for_each(QuotaPolicy::violate);
     policies
 }
@@ -346,14 +302,9 @@ fn short_duration(window: Duration) -> String {
 }
 
 /// Returns whole seconds, rounded up, at least 1. A client that waits this long does not retry too early.
-pub(super) const fn whole_seconds(duration: Duration) -> u64 {
-    let seconds = duration.as_secs();
-    let up = if duration.subsec_nanos() > 0 {
-        seconds.saturating_add(1)
-    } else {
-        seconds
-    };
-    if up == 0 { 1 } else { up }
+pub(super) fn whole_seconds(duration: Duration) -> u64 {
+    let part = u64::from(duration.subsec_nanos() > 0);
+    duration.as_secs().saturating_add(part).max(1)
 }
 
 /// Percent-encodes `%` and all bytes that are not printable ASCII. Different texts stay different.

@@ -22,7 +22,8 @@ pub struct Rejection<'a> {
     pub(in crate::http) jitter: Duration,
     pub(in crate::http) status: StatusCode,
     pub(in crate::http) at: Nanos,
-    unavailable: bool,
+    /// Whether the store of shared rules does not answer.
+    pub(in crate::http) unavailable: bool,
     /// Why the request lacks a key, if the key knows it.
     pub(in crate::http) cause: Option<MissingCause>,
 }
@@ -53,19 +54,12 @@ impl RejectionReason {
         }
     }
 
-    /// The advice to the operator, if the server is the cause.
-    const fn help(self) -> Option<&'static str> {
+    /// The explanation of the reason: the advice to the operator, or to a client that is told no time.
+    const fn detail(self) -> Option<&'static str> {
         match self {
             Self::NoKeyFromServer => Some(HELP),
-            Self::NoKey | Self::StoreUnavailable | Self::QuotaExceeded | Self::NoSlot => None,
-        }
-    }
-
-    /// The explanation of the reason: the advice to the operator, or to a client that is told no time.
-    pub(super) fn detail(self) -> Option<&'static str> {
-        match self {
             Self::NoSlot => Some("try again when one of the requests in flight has ended"),
-            Self::NoKeyFromServer | Self::NoKey | Self::StoreUnavailable | Self::QuotaExceeded => self.help(),
+            Self::NoKey | Self::StoreUnavailable | Self::QuotaExceeded => None,
         }
     }
 }
@@ -88,12 +82,6 @@ impl<'a> Rejection<'a> {
             unavailable: false,
             cause: None,
         }
-    }
-
-    /// Sets whether the store of shared rules does not answer.
-    pub(in crate::http) const fn with_unavailable(mut self, unavailable: bool) -> Self {
-        self.unavailable = unavailable;
-        self
     }
 
     /// Returns the head of the request.

@@ -47,7 +47,7 @@ pub(in crate::http) fn respond<B>(
     let mut response = by.response(rejection);
     let map = response.headers_mut();
     let retry_after = add_retry_after(rejection.retry_after_seconds(), map);
-    headers.of_rejection(&rejection.policies, retry_after).add_to(map);
+    headers.add_rejection(&rejection.policies, retry_after, map);
     response.extensions_mut().insert(Decision {
         at: rejection.at,
         admitted: false,
@@ -138,8 +138,8 @@ impl DenialResponse {
     /// Makes the response to a request by a [`RejectionResponse`], such as [`Grpc`](super::Grpc).
     pub fn response_to<B>(&self, request: &Parts, by: &impl RejectionResponse<B>) -> Response<B> {
         let policies = policy::of_violations(&self.violations);
-        let rejection = Rejection::new(request, policies, self.retry_after, self.at);
-        let mut rejection = rejection.with_unavailable(self.unavailable);
+        let mut rejection = Rejection::new(request, policies, self.retry_after, self.at);
+        rejection.unavailable = self.unavailable;
         rejection.status = Statuses::DEFAULT.of(rejection.reason());
         respond(&rejection, self.headers, by)
     }

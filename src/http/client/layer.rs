@@ -1,14 +1,22 @@
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::error::Error;
 use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
 use core::time::Duration;
+use std::time::SystemTime;
 
+use ::http::{Request, Response};
+use pin_project_lite::pin_project;
 use tower_layer::Layer;
+use tower_service::Service;
 
-use super::service::ClientRateLimitService;
-use crate::algorithm::CounterRing;
-use crate::clock::DefaultClock;
+use super::server_limit::ServerLimit;
+use crate::algorithm::{Algorithm, CounterRing};
+use crate::clock::{Clock, DefaultClock};
 use crate::limiter::RateLimiter;
-use crate::wait::{Fair, Runtime, TokioRuntime};
+use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 
 /// Delays the requests of an HTTP client by a limiter, and until the times that the server states.
 ///
@@ -22,7 +30,7 @@ use crate::wait::{Fair, Runtime, TokioRuntime};
 /// | 429 or 503 with a time in another form | [60 s](super::ServerLimit::UNKNOWN_WAIT) |
 /// | any other with `"…";r=0;t=…` in `RateLimit` | for the time `t` |
 ///
-/// [`ServerLimit`](super::ServerLimit) documents which headers are read, and how malformed headers are treated. The response is
+/// [`ServerLimit`] documents which headers are read, and how malformed headers are treated. The response is
 /// returned as it is. The layer repeats no request, because the body of a request can be read only once. A retry policy outside
 /// of this layer does so, such as that of `tower::retry`: the [guide](crate::guide::waiting#clients-of-http-apis) shows one.
 ///
@@ -80,9 +88,12 @@ use crate::wait::{Fair, Runtime, TokioRuntime};
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct ClientRateLimitLayer<A = CounterRing, C = DefaultClock, N: Runtime = TokioRuntime> {
-    limiter: Arc<Fair<RateLimiter<A, C>, N>>,
+    limiter: Limiter<A, C, N>,
     max_wait: Option<Duration>,
 }
+
+/// The limiter of a client, with its wait queue.
+type Limiter<A, C, N> = Arc<Fair<RateLimiter<A, C>, N>>;
 
 impl<A, C, N: Runtime> ClientRateLimitLayer<A, C, N> {
     /// Creates a layer over a limiter that other code may use, too.
@@ -108,7 +119,8 @@ impl<T, A, C, N: Runtime> Layer<T> for ClientRateLimitLayer<A, C, N> {
     type Service = ClientRateLimitService<T, A, C, N>;
 
     fn layer(&self, inner: T) -> Self::Service {
-        ClientRateLimitService::new(inner, Arc::clone(&self.limiter), self.max_wait)
+        let layer = self.clone();
+        ClientRateLimitService { inner, layer }
     }
 }
 
@@ -130,5 +142,157 @@ where
             .field("limiter", &self.limiter)
             .field("max_wait", &self.max_wait)
             .finish()
+    }
+}
+
+/// A client that waits for its permits, made by [`ClientRateLimitLayer`].
+///
+/// `T` is the inner service. It must be `Clone`: the future of a request takes the service that was ready, and a clone replaces
+/// it.
+pub struct ClientRateLimitService<T, A = CounterRing, C = DefaultClock, N: Runtime = TokioRuntime> {
+    inner: T,
+    layer: ClientRateLimitLayer<A, C, N>,
+}
+
+impl<T, A, C, N: Runtime> ClientRateLimitService<T, A, C, N> {
+    /// Returns the inner service.
+    pub const fn get_ref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T, A, C, N, Q, B> Service<Request<Q>> for ClientRateLimitService<T, A, C, N>
+where
+    T: Service<Request<Q>, Response = Response<B>, Error: Into<Box<dyn Error + Send + Sync>>> + Clone,
+    A: Algorithm,
+    C: Clock,
+    N: Runtime,
+{
+    type Response = Response<B>;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = ClientRateLimitFuture<T, T::Future, Q, A, C, N>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Q>) -> Self::Future {
+        // The service that is called must be the one that was ready. The clone is polled for readiness again.
+        let clone = self.inner.clone();
+        let inner = core::mem::replace(&mut self.inner, clone);
+        ClientRateLimitFuture::new(inner, request, &self.layer)
+    }
+}
+
+impl<T: Clone, A, C, N: Runtime> Clone for ClientRateLimitService<T, A, C, N> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            layer: self.layer.clone(),
+        }
+    }
+}
+
+impl<T: fmt::Debug, A, C, N: Runtime> fmt::Debug for ClientRateLimitService<T, A, C, N>
+where
+    RateLimiter<A, C>: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientRateLimitService")
+            .field("inner", &self.inner)
+            .field("layer", &self.layer)
+            .finish()
+    }
+}
+
+pin_project! {
+    /// The future of a [`ClientRateLimitService`], which waits for a permit and returns the response
+    /// of the inner service.
+    ///
+    /// # Cancel safety
+    ///
+    /// The permit is charged in the poll that calls the inner service.
+    ///
+    /// - Dropping the future before that charges nothing, and the next waiter has its turn.
+    /// - Dropping it afterwards drops the inner future. Exactly one permit stays charged, because the server may have counted the
+    ///   request. Its response is not read, so it pauses nothing.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is polled after it returned a `WaitError`, or if it waits outside of a tokio runtime with a timer.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ClientRateLimitFuture<T, F, Q, A, C, N>
+    where
+        A: Algorithm,
+        C: Clock,
+        N: Runtime,
+    {
+        acquire: Acquire<PermitRequest<Limiter<A, C, N>>>,
+        // `None` once the inner service was called, or after an error.
+        call: Option<(T, Request<Q>)>,
+        #[pin]
+        response: Option<F>,
+        limiter: Limiter<A, C, N>,
+    }
+}
+
+impl<T, F, Q, A: Algorithm, C: Clock, N: Runtime> ClientRateLimitFuture<T, F, Q, A, C, N> {
+    fn new(inner: T, request: Request<Q>, layer: &ClientRateLimitLayer<A, C, N>) -> Self {
+        let limiter = Arc::clone(&layer.limiter);
+        let acquire = Arc::clone(&limiter).acquire_owned(1);
+        Self {
+            acquire: match layer.max_wait {
+                Some(max_wait) => acquire.within(max_wait),
+                None => acquire,
+            },
+            call: Some((inner, request)),
+            response: None,
+            limiter,
+        }
+    }
+}
+
+impl<T, Q, B, A, C, N> Future for ClientRateLimitFuture<T, T::Future, Q, A, C, N>
+where
+    T: Service<Request<Q>, Response = Response<B>, Error: Into<Box<dyn Error + Send + Sync>>>,
+    A: Algorithm,
+    C: Clock,
+    N: Runtime,
+{
+    type Output = Result<Response<B>, Box<dyn Error + Send + Sync>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if let Some((mut inner, request)) = this.call.take() {
+            let Poll::Ready(acquired) = Pin::new(this.acquire).poll(cx) else {
+                *this.call = Some((inner, request));
+                return Poll::Pending;
+            };
+            let _charged = acquired?;
+            this.response.set(Some(inner.call(request)));
+        }
+        let Some(response) = this.response.as_pin_mut() else {
+            panic!("`ClientRateLimitFuture` polled after completion");
+        };
+        let response = ready!(response.poll(cx)).map_err(Into::into)?;
+        obey(&response, this.limiter.limiter());
+        Poll::Ready(Ok(response))
+    }
+}
+
+/// Pauses the limiter until the time that the server states.
+fn obey<B, A: Algorithm, C: Clock>(response: &Response<B>, limiter: &RateLimiter<A, C>) {
+    let stated = ServerLimit::from_headers(response.headers(), SystemTime::now());
+    // A pause of zero time would make each later decision compare its reading with it.
+    if let Some(wait) = stated.wait(response.status()).filter(|wait| !wait.is_zero()) {
+        limiter.pause_until(limiter.clock().now().saturating_add(wait));
+    }
+}
+
+impl<T, F, Q, A: Algorithm, C: Clock, N: Runtime> fmt::Debug for ClientRateLimitFuture<T, F, Q, A, C, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientRateLimitFuture")
+            .field("waiting", &self.call.is_some())
+            .finish_non_exhaustive()
     }
 }

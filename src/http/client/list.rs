@@ -48,52 +48,22 @@ struct Reader<'a> {
 /// A bare item of a structured list (RFC 9651, section 3.3).
 enum Value<'a> {
     String(&'a [u8]),
-    Number(Number),
+    /// An integer or a decimal, rounded down and up. `None` if it is negative.
+    Number(Option<(u64, u64)>),
     Other,
 }
 
-/// An integer or a decimal (RFC 9651, section 3.3).
-#[derive(Clone, Copy)]
-struct Number {
-    is_negative: bool,
-    /// The digits before the point.
-    whole: u64,
-    /// Whether a digit after the point is not 0.
-    has_fraction: bool,
-}
-
-impl Number {
-    fn parse(text: &[u8]) -> Option<Self> {
-        let (is_negative, digits) = match text {
-            [b'-', digits @ ..] => (true, digits),
-            digits => (false, digits),
-        };
-        let point = digits.iter().position(|&byte| byte == b'.');
-        let (whole, fraction) = match point {
-            Some(point) => (digits.get(..point)?, digits.get(point + 1..)?),
-            None => (digits, &b"0"[..]),
-        };
-        number(fraction)?;
-        let whole = number(whole)?;
-        let has_fraction = fraction.iter().any(|&digit| digit != b'0');
-        Some(Self {
-            // -0 is 0.
-            is_negative: is_negative && (whole > 0 || has_fraction),
-            whole,
-            has_fraction,
-        })
-    }
-
-    /// A number of permits. `None` if it is negative.
-    fn down(self) -> Option<u64> {
-        (!self.is_negative).then_some(self.whole)
-    }
-
-    /// A time. `None` if it is negative.
-    fn up(self) -> Option<u64> {
-        let up = self.whole.saturating_add(self.has_fraction.into());
-        (!self.is_negative).then_some(up)
-    }
+/// Reads an integer or a decimal.
+fn decimal(text: &[u8]) -> Option<Value<'static>> {
+    let digits = text.strip_prefix(b"-");
+    let mut parts = digits.unwrap_or(text).splitn(2, |&byte| byte == b'.');
+    let whole = number(parts.next()?)?;
+    let fraction = parts.next().unwrap_or(b"0");
+    number(fraction)?;
+    let up = whole.saturating_add(fraction.iter().any(|&digit| digit != b'0').into());
+    // -0 is 0.
+    let is_negative = digits.is_some() && up > 0;
+    Some(Value::Number((!is_negative).then_some((whole, up))))
 }
 
 impl<'a> Reader<'a> {
@@ -132,12 +102,13 @@ impl<'a> Reader<'a> {
                 Value::Number(number) => Some(number),
                 Value::String(_) | Value::Other => None,
             };
+            let (down, up) = number.flatten().unzip();
             // The last parameter of several with one key counts.
             match key {
-                b"q" => item.limit = number.and_then(Number::down),
-                b"w" => item.window = number.and_then(Number::up),
-                b"r" => item.remaining = number.map(|number| number.down().unwrap_or(0)),
-                b"t" => item.reset = number.and_then(Number::up),
+                b"q" => item.limit = down,
+                b"w" => item.window = up,
+                b"r" => item.remaining = number.map(|_| down.unwrap_or(0)),
+                b"t" => item.reset = up,
                 _ => {}
             }
         }
@@ -153,10 +124,7 @@ impl<'a> Reader<'a> {
         if text == b"%" && self.take(b'"') {
             return self.string(false).map(|_| Value::Other);
         }
-        match Number::parse(text) {
-            Some(number) => Some(Value::Number(number)),
-            None => (!text.is_empty()).then_some(Value::Other),
-        }
+        decimal(text).or_else(|| (!text.is_empty()).then_some(Value::Other))
     }
 
     /// Reads a string after its opening quote.

@@ -123,7 +123,9 @@ impl ServerLimit {
             limit: policy.and_then(|policy| policy.limit),
             window: policy.and_then(|policy| policy.window).map(Duration::from_secs),
             remaining: state.and_then(|state| state.remaining),
-            reset_after: state.and_then(|state| state.reset).map(wait_of_seconds),
+            reset_after: state
+                .and_then(|state| state.reset)
+                .map(|seconds| Duration::from_secs(seconds).min(Self::MAX_WAIT)),
             states_unknown: state.is_none() && headers.contains_key(RATE_LIMIT)
                 || OF_UNKNOWN_UNIT.iter().any(|name| headers.contains_key(name)),
         }
@@ -164,19 +166,14 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let lines = headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
     let mut lines = lines.filter(|line| !line.trim_ascii().is_empty()).peekable();
     lines.peek()?;
-    let sent = headers.get(DATE).and_then(date).unwrap_or(now);
+    let sent = headers
+        .get(DATE)
+        .and_then(|date| retry_after::date(date.to_str().ok()?))
+        .unwrap_or(now);
     let longest = lines.filter_map(|line| retry_after::read(line, sent)).max();
     Some(
         longest
             .unwrap_or(ServerLimit::UNKNOWN_WAIT)
             .min(ServerLimit::MAX_WAIT),
     )
-}
-
-fn date(value: &HeaderValue) -> Option<SystemTime> {
-    retry_after::date(value.to_str().ok()?)
-}
-
-fn wait_of_seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds).min(ServerLimit::MAX_WAIT)
 }

@@ -1,7 +1,6 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::fmt;
 use core::hash::Hash;
 
 use ::http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
@@ -9,21 +8,22 @@ use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 
 use super::client_ip::ClientIp;
-use super::outer_path::outer_path;
-use super::spelling;
+use super::{outer_path, spelling};
 use crate::keyed::KeyHasher;
 use crate::rules::{Key, OnMissingKey};
-#[cfg(feature = "shared")]
-use crate::shared::KeyParts;
 
-/// A builder of a [`Key`] that is a part of an HTTP request.
+/// The keys that are a part of an HTTP request. Each function makes a [`Key`].
 ///
 /// By default all requests without that part share one budget ([`OnMissingKey::Share`]). If the key is an address, they are
-/// rejected with status 500 ([`OnMissingKey::Fail`]).
+/// rejected with status 500 ([`OnMissingKey::Fail`]). [`Key::on_missing`] changes this. With [`OnMissingKey::Deny`], they are rejected
+/// with status 400, or with [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), and charged to no rule.
+///
+/// All keys have the parts by which shared rules count, except those of [`new`](Self::new) and [`extension`](Self::extension), which
+/// need `Key::shared_as`.
 ///
 /// The entries of `allow` and `deny` lists are read as the key's values: addresses and networks, hosts, paths, or texts. An entry that
 /// no request can have is an error when the rule set is built. A key of [`new`](Self::new), [`extension`](Self::extension) or
-/// [`and`](Self::and) has no lists, unless [`Key::parse_list_entry`] is called.
+/// [`and`](Key::and) has no lists, unless [`Key::parse_list_entry`] is called.
 ///
 /// # Cost
 ///
@@ -38,11 +38,10 @@ use crate::shared::KeyParts;
 /// use ringgate::{ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let client = HttpKey::client(ClientIp::peer()).key();
+/// let client = HttpKey::client(ClientIp::peer());
 /// // The rule `user` does not apply to requests without an API key.
 /// let user = HttpKey::header(HeaderName::from_static("x-api-key"))
-///     .on_missing(OnMissingKey::Skip)
-///     .key();
+///     .on_missing(OnMissingKey::Skip);
 /// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("client", "100/min".parse()?).by(&client))
 ///     .rule(Rule::new("user", "10/s".parse()?).by(&user));
@@ -52,8 +51,8 @@ use crate::shared::KeyParts;
 /// ```
 ///
 /// Rules of a configuration file refer to keys by name. `Extractors::key` registers a key for them.
-#[must_use = "call `key` to make a key"]
-pub struct HttpKey(Key<Parts>);
+#[derive(Clone, Copy, Debug)]
+pub enum HttpKey {}
 
 impl HttpKey {
     /// Creates a key from a function that hashes a part of the request.
@@ -70,11 +69,15 @@ impl HttpKey {
     /// });
     /// # let _ = method_and_path;
     /// ```
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "the type has no values: it names the keys of requests"
+    )]
     pub fn new(
         name: impl Into<Arc<str>>,
         hash: impl Fn(&Parts, &mut KeyHasher) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        Self(Key::optional(name, OnMissingKey::default(), hash))
+    ) -> Key<Parts> {
+        Key::optional(name, OnMissingKey::default(), hash)
     }
 
     /// Creates a key from a function that returns a text of the request, or `None` if the request has none.
@@ -88,31 +91,26 @@ impl HttpKey {
     pub fn text(
         name: impl Into<Arc<str>>,
         text: impl for<'a> Fn(&'a Parts) -> Option<&'a str> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Key::text(name, text))
+    ) -> Key<Parts> {
+        Key::text(name, text)
     }
 
     /// Creates a key named `client` from the client address. IPv6 clients are identified by a prefix of the address.
     ///
     /// Requests without an address are rejected with status 500 and a detail that says what to do, unless
-    /// [`on_missing`](Self::on_missing) is called. An address that cannot be read is rejected with status 400.
+    /// [`on_missing`](Key::on_missing) is called. An address that cannot be read is rejected with status 400.
     ///
     /// The entries of lists are addresses and networks: see [`Key::address`].
-    pub fn client(client: ClientIp) -> Self {
+    pub fn client(client: ClientIp) -> Key<Parts> {
         let prefixes = client.prefixes();
-        Self(Key::of_addresses(
-            "client".into(),
-            None,
-            Arc::new(client),
-            prefixes,
-        ))
+        Key::of_addresses("client".into(), None, Arc::new(client), prefixes)
     }
 
     /// Creates a key named `peer` from the address of the peer: see [`ClientIp::peer`].
     ///
     /// Requests without an address are rejected with status 500 and a detail that says what to do, unless
-    /// [`on_missing`](Self::on_missing) is called.
-    pub fn peer() -> Self {
+    /// [`on_missing`](Key::on_missing) is called.
+    pub fn peer() -> Key<Parts> {
         Self::client(ClientIp::peer()).named("peer")
     }
 
@@ -122,16 +120,19 @@ impl HttpKey {
     /// request without a host, or with different hosts in several lines, has no key.
     ///
     /// A client can choose any host, unless the server or its proxy refuses unknown ones.
-    pub fn host() -> Self {
+    pub fn host() -> Key<Parts> {
         let key = Self::new("host", |request, hasher| {
             let host = spelling::host(request);
             host.inspect(|host| host.as_str().hash(hasher)).is_some()
         });
-        let key = key.listed(|text, hasher| {
-            spelling::host_entry(text)?.as_str().hash(hasher);
+        let key = key.parse_list_entry(|text, hasher| {
+            let host = spelling::parse_host(text).ok_or_else(|| {
+                format!("invalid host {text:?} (expected a host such as example.com or example.com:8080)")
+            })?;
+            host.as_str().hash(hasher);
             Ok(())
         });
-        key.with_part(|request, add| {
+        with_part(key, |request, add| {
             if let Some(host) = spelling::host(request) {
                 add(host.as_str().as_bytes());
             }
@@ -154,17 +155,19 @@ impl HttpKey {
     /// use ringgate::rules::OnMissingKey;
     ///
     /// # fn main() -> Result<(), ringgate::ConfigError> {
-    /// let token = HttpKey::bearer().on_missing(OnMissingKey::Deny).key();
+    /// let token = HttpKey::bearer().on_missing(OnMissingKey::Deny);
     /// let rule = Rule::new("token", "10/s".parse()?).by(&token);
     /// # let _ = rule;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn bearer() -> Self {
-        Self::text("bearer", spelling::bearer).listed(|text, hasher| {
-            spelling::bearer_entry(text)?.hash(hasher);
-            Ok(())
-        })
+    pub fn bearer() -> Key<Parts> {
+        listed(
+            Self::text("bearer", spelling::bearer),
+            "token",
+            "the token alone, without the scheme, spaces and commas",
+            spelling::is_token,
+        )
     }
 
     /// Creates a key from a header, named after it. The first of several lines is used. An empty value is no key.
@@ -173,7 +176,7 @@ impl HttpKey {
     ///
     /// The application must also use the first line, and must verify the value. A client that can choose any value gets a budget
     /// for each value.
-    pub fn header(header: HeaderName) -> Self {
+    pub fn header(header: HeaderName) -> Key<Parts> {
         let name = String::from(header.as_str());
         let shared = header.clone();
         let key = Self::new(name, move |request, hasher| {
@@ -186,17 +189,16 @@ impl HttpKey {
                 })
                 .is_some()
         });
-        let key = key.listed(|text, hasher| {
-            let is_value = !text.is_empty() && text.trim() == text;
-            if !is_value || HeaderValue::from_bytes(text.as_bytes()).is_err() {
-                return Err(format!(
-                    "invalid value of a header {text:?} (expected a value without spaces around it)"
-                ));
-            }
-            text.hash(hasher);
-            Ok(())
-        });
-        key.with_part(move |request, add| {
+        let key = listed(
+            key,
+            "value of a header",
+            "a value without spaces around it",
+            |text| {
+                let is_value = !text.is_empty() && text.trim() == text;
+                is_value && HeaderValue::from_bytes(text.as_bytes()).is_ok()
+            },
+        );
+        with_part(key, move |request, add| {
             if let Some(value) = header_value(&request.headers, &shared) {
                 add(value);
             }
@@ -209,25 +211,24 @@ impl HttpKey {
     /// The value is not decoded. If the application uses another one of several cookies, or decodes values such as `%61`, a client
     /// can get several budgets for one session. Prefer an [`extension`](Self::extension) that is set after the session is
     /// verified.
-    pub fn cookie(cookie: impl Into<Arc<str>>) -> Self {
+    pub fn cookie(cookie: impl Into<Arc<str>>) -> Key<Parts> {
         let cookie: Arc<str> = cookie.into();
         let found = Arc::clone(&cookie);
         let key = Self::text(Arc::clone(&cookie), move |request| {
             find_cookie(&request.headers, &found)
         });
-        key.listed(move |text, hasher| {
-            let mut headers = HeaderMap::new();
-            if let Ok(line) = HeaderValue::from_bytes(format!("{cookie}={text}").as_bytes()) {
-                headers.insert(COOKIE, line);
-            }
-            if find_cookie(&headers, &cookie) != Some(text) {
-                return Err(format!(
-                    "invalid value of a cookie {text:?} (expected a value without quotation marks, semicolons and spaces around it)"
-                ));
-            }
-            text.hash(hasher);
-            Ok(())
-        })
+        listed(
+            key,
+            "value of a cookie",
+            "a value without quotation marks, semicolons and spaces around it",
+            move |text| {
+                let mut headers = HeaderMap::new();
+                if let Ok(line) = HeaderValue::from_bytes(format!("{cookie}={text}").as_bytes()) {
+                    headers.insert(COOKIE, line);
+                }
+                find_cookie(&headers, &cookie) == Some(text)
+            },
+        )
     }
 
     /// Creates a key named `path` from the path as it was sent: without the query, not decoded, not normalized.
@@ -235,17 +236,16 @@ impl HttpKey {
     /// Within a nested router of axum it is the whole path, with the part that the outer routers have removed (feature `axum`).
     ///
     /// A client can choose any number of paths. Prefer a [`route`](Self::route).
-    pub fn path() -> Self {
-        Self::text("path", |request| Some(outer_path(request))).listed(|text, hasher| {
-            let parsed = text.parse::<PathAndQuery>();
-            if !parsed.is_ok_and(|parsed| parsed.path() == text) {
-                return Err(format!(
-                    "invalid path {text:?} (expected a path without a query, such as /items)"
-                ));
-            }
-            text.hash(hasher);
-            Ok(())
-        })
+    pub fn path() -> Key<Parts> {
+        listed(
+            Self::text("path", |request| Some(outer_path(request))),
+            "path",
+            "a path without a query, such as /items",
+            |text| {
+                let parsed = text.parse::<PathAndQuery>();
+                parsed.is_ok_and(|parsed| parsed.path() == text)
+            },
+        )
     }
 
     /// Creates a key named `route` from the matched route, which the router stores in an extension of type `T`.
@@ -267,120 +267,54 @@ impl HttpKey {
     /// ```
     pub fn route<T: Send + Sync + 'static>(
         pattern: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Key<Parts> {
         Self::text("route", move |request| {
             request.extensions.get::<T>().map(&pattern)
         })
     }
 
     /// Creates a key from an extension of type `T` that an outer layer has inserted, such as the authenticated user.
-    pub fn extension<T: Hash + Send + Sync + 'static>(name: impl Into<Arc<str>>) -> Self {
+    pub fn extension<T: Hash + Send + Sync + 'static>(name: impl Into<Arc<str>>) -> Key<Parts> {
         Self::new(name, |request, hasher| {
             let extension = request.extensions.get::<T>();
             extension.inspect(|extension| extension.hash(hasher)).is_some()
         })
     }
+}
 
-    /// Counts by both keys together, such as the client and the route. The name is `a and b`.
-    ///
-    /// A request that lacks one of them is treated as this key says, and shared rules count by the parts of both: see [`Key::and`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringgate::Rule;
-    /// use ringgate::http::HttpKey;
-    ///
-    /// # fn main() -> Result<(), ringgate::ConfigError> {
-    /// let each = HttpKey::peer().and(HttpKey::path()).key();
-    /// assert_eq!(each.name(), "peer and path");
-    /// let rule = Rule::new("each", "10/min".parse()?).by(&each);
-    /// # let _ = rule;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn and(self, other: Self) -> Self {
-        Self(self.0.and(&other.0))
-    }
-
-    /// Sets the parts of the key by which shared rules count: see [`Key::shared_as`].
-    ///
-    /// Keys from addresses, hosts, credentials, headers, cookies, paths, routes and texts have parts. A key of [`new`](Self::new) or
-    /// [`extension`](Self::extension) needs this call if shared rules use it.
-    ///
-    /// ```
-    /// use ringgate::http::HttpKey;
-    ///
-    /// #[derive(Clone, Hash)]
-    /// struct User(u64);
-    ///
-    /// let user = HttpKey::extension::<User>("user").shared_as(|request, parts| {
-    ///     if let Some(User(number)) = request.extensions.get() {
-    ///         parts.part(number.to_be_bytes());
-    ///     }
-    /// });
-    /// # let _ = user;
-    /// ```
+/// Sets the only part of a key by which shared rules count. The function passes it on, if the request has it.
+#[cfg_attr(
+    not(feature = "shared"),
+    expect(unused_variables, reason = "only shared rules need it")
+)]
+fn with_part(
+    key: Key<Parts>,
+    part: impl Fn(&Parts, &mut dyn FnMut(&[u8])) + Send + Sync + 'static,
+) -> Key<Parts> {
     #[cfg(feature = "shared")]
-    pub fn shared_as(self, parts: impl Fn(&Parts, &mut KeyParts) + Send + Sync + 'static) -> Self {
-        Self(self.0.shared_as(parts))
-    }
-
-    /// Sets the only part of the key by which shared rules count. The function passes it on, if the request has it.
-    #[cfg_attr(
-        not(feature = "shared"),
-        expect(unused_variables, reason = "only shared rules need it")
-    )]
-    fn with_part(self, part: impl Fn(&Parts, &mut dyn FnMut(&[u8])) + Send + Sync + 'static) -> Self {
-        #[cfg(feature = "shared")]
-        return self.shared_as(move |request, parts| {
-            part(request, &mut |part| {
-                parts.part(part);
-            });
+    return key.shared_as(move |request, parts| {
+        part(request, &mut |part| {
+            parts.part(part);
         });
-        #[cfg(not(feature = "shared"))]
-        self
-    }
-
-    /// Sets the function that reads the entries of lists.
-    fn listed(
-        self,
-        parse: impl Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
-        Self(self.0.parse_list_entry(parse))
-    }
-
-    /// Renames the key. A rule keeps its counts over a reload if its name and the name of its key do not change.
-    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
-        Self(self.0.renamed(name.into()))
-    }
-
-    /// Sets the treatment of requests without the key. The default is [`OnMissingKey::Fail`] for addresses, and
-    /// [`OnMissingKey::Share`] for other keys.
-    ///
-    /// With [`OnMissingKey::Deny`] they are rejected with status 400, or with
-    /// [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), and charged to no rule.
-    pub fn on_missing(self, on_missing: OnMissingKey) -> Self {
-        Self(self.0.on_missing(on_missing))
-    }
-
-    /// Makes the key. Rules with the same key, or with clones of it, are evaluated in one step where possible.
-    #[must_use]
-    pub fn key(self) -> Key<Parts> {
-        self.0
-    }
+    });
+    #[cfg(not(feature = "shared"))]
+    key
 }
 
-impl From<HttpKey> for Key<Parts> {
-    fn from(key: HttpKey) -> Self {
-        key.key()
-    }
-}
-
-impl fmt::Debug for HttpKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HttpKey").field(&self.0.name()).finish()
-    }
+/// Sets which texts can be entries of lists. An error calls an entry `what`, and says what is `expected`.
+fn listed(
+    key: Key<Parts>,
+    what: &'static str,
+    expected: &'static str,
+    is_valid: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> Key<Parts> {
+    key.parse_list_entry(move |text, hasher| {
+        if !is_valid(text) {
+            return Err(format!("invalid {what} {text:?} (expected {expected})"));
+        }
+        text.hash(hasher);
+        Ok(())
+    })
 }
 
 /// Returns the value of the first line of a header, unless it is empty.

@@ -1,7 +1,5 @@
 //! Parts of a request that have several spellings, in one of them.
 
-use alloc::format;
-use alloc::string::String;
 use core::fmt::Write;
 use core::net::Ipv6Addr;
 
@@ -33,19 +31,15 @@ pub(super) fn host(request: &Parts) -> Option<ShortText> {
     if let Some(authority) = request.uri.authority() {
         return parse_host(authority.as_str());
     }
-    let mut lines = request.headers.get_all(HOST).iter();
-    let mut host = || parse_host(core::str::from_utf8(lines.next()?.as_bytes()).ok()?);
-    let first = host()?;
-    let mut others = request.headers.get_all(HOST).iter().skip(1);
-    let same = |line: &::http::HeaderValue| {
-        let other = core::str::from_utf8(line.as_bytes()).ok().and_then(parse_host);
-        other.is_some_and(|other| other.as_str() == first.as_str())
-    };
-    others.all(same).then_some(first)
+    let lines = request.headers.get_all(HOST).iter();
+    let mut hosts = lines.map(|line| parse_host(core::str::from_utf8(line.as_bytes()).ok()?));
+    let first = hosts.next()??;
+    let is_first = |other: Option<ShortText>| other.is_some_and(|other| other.as_str() == first.as_str());
+    hosts.all(is_first).then_some(first)
 }
 
 /// Parses `host`, `host:port` or `user@host:port`.
-fn parse_host(authority: &str) -> Option<ShortText> {
+pub(super) fn parse_host(authority: &str) -> Option<ShortText> {
     let authority = authority.trim_matches([' ', '\t']);
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let mut text = ShortText::default();
@@ -82,13 +76,6 @@ fn parse_host(authority: &str) -> Option<ShortText> {
     Some(text)
 }
 
-/// Reads an entry of a list of hosts.
-pub(super) fn host_entry(text: &str) -> Result<ShortText, String> {
-    parse_host(text).ok_or_else(|| {
-        format!("invalid host {text:?} (expected a host such as example.com or example.com:8080)")
-    })
-}
-
 /// Returns the token of an `Authorization` header with the scheme `Bearer` (RFC 6750, section 2.1).
 pub(super) fn bearer(request: &Parts) -> Option<&str> {
     let line = core::str::from_utf8(request.headers.get(AUTHORIZATION)?.as_bytes()).ok()?;
@@ -98,13 +85,6 @@ pub(super) fn bearer(request: &Parts) -> Option<&str> {
 }
 
 /// Whether a text can be the token of a credential: visible characters.
-fn is_token(token: &str) -> bool {
+pub(super) fn is_token(token: &str) -> bool {
     !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
-}
-
-/// Reads an entry of a list of tokens.
-pub(super) fn bearer_entry(text: &str) -> Result<&str, String> {
-    is_token(text).then_some(text).ok_or_else(|| {
-        format!("invalid token {text:?} (expected the token alone, without the scheme, spaces and commas)")
-    })
 }

@@ -5,207 +5,182 @@ use alloc::sync::Arc;
 
 use ::http::request::Parts;
 
-use super::{Decide, DecisionFuture, Grant, Outcome, Settings};
+use super::{Admission, Charge, Options, Outcome, Queueable, Refusal, RuleQueue, Slots, Undecided};
 use crate::clock::Clock;
-use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
-use crate::rules::{
-    Admitted, Cost, Denied, DeniedQuotas, KeyHashes, LiveRules, MissingCause, Reservation, RuleSet,
-};
-use crate::time::Nanos;
+use crate::http::answer::{Rejection, policy};
+use crate::rules::{Admitted, Cost, Denied, DeniedQuotas, KeyHashes, LiveRules, Reservation, RuleSet};
 use crate::wait::{Fair, WaitError};
 
-/// The queue of requests that wait.
+/// The rules, with the queue of requests that wait.
 pub(in crate::http) type LocalQueue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
 
-/// The charge of an admitted request.
-enum LocalCharge {
-    Final(Admitted),
-    /// The response decides whether it is refunded.
-    Reserved(Box<Reservation<Parts>>),
-}
+impl<C: Clock + Clone + Send + Sync + 'static> Queueable for LiveRules<Parts, C> {
+    type Clock = C;
 
-impl LocalCharge {
-    fn reserved(charge: Reservation<Parts>) -> Self {
-        Self::Reserved(Box::new(charge))
-    }
-
-    /// Makes the grant. If the layer adds quota headers, this reads the state of each rule.
-    #[inline]
-    fn grant<C>(
-        self,
-        rules: &RuleSet<Parts, C>,
-        headers: QuotaHeaders,
-        head: &Parts,
-        hashes: Option<&mut KeyHashes>,
-    ) -> Grant<LiveRules<Parts, C>>
-    where
-        C: Clock + Clone + Send + Sync + 'static,
-    {
-        let (at, limited) = match &self {
-            Self::Final(charge) => (charge.at(), charge.is_limited()),
-            Self::Reserved(charge) => (charge.at(), charge.is_limited()),
-        };
-        Grant {
-            at,
-            limited,
-            headers: hashes.map(|hashes| admitted_headers(headers, rules, head, at, hashes)),
-            charge: match self {
-                Self::Final(_) => None,
-                Self::Reserved(charge) => Some(charge),
-            },
-        }
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<C> {
+        RuleQueue::Local(Arc::new(Fair::new(self).max_waiting(max_waiting)))
     }
 }
 
-impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
-    /// The charge is boxed, so that a grant without a charge is small.
-    type Charge = Box<Reservation<Parts>>;
-    /// The request joins the queue.
-    type Undecided = ();
-    type Decided = Result<Reservation<Parts>, WaitError>;
-    type Queue = LocalQueue<C>;
-
-    #[inline]
-    fn decide<T>(
-        self: &Arc<Self>,
-        settings: &Settings<Self>,
-        head: &Parts,
-        reject: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Outcome<Self, T> {
-        let rules = self.load();
-        let reserves = settings.reserves || rules.has_slots();
-        let mut hashes = settings.headers.key_hashes();
-        if settings.max_wait.is_some() {
-            let charge = match settings.queue.must_queue(&head) {
-                true => None,
-                false if reserves => rules.reserve_waiting(head).map(LocalCharge::reserved),
-                false => rules.check_waiting(head).map(LocalCharge::Final),
-            };
-            return match charge {
-                // If the request is never admitted, the queue returns the error.
-                None => Outcome::Undecided(()),
-                Some(charge) => {
-                    Outcome::Admitted(charge.grant(&rules, settings.headers, head, hashes.as_mut()))
-                }
-            };
+#[inline]
+pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static, T>(
+    queue: &LocalQueue<C>,
+    options: Options,
+    head: &Parts,
+    reject: impl FnOnce(Rejection<'_>) -> T,
+) -> Outcome<C, T> {
+    let rules = queue.limiter().load();
+    let reserves = options.reserves || rules.has_slots();
+    let mut hashes = options.headers.key_hashes();
+    let charged = |charge: Admitted| Admission::new(charge.at(), charge.is_limited());
+    let admit = |mut admission: Admission, hashes: Option<&mut KeyHashes>| {
+        if let Some(hashes) = hashes {
+            add_headers(&mut admission, options, &rules, head, hashes);
         }
-        let mut seen = DeniedQuotas::new();
-        let decided = if reserves {
-            reserve(&rules, head, &mut seen)
-        } else {
-            rules
-                .check_with(head, hashes.as_mut(), &mut seen)
-                .map(LocalCharge::Final)
+        Outcome::Admitted(admission)
+    };
+    if options.max_wait.is_some() {
+        let admission = match queue.must_queue(&head) {
+            true => None,
+            false if reserves => rules.reserve_waiting(head).map(|charge| reserved(queue, charge)),
+            false => rules.check_waiting(head).map(charged),
         };
-        match decided {
-            Ok(charge) => Outcome::Admitted(charge.grant(&rules, settings.headers, head, hashes.as_mut())),
-            Err(denied) => Outcome::Rejected(reject(rejection(&seen, &denied, head))),
-        }
+        return match admission {
+            Some(admission) => admit(admission, hashes.as_mut()),
+            // If the request is never admitted, the queue returns the error.
+            None => Outcome::Undecided(Undecided::Local(Arc::clone(queue))),
+        };
     }
+    let mut seen = DeniedQuotas::new();
+    let decided = match reserves {
+        true => reserve(queue, &rules, head, &mut seen),
+        false => rules.check_with(head, hashes.as_mut(), &mut seen).map(charged),
+    };
+    match decided {
+        Ok(admission) => admit(admission, hashes.as_mut()),
+        Err(denied) => Outcome::Rejected(reject(rejection(&seen, &denied, head))),
+    }
+}
 
-    fn resume(self: &Arc<Self>, (): (), settings: &Settings<Self>, head: Arc<Parts>) -> DecisionFuture<Self> {
-        let queue = Arc::clone(&settings.queue);
-        Box::pin(
-            queue
-                .acquire_owned(head)
-                .within(settings.max_wait.unwrap_or_default()),
-        )
+/// Waits until the request is admitted.
+pub(super) async fn wait<C: Clock + Clone + Send + Sync + 'static>(
+    queue: LocalQueue<C>,
+    options: Options,
+    head: Parts,
+) -> (Parts, Result<Admission, Refusal<C>>) {
+    let max_wait = options.max_wait.unwrap_or_default();
+    let waited = queue.acquire(&head).within(max_wait).await;
+    let charge = match waited {
+        Ok(charge) => charge,
+        Err(error) => return (head, Err(Refusal::Local(queue, error))),
+    };
+    let mut admission = match options.reserves || charge.holds_slots() {
+        true => reserved(&queue, charge),
+        false => Admission::new(charge.at(), charge.is_limited()),
+    };
+    if let Some(hashes) = &mut options.headers.key_hashes() {
+        add_headers(&mut admission, options, &queue.limiter().load(), &head, hashes);
     }
+    (head, Ok(admission))
+}
 
-    fn finish<T>(
-        self: &Arc<Self>,
-        decided: Result<Reservation<Parts>, WaitError>,
-        settings: &Settings<Self>,
-        head: &Parts,
-        reject: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Result<Grant<Self>, T> {
-        let rules = self.load();
-        match decided {
-            Ok(charge) => {
-                let mut hashes = settings.headers.key_hashes();
-                let keeps = settings.reserves || charge.holds_slots();
-                let mut grant =
-                    LocalCharge::reserved(charge).grant(&rules, settings.headers, head, hashes.as_mut());
-                grant.charge = grant.charge.filter(|_| keeps);
-                Ok(grant)
-            }
-            Err(error) => {
-                let at = rules.clock().now();
-                let policies = policy::exhausted(&rules, head, at);
-                let mut rejection = Rejection::new(head, policies, None, at);
-                rejection.retry_after = match error {
-                    WaitError::Never => None,
-                    // No time frees a slot.
-                    _ if rejection.needs_slot() => None,
-                    WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
-                };
-                Err(reject(rejection))
-            }
-        }
-    }
+/// Passes the rejection of a request that has waited to `reject`.
+pub(super) fn reject<C: Clock + Clone + Send + Sync + 'static, T>(
+    queue: &LocalQueue<C>,
+    error: WaitError,
+    head: &Parts,
+    reject: impl FnOnce(Rejection<'_>) -> T,
+) -> T {
+    let rules = queue.limiter().load();
+    let at = rules.clock().now();
+    let mut rejection = Rejection::new(head, policy::exhausted(&rules, head, at), None, at);
+    rejection.retry_after = match error {
+        WaitError::Never => None,
+        // No time frees a slot.
+        _ if rejection.needs_slot() => None,
+        WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
+    };
+    reject(rejection)
+}
 
-    fn take_slots(charge: &mut Box<Reservation<Parts>>) -> Option<Box<Reservation<Parts>>> {
-        charge.holds_slots().then(|| Box::new(charge.take_slots()))
-    }
-
-    fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
-        self.load().missing_cause(head)
-    }
-
-    fn refund(self: &Arc<Self>, queue: &LocalQueue<C>, charge: Box<Reservation<Parts>>) {
-        queue.refund(*charge);
-    }
-
-    fn settle(
-        self: &Arc<Self>,
-        queue: &LocalQueue<C>,
-        charge: Box<Reservation<Parts>>,
-        cost: &Cost<Parts>,
-        actual: u64,
-    ) {
-        queue.settle(*charge, (cost, actual));
-    }
-
-    fn release(queue: &LocalQueue<C>, slots: Box<Reservation<Parts>>) {
-        queue.refund(*slots);
-    }
-
-    fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> LocalQueue<C> {
-        let queue = Fair::new(Arc::clone(self));
-        Arc::new(match max_waiting {
-            Some(max) => queue.max_waiting(max),
-            None => queue,
-        })
-    }
+fn reserved<C: Clock + Clone + Send + Sync + 'static>(
+    queue: &LocalQueue<C>,
+    charge: Reservation<Parts>,
+) -> Admission {
+    let mut admission = Admission::new(charge.at(), charge.is_limited());
+    let queue = Arc::clone(queue);
+    admission.reserve(LocalCharge { queue, charge });
+    admission
 }
 
 #[inline(never)]
-fn reserve<'a, C: Clock>(
+fn reserve<'a, C: Clock + Clone + Send + Sync + 'static>(
+    queue: &LocalQueue<C>,
     rules: &'a RuleSet<Parts, C>,
     head: &'a Parts,
     seen: &mut DeniedQuotas<'a>,
-) -> Result<LocalCharge, Denied<'a, Parts>> {
-    rules.reserve_with(head, seen).map(LocalCharge::reserved)
+) -> Result<Admission, Denied<'a, Parts>> {
+    let charge = rules.reserve_with(head, seen)?;
+    Ok(reserved(queue, charge))
 }
 
-/// Returns the quota headers of an admitted request.
+/// Adds the quota headers of an admitted request, for which it reads the state of each rule.
 ///
 /// Not inlined, so that a request without headers needs no memory for the policies.
 #[inline(never)]
-fn admitted_headers<C: Clock>(
-    headers: QuotaHeaders,
+fn add_headers<C: Clock>(
+    admission: &mut Admission,
+    options: Options,
     rules: &RuleSet<Parts, C>,
     head: &Parts,
-    at: Nanos,
     hashes: &mut KeyHashes,
-) -> Box<HeaderValues> {
+) {
     let mut policies = policy::Policies::new();
-    policy::add_policies(&mut policies, rules, head, at, hashes);
-    headers.of_admission(&policies)
+    policy::add_policies(&mut policies, rules, head, admission.at, false, hashes);
+    admission.add_headers(options.headers, &policies);
 }
 
 #[cold]
 #[inline(never)]
 fn rejection<'a>(seen: &DeniedQuotas<'a>, denied: &Denied<'a, Parts>, head: &'a Parts) -> Rejection<'a> {
     Rejection::new(head, policy::denied(seen), seen.retry_after(), denied.at())
+}
+
+/// A charge of local rules. Refunding it wakes the requests that wait for its states.
+struct LocalCharge<C> {
+    queue: LocalQueue<C>,
+    charge: Reservation<Parts>,
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Charge for LocalCharge<C> {
+    fn take_slots(&mut self) -> Option<Slots> {
+        self.charge.holds_slots().then(|| -> Slots {
+            Arc::new(LocalSlots {
+                queue: Arc::clone(&self.queue),
+                held: Some(self.charge.take_slots()),
+            })
+        })
+    }
+
+    fn refund(self: Box<Self>) {
+        self.queue.refund(self.charge);
+    }
+
+    fn settle(self: Box<Self>, cost: &Cost<Parts>, actual: u64) {
+        self.queue.settle(self.charge, (cost, actual));
+    }
+}
+
+/// Slots in flight of local rules, which are released when this is dropped.
+struct LocalSlots<C: Clock + Clone + Send + Sync + 'static> {
+    queue: LocalQueue<C>,
+    held: Option<Reservation<Parts>>,
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Drop for LocalSlots<C> {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.queue.refund(held);
+        }
+    }
 }

@@ -1,137 +1,183 @@
 //! The rules that a layer decides by: in this process, or shared by many machines.
 
-#[cfg(feature = "shared")]
-mod live_shared;
 pub(super) mod local;
 #[cfg(feature = "shared")]
-mod shared;
+pub(super) mod shared;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::any::Any;
 use core::pin::Pin;
 use core::time::Duration;
 
 use ::http::request::Parts;
 
-use super::answer::{AdmittedHeaders, QuotaHeaders, Rejection};
+use self::local::LocalQueue;
+#[cfg(feature = "shared")]
+use self::shared::SharedQueue;
+use super::answer::{QuotaHeaders, QuotaPolicy, Rejection};
+use super::service::OnResponse;
+use crate::clock::Clock;
 use crate::rules::{Cost, MissingCause};
+#[cfg(feature = "shared")]
+use crate::shared::{CheckPlan, Denied, SharedRules};
 use crate::time::Nanos;
+use crate::wait::WaitError;
 
 /// Rules that a [`RateLimitLayer`](super::RateLimitLayer) decides by: [`LiveRules`](crate::LiveRules), or `SharedRules` and
 /// `LiveSharedRules` (feature `shared`). This trait is sealed.
 #[expect(private_bounds, reason = "sealed: only this crate implements it")]
-pub trait HttpRules: Decide {}
+pub trait HttpRules: Queueable {}
 
-impl<S: Decide> HttpRules for S {}
+impl<S: Queueable> HttpRules for S {}
 
-/// The decision about a request, in the steps of the layer.
-///
-/// The layer calls [`decide`](Self::decide). If that does not decide, it calls [`resume`](Self::resume), and then
-/// [`finish`](Self::finish) with the result. After the response it may call [`refund`](Self::refund) or
-/// [`settle`](Self::settle).
-pub(super) trait Decide: Sized + Send + Sync + 'static {
-    /// The charge of an admitted request, to refund or settle.
-    type Charge: Send + Sync;
-    /// A request that could not be decided at once.
-    type Undecided;
-    /// The result of [`resume`](Self::resume).
-    type Decided;
-    /// The queue of the requests that wait.
-    type Queue: Clone + Send + Sync;
+/// Rules for which requests can wait.
+pub(super) trait Queueable: Sized + Send + Sync + 'static {
+    type Clock: Clock + Clone + Send + Sync + 'static;
 
-    /// Decides a request, unless this needs a wait or a call of a store.
-    fn decide<T>(
-        self: &Arc<Self>,
-        settings: &Settings<Self>,
-        head: &Parts,
-        reject: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Outcome<Self, T>;
-
-    /// Decides a request by a wait or a call of a store.
-    fn resume(
-        self: &Arc<Self>,
-        undecided: Self::Undecided,
-        settings: &Settings<Self>,
-        head: Arc<Parts>,
-    ) -> DecisionFuture<Self>;
-
-    /// Converts the result of [`resume`](Self::resume) to a grant or a rejection.
-    fn finish<T>(
-        self: &Arc<Self>,
-        decided: Self::Decided,
-        settings: &Settings<Self>,
-        head: &Parts,
-        reject: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Result<Grant<Self>, T>;
-
-    /// Takes the slots in flight of a charge, which are released when they are dropped. `None` if it holds none.
-    fn take_slots(charge: &mut Self::Charge) -> Option<Self::Charge>;
-
-    /// Returns why a request lacks a key of a rule that rejects it, if the key knows it.
-    fn missing_cause(&self, head: &Parts) -> Option<MissingCause>;
-
-    /// Refunds a charge that holds no slots.
-    fn refund(self: &Arc<Self>, queue: &Self::Queue, charge: Self::Charge);
-
-    /// Settles the rules that have this cost: replaces their charge by the actual amount.
-    fn settle(self: &Arc<Self>, queue: &Self::Queue, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);
-
-    /// Releases the slots that [`take_slots`](Self::take_slots) returned.
-    fn release(queue: &Self::Queue, slots: Self::Charge);
-
-    /// Creates a queue for at most this many requests, or for the default number.
-    fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue;
+    /// Adds a queue for at most this many requests.
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<Self::Clock>;
 }
 
-/// The settings of a layer that its decisions need.
-pub(super) struct Settings<S: Decide> {
+/// The rules of a layer, with the queue of the requests that wait.
+#[derive(Clone)]
+pub(super) enum RuleQueue<C> {
+    Local(LocalQueue<C>),
+    #[cfg(feature = "shared")]
+    Shared(SharedQueue),
+}
+
+/// The options of a layer that its decisions need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
     pub(super) headers: QuotaHeaders,
     /// Whether the charge of an admitted request may be refunded or settled.
     pub(super) reserves: bool,
     /// The longest wait of a request that has no capacity. `None`: it is rejected.
     pub(super) max_wait: Option<Duration>,
-    pub(super) queue: S::Queue,
 }
 
 /// The decision about a request, if there is one. `T` is the response to a rejected request.
-pub(super) enum Outcome<S: Decide, T> {
-    Admitted(Grant<S>),
+pub(super) enum Outcome<C, T> {
+    Admitted(Admission),
     Rejected(T),
-    Undecided(S::Undecided),
+    Undecided(Undecided<C>),
 }
 
-/// An admission.
-pub(super) struct Grant<S: Decide> {
-    /// Present if the settings say that it is [reserved](Settings::reserves), or if a rule limits requests in flight.
-    pub(super) charge: Option<S::Charge>,
+/// The decision that a request is admitted.
+pub(super) struct Admission {
     pub(super) at: Nanos,
     pub(super) limited: bool,
-    pub(super) headers: AdmittedHeaders,
+    /// Present if the response gets headers, if the options say that the charge is [reserved](Options::reserves), or if a rule limits
+    /// requests in flight. The box keeps the futures of requests small.
+    pub(super) on_response: Option<Box<OnResponse>>,
 }
 
-/// The future of a decision that a wait or a store delays.
-pub(super) type DecisionFuture<S> = Pin<Box<dyn Future<Output = <S as Decide>::Decided> + Send>>;
+impl Admission {
+    #[inline(always)]
+    const fn new(at: Nanos, limited: bool) -> Self {
+        Self {
+            at,
+            limited,
+            on_response: None,
+        }
+    }
 
-impl<S: Decide> Settings<S> {
-    /// Copies the settings, for other rules with the same queue.
+    fn reserve(&mut self, charge: impl Charge + 'static) {
+        self.on_response.get_or_insert_default().charge = Some(Box::new(charge));
+    }
+
+    /// Adds the quota headers. They are written in place, because they are too large to move.
+    fn add_headers(&mut self, headers: QuotaHeaders, policies: &[QuotaPolicy<'_>]) {
+        let on_response = self.on_response.get_or_insert_default();
+        headers.write_admission(policies, &mut on_response.headers);
+    }
+}
+
+/// A request that could not be decided at once.
+pub(super) enum Undecided<C> {
+    /// It joins the queue of local rules.
+    Local(LocalQueue<C>),
+    /// The rules that it was planned by, and the denial of this node, after which it waits, or the plan that the store decides by.
     #[cfg(feature = "shared")]
-    fn of<T: Decide<Queue = S::Queue>>(&self) -> Settings<T> {
-        Settings {
-            headers: self.headers,
-            reserves: self.reserves,
-            max_wait: self.max_wait,
-            queue: self.queue.clone(),
+    Shared(
+        SharedQueue,
+        Arc<SharedRules<Parts>>,
+        Result<Box<Denied>, Box<CheckPlan>>,
+    ),
+}
+
+/// The reason for which a request is rejected after a wait or a call of a store.
+pub(super) enum Refusal<C> {
+    Local(LocalQueue<C>, WaitError),
+    /// The denial, and the rules that have denied the request.
+    #[cfg(feature = "shared")]
+    Shared(Arc<SharedRules<Parts>>, Denied),
+}
+
+/// A decision that a wait or a store delays. It returns the head of the request.
+pub(super) type DecisionFuture<C> =
+    Pin<Box<dyn Future<Output = (Parts, Result<Admission, Refusal<C>>)> + Send>>;
+
+/// The charge of an admitted request, with the rules that it belongs to.
+pub(super) trait Charge: Send + Sync {
+    /// Takes the slots in flight. `None` if it holds none.
+    fn take_slots(&mut self) -> Option<Slots>;
+
+    /// Refunds a charge that holds no slots.
+    fn refund(self: Box<Self>);
+
+    /// Settles the rules that have this cost: replaces their charge by the actual amount.
+    fn settle(self: Box<Self>, cost: &Cost<Parts>, actual: u64);
+}
+
+/// The slots in flight of a request. Dropping the last reference releases them, and wakes the requests that wait for them.
+pub(super) type Slots = Arc<dyn Any + Send + Sync>;
+
+impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue<C> {
+    /// Decides a request, unless this needs a wait or a call of a store.
+    #[inline]
+    pub(super) fn decide<T>(
+        &self,
+        options: Options,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Outcome<C, T> {
+        match self {
+            Self::Local(queue) => local::decide(queue, options, head, reject),
+            #[cfg(feature = "shared")]
+            Self::Shared(queue) => shared::decide(queue, options, head, reject),
+        }
+    }
+
+    /// Returns why a request lacks a key of a rule that rejects it, if the key knows it.
+    pub(super) fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
+        match self {
+            Self::Local(queue) => queue.limiter().load().missing_cause(head),
+            #[cfg(feature = "shared")]
+            Self::Shared(queue) => queue.with_rules(|rules| rules.missing_cause(head)),
         }
     }
 }
 
-impl<S: Decide> Clone for Settings<S> {
-    fn clone(&self) -> Self {
-        Self {
-            headers: self.headers,
-            reserves: self.reserves,
-            max_wait: self.max_wait,
-            queue: self.queue.clone(),
+impl<C: Clock + Clone + Send + Sync + 'static> Undecided<C> {
+    /// Decides a request by a wait or a call of a store.
+    pub(super) fn decide(self, options: Options, head: Parts) -> DecisionFuture<C> {
+        match self {
+            Self::Local(queue) => Box::pin(local::wait(queue, options, head)),
+            #[cfg(feature = "shared")]
+            Self::Shared(queue, rules, denied) => Box::pin(shared::wait(queue, rules, denied, options, head)),
+        }
+    }
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Refusal<C> {
+    /// Passes the rejection to `reject`.
+    pub(super) fn reject<T>(self, head: &Parts, reject: impl FnOnce(Rejection<'_>) -> T) -> T {
+        match self {
+            Self::Local(queue, error) => local::reject(&queue, error, head, reject),
+            #[cfg(feature = "shared")]
+            Self::Shared(rules, denied) => shared::reject(&rules, &denied, head, reject),
         }
     }
 }

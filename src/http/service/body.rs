@@ -1,4 +1,4 @@
-use core::fmt;
+use alloc::boxed::Box;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
@@ -7,17 +7,16 @@ use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::reserved::Reserved;
-use crate::http::rules::HttpRules;
+use super::on_response::OnResponse;
 
 /// The type of a layer's bodies: [`Unmetered`] or [`Metered`]. This trait is sealed.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]
-pub trait Metering<B, S: HttpRules> {
+pub trait Metering<B> {
     /// The body of a response.
     type Body;
 
     /// Gives a response this body.
-    fn meter(response: Response<B>, reserved: Option<Reserved<S>>) -> Response<Self::Body>;
+    fn meter(response: Response<B>, on_response: Option<Box<OnResponse>>) -> Response<Self::Body>;
 }
 
 /// Response bodies are those of the inner service. This is the default of a [`RateLimitLayer`](crate::http::RateLimitLayer).
@@ -28,36 +27,34 @@ pub enum Unmetered {}
 #[derive(Clone, Copy, Debug)]
 pub enum Metered {}
 
-impl<B, S: HttpRules> Metering<B, S> for Unmetered {
+impl<B> Metering<B> for Unmetered {
     type Body = B;
 
     #[inline]
-    fn meter(response: Response<B>, _: Option<Reserved<S>>) -> Response<B> {
+    fn meter(response: Response<B>, _: Option<Box<OnResponse>>) -> Response<B> {
         response
     }
 }
 
-impl<B, S: HttpRules> Metering<B, S> for Metered {
-    type Body = MeteredBody<B, S>;
+impl<B> Metering<B> for Metered {
+    type Body = MeteredBody<B>;
 
-    fn meter(response: Response<B>, reserved: Option<Reserved<S>>) -> Response<MeteredBody<B, S>> {
-        response.map(|inner| MeteredBody { inner, reserved })
+    fn meter(response: Response<B>, on_response: Option<Box<OnResponse>>) -> Response<MeteredBody<B>> {
+        response.map(|inner| MeteredBody { inner, on_response })
     }
 }
 
 pin_project! {
     /// A body that counts the bytes of its data frames, and settles their charge when it ends or is dropped.
-    pub struct MeteredBody<B, S>
-    where
-        S: HttpRules,
-    {
+    #[derive(Debug)]
+    pub struct MeteredBody<B> {
         #[pin]
         inner: B,
-        reserved: Option<Reserved<S>>,
+        on_response: Option<Box<OnResponse>>,
     }
 }
 
-impl<B: Body, S: HttpRules> Body for MeteredBody<B, S> {
+impl<B: Body> Body for MeteredBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -69,12 +66,12 @@ impl<B: Body, S: HttpRules> Body for MeteredBody<B, S> {
         let frame = ready!(this.inner.poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => {
-                if let (Some(reserved), Some(data)) = (this.reserved.as_mut(), frame.data_ref()) {
-                    reserved.bytes = reserved.bytes.saturating_add(data.remaining() as u64);
+                if let (Some(work), Some(data)) = (this.on_response.as_mut(), frame.data_ref()) {
+                    work.bytes = work.bytes.saturating_add(data.remaining() as u64);
                 }
             }
             // Dropping it settles the charge.
-            Some(Err(_)) | None => drop(this.reserved.take()),
+            Some(Err(_)) | None => drop(this.on_response.take()),
         }
         Poll::Ready(frame)
     }
@@ -85,14 +82,5 @@ impl<B: Body, S: HttpRules> Body for MeteredBody<B, S> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-impl<B: fmt::Debug, S: HttpRules> fmt::Debug for MeteredBody<B, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeteredBody")
-            .field("inner", &self.inner)
-            .field("bytes", &self.reserved.as_ref().map(|reserved| reserved.bytes))
-            .finish()
     }
 }

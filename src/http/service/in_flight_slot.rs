@@ -5,7 +5,7 @@ use core::fmt;
 
 use ::http::Extensions;
 
-use crate::http::rules::HttpRules;
+use crate::http::rules::Slots;
 
 /// The slot [in flight](crate::Rule::in_flight) of a request, which a handler can hold longer than the request.
 ///
@@ -36,7 +36,7 @@ use crate::http::rules::HttpRules;
 /// }
 /// # let _ = handler;
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct InFlightSlot {
     slots: Vec<Weak<dyn Any + Send + Sync>>,
 }
@@ -44,7 +44,7 @@ pub struct InFlightSlot {
 /// Holds the slot of a request until it is dropped. From [`InFlightSlot::hold`].
 #[must_use = "dropping the guard releases the slot"]
 pub struct SlotGuard {
-    slots: Vec<Arc<dyn Any + Send + Sync>>,
+    slots: Vec<Slots>,
 }
 
 impl InFlightSlot {
@@ -59,47 +59,14 @@ impl InFlightSlot {
     }
 
     /// Adds these slots to those that the request holds.
-    pub(super) fn insert<S: HttpRules>(slots: &Arc<HeldSlots<S>>, extensions: &mut Extensions) {
-        let slots: Weak<dyn Any + Send + Sync> = {
-            let slots: Arc<dyn Any + Send + Sync> = Arc::<HeldSlots<S>>::clone(slots);
-            Arc::downgrade(&slots)
-        };
-        match extensions.get_mut::<Self>() {
-            Some(slot) => slot.slots.push(slots),
-            None => {
-                extensions.insert(Self {
-                    slots: Vec::from([slots]),
-                });
-            }
-        }
-    }
-}
-
-impl fmt::Debug for InFlightSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_held = self.slots.iter().any(|slots| slots.strong_count() > 0);
-        f.debug_struct("InFlightSlot").field("is_held", &is_held).finish()
+    pub(super) fn insert(slots: &Slots, extensions: &mut Extensions) {
+        let held = extensions.get_or_insert_default::<Self>();
+        held.slots.push(Arc::downgrade(slots));
     }
 }
 
 impl fmt::Debug for SlotGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlotGuard")
-            .field("slots", &self.slots.len())
-            .finish()
-    }
-}
-
-/// The slots in flight of a request. Dropping the last reference releases them, and wakes the requests that wait for them.
-pub(super) struct HeldSlots<S: HttpRules> {
-    pub(super) queue: S::Queue,
-    pub(super) held: Option<S::Charge>,
-}
-
-impl<S: HttpRules> Drop for HeldSlots<S> {
-    fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            S::release(&self.queue, held);
-        }
+        f.debug_tuple("SlotGuard").field(&self.slots.len()).finish()
     }
 }

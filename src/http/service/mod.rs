@@ -1,26 +1,24 @@
 mod body;
-mod future;
 mod in_flight_slot;
 mod on_response;
-mod reserved;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
-use core::marker::PhantomData;
-use core::task::{Context, Poll};
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
 
 use ::http::{Request, Response};
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use self::body::Metering;
 pub use self::body::{Metered, MeteredBody, Unmetered};
-use self::future::Deciding;
-pub use self::future::RateLimitFuture;
 pub use self::in_flight_slot::{InFlightSlot, SlotGuard};
-use self::on_response::{OnResponse, record_admission};
+pub(super) use self::on_response::OnResponse;
 use super::answer::{Problem, RejectionResponse};
-use super::config::Config;
-use super::rules::{HttpRules, Outcome};
+use super::config::{Config, RejectedResponse};
+use super::rules::{DecisionFuture, HttpRules, Outcome};
 use crate::rules::LiveRules;
 
 /// A rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
@@ -39,17 +37,12 @@ use crate::rules::LiveRules;
 /// service is kept for the next request.
 pub struct RateLimitService<T, S: HttpRules = LiveRules<::http::request::Parts>, R = Problem, M = Unmetered> {
     inner: T,
-    config: Arc<Config<S, R>>,
-    metering: PhantomData<fn() -> M>,
+    config: Arc<Config<S::Clock, R, M>>,
 }
 
 impl<T, S: HttpRules, R, M> RateLimitService<T, S, R, M> {
-    pub(super) const fn new(inner: T, config: Arc<Config<S, R>>) -> Self {
-        Self {
-            inner,
-            config,
-            metering: PhantomData,
-        }
+    pub(super) const fn new(inner: T, config: Arc<Config<S::Clock, R, M>>) -> Self {
+        Self { inner, config }
     }
 
     /// Returns the inner service.
@@ -63,7 +56,7 @@ where
     T: Service<Request<Q>, Response = Response<B>> + Clone,
     S: HttpRules,
     R: RejectionResponse<B>,
-    M: Metering<B, S>,
+    M: Metering<B>,
 {
     type Response = Response<M::Body>;
     type Error = T::Error;
@@ -76,32 +69,50 @@ where
 
     #[inline]
     fn call(&mut self, request: Request<Q>) -> Self::Future {
-        let Self { inner, config, .. } = self;
+        let Self { inner, config } = self;
+        let settings = &config.settings;
         let (mut head, body) = request.into_parts();
-        if config.skip.contains(&head) {
-            let inner = inner.call(Request::from_parts(head, body));
-            return RateLimitFuture::admitted(inner, OnResponse::Nothing);
-        }
-        let decided = config
-            .rules
-            .decide(&config.settings, &head, |rejection| config.reject(rejection));
-        let on_response = match decided {
-            Outcome::Admitted(grant) => record_admission(config, grant, &mut head),
-            Outcome::Rejected(response) => return RateLimitFuture::rejected(response),
-            Outcome::Undecided(undecided) => {
-                // The service that is called must be the one that was ready. The clone is polled for readiness again.
-                let clone = inner.clone();
-                let inner = core::mem::replace(inner, clone);
-                let config = Arc::clone(config);
-                return RateLimitFuture::undecided(Deciding::new(inner, config, undecided, head, body));
+        let on_response = if settings.skip.iter().any(|skips| skips(&head)) {
+            None
+        } else {
+            let rules = &settings.rules;
+            match rules.decide(settings.options, &head, |rejection| config.reject(rejection)) {
+                Outcome::Admitted(admission) => admission.record(settings, &mut head),
+                Outcome::Rejected(response) => {
+                    let response = Some(response);
+                    let state = FutureState::Rejected { response };
+                    return RateLimitFuture { state };
+                }
+                Outcome::Undecided(undecided) => {
+                    // The service that is called must be the one that was ready. The clone is polled for readiness again.
+                    let clone = inner.clone();
+                    let deciding = Some(Box::new(Deciding {
+                        inner: core::mem::replace(inner, clone),
+                        config: Arc::clone(config),
+                        decision: undecided.decide(settings.options, head),
+                        body,
+                    }));
+                    let state = FutureState::Deciding { deciding };
+                    return RateLimitFuture { state };
+                }
             }
         };
         let request = Request::from_parts(head, body);
+        // There are two branches, because nothing has to be dropped in the first if `call` panics. So the compiler builds the inner
+        // future in place. Inner futures can be large, and should not be moved.
         match on_response {
-            // This is a separate branch, in which nothing has to be dropped if `call` panics. So the compiler builds the inner
-            // future in place. Inner futures can be large, and should not be moved.
-            OnResponse::Nothing => RateLimitFuture::admitted(inner.call(request), OnResponse::Nothing),
-            on_response => RateLimitFuture::admitted(inner.call(request), on_response),
+            None => RateLimitFuture {
+                state: FutureState::Admitted {
+                    inner: inner.call(request),
+                    on_response: None,
+                },
+            },
+            on_response => RateLimitFuture {
+                state: FutureState::Admitted {
+                    inner: inner.call(request),
+                    on_response,
+                },
+            },
         }
     }
 }
@@ -111,7 +122,6 @@ impl<T: Clone, S: HttpRules, R, M> Clone for RateLimitService<T, S, R, M> {
         Self {
             inner: self.inner.clone(),
             config: Arc::clone(&self.config),
-            metering: PhantomData,
         }
     }
 }
@@ -122,5 +132,135 @@ impl<T: fmt::Debug, S: HttpRules, R: fmt::Debug, M> fmt::Debug for RateLimitServ
             .field("inner", &self.inner)
             .field("config", &self.config)
             .finish()
+    }
+}
+
+/// A request that is not decided yet. Its head is in the decision.
+struct Deciding<T, Q, S: HttpRules, R, M> {
+    inner: T,
+    config: Arc<Config<S::Clock, R, M>>,
+    decision: DecisionFuture<S::Clock>,
+    body: Q,
+}
+
+pin_project! {
+    /// The future of a [`RateLimitService`], which returns the response of the inner service or the
+    /// rejection.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it drops the inner future.
+    ///
+    /// - A request that waits for permits is charged nothing, and the next waiter has its turn.
+    /// - A request that a store is deciding may be charged.
+    /// - An admitted request stays charged. But with [`settle_body`](crate::http::RateLimitLayer::settle_body), its charge is settled by
+    ///   0 bytes. Its slots of rules that limit [requests in flight](crate::Rule::in_flight) are released.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is polled after it returned a rejection or after a poll that panicked, or if it waits outside of a tokio runtime
+    /// with a timer.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct RateLimitFuture<T, F, Q, B, S, R, M>
+    where
+        S: HttpRules,
+    {
+        #[pin]
+        state: FutureState<T, F, Q, B, S, R, M>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum FutureState<T, F, Q, B, S, R, M>
+    where
+        S: HttpRules,
+    {
+        Deciding {
+            // `None` only after a panic.
+            deciding: Option<Box<Deciding<T, Q, S, R, M>>>,
+        },
+        Admitted {
+            #[pin]
+            inner: F,
+            on_response: Option<Box<OnResponse>>,
+        },
+        Rejected {
+            response: Option<RejectedResponse<B>>,
+        },
+    }
+}
+
+impl<T, Q, B, S, R, M> Future for RateLimitFuture<T, T::Future, Q, B, S, R, M>
+where
+    T: Service<Request<Q>, Response = Response<B>>,
+    S: HttpRules,
+    R: RejectionResponse<B>,
+    M: Metering<B>,
+{
+    type Output = Result<Response<M::Body>, T::Error>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let mut state = self.as_mut().project().state;
+            let next = match state.as_mut().project() {
+                // This is a separate branch, so that the response is not moved.
+                StateProjection::Admitted {
+                    inner,
+                    on_response: None,
+                } => return inner.poll(cx).map_ok(|response| M::meter(response, None)),
+                StateProjection::Admitted { inner, on_response } => {
+                    let response = ready!(inner.poll(cx));
+                    // Also after an error the request has ended, although its future may be kept.
+                    let on_response = on_response.take();
+                    return Poll::Ready(response.map(|response| match on_response {
+                        Some(on_response) => on_response.apply::<B, M>(response),
+                        None => M::meter(response, None),
+                    }));
+                }
+                StateProjection::Rejected { response } => match response.take() {
+                    Some(response) => return Poll::Ready(Ok(M::meter(*response, None))),
+                    None => panic!("`RateLimitFuture` polled after completion"),
+                },
+                StateProjection::Deciding { deciding } => {
+                    let Some(mut request) = deciding.take() else {
+                        panic!("`RateLimitFuture` polled after a panic");
+                    };
+                    let Poll::Ready((mut head, decided)) = request.decision.as_mut().poll(cx) else {
+                        *deciding = Some(request);
+                        return Poll::Pending;
+                    };
+                    let Deciding {
+                        mut inner,
+                        config,
+                        body,
+                        ..
+                    } = *request;
+                    match decided {
+                        Ok(admission) => {
+                            let on_response = admission.record(&config.settings, &mut head);
+                            FutureState::Admitted {
+                                inner: inner.call(Request::from_parts(head, body)),
+                                on_response,
+                            }
+                        }
+                        Err(refusal) => FutureState::Rejected {
+                            response: Some(refusal.reject(&head, |rejection| config.reject(rejection))),
+                        },
+                    }
+                }
+            };
+            state.set(next);
+        }
+    }
+}
+
+impl<T, F, Q, B, S: HttpRules, R, M> fmt::Debug for RateLimitFuture<T, F, Q, B, S, R, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimitFuture")
+            .field("decided", &!matches!(self.state, FutureState::Deciding { .. }))
+            .field("rejected", &matches!(self.state, FutureState::Rejected { .. }))
+            .finish_non_exhaustive()
     }
 }

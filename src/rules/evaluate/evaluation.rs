@@ -62,8 +62,8 @@ impl<R: ?Sized> RuleStates<R> {
     /// Decides a request by the states of all rules that apply to it. A single state is charged at once. Several are peeked at
     /// first, so that a denied request seldom charges any.
     ///
-    /// If `violates`, a denial counts as a violation of the rules with a block. It does not for a request that waits, since that is
-    /// not denied yet. The values that have led to a denial are added to `evidence`.
+    /// If `violates`, a denial counts as a violation of the rules with a block. The caller passes false for a request that waits,
+    /// because such a request is not denied yet. The values that have led to a denial are added to `evidence`.
     #[inline]
     pub(crate) fn check<'a, E: Evidence<'a>>(
         &'a self,
@@ -166,8 +166,8 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(reservation(now, &evaluations, charged))
     }
 
-    /// The quotas of some states that have too little capacity left for the request. `applied` has the index of each state, and the
-    /// values that it extracts from the request.
+    /// Returns the quotas that have too little capacity left for the request, of the states in `applied`, which has the index of
+    /// each state, and the values that the state extracts from the request.
     pub(crate) fn look(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -360,7 +360,7 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Collects the violated quotas of the enforced states. `denied_by` is the evaluation whose state has denied the request. If
-    /// there is a violation, each state in the shadow that would have denied the request too counts a shadow denial.
+    /// there is a violation, this also counts a shadow denial for each state in the shadow that would have denied the request.
     fn violations(
         &self,
         evaluations: &[Evaluation<'_, R>],

@@ -49,6 +49,7 @@ pub struct RulePeek<'a> {
 }
 
 /// The current values of one quota of one enforced rule, for one request. The fields are those of [`RulePeek`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnforcedQuota<'a> {
     pub(crate) rule: &'a str,
     pub(crate) quota: Quota,

@@ -25,7 +25,8 @@ pub(crate) struct Entry<'a> {
 /// The state of an entry: whether the key of the fingerprint may decide with the first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryState {
-    /// The key of the fingerprint owns the entry, and decides with the word.
+    /// The key of the fingerprint owns the entry, and decides with the word. The code is 0, so that the first word of an open entry
+    /// equals the algorithm's word: `Entry::still_is`, `EntryWord::is_decidable` and the exchanges of `OccupiedWords` rely on it.
     Open = 0,
     /// One thread has the exclusive right to change the key of the entry.
     Claimed = 1,

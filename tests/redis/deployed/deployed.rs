@@ -5,7 +5,7 @@ use core::time::Duration;
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::shared::{DecidedBy, OnError, SharedLimiter, StoreErrorKind};
 
-use crate::server::{Server, patient, ready, until};
+use crate::server::{Server, ask, patient, ready, until};
 
 async fn decides(builder: RedisStoreBuilder) {
     let store = ready(patient(builder)).await;
@@ -46,42 +46,19 @@ async fn users_of_access_control_lists() {
         .and_then(|client| client.get_connection())
         .expect("a connection");
     // The rights that the documentation names, and a user without the right to read the role of the server.
-    for user in ["limits", "bare"] {
-        let mut command = redis::cmd("ACL");
-        command
-            .arg("SETUSER")
-            .arg(user)
-            .arg("on")
-            .arg(format!(">{user}-password"))
-            .arg("~ringgate:*");
-        command.arg("+@all").arg("-@admin");
-        if user == "limits" {
-            command.arg("+info").arg("+role");
-        } else {
-            command.arg("-@dangerous");
-        }
-        let _: () = command.query(&mut client).expect("an answer");
-    }
-    for user in ["limits", "bare"] {
+    for (user, rights) in [("limits", "+info +role"), ("bare", "-@dangerous")] {
         let password = format!("{user}-password");
-        decides(
-            RedisStore::builder(&url)
-                .username(user)
-                .password(password.as_str()),
-        )
-        .await;
-        decides(RedisStore::builder(&format!(
-            "redis://{user}:{password}@127.0.0.1:{}",
-            server.port()
-        )))
-        .await;
-        decides(
+        let rule = format!("ACL SETUSER {user} on >{password} ~ringgate:* +@all -@admin {rights}");
+        let _: () = ask(&mut client, &rule);
+        let login = || {
             RedisStore::builder(&url)
                 .username(user)
                 .password(password.as_str())
-                .resp3(),
-        )
-        .await;
+        };
+        decides(login()).await;
+        decides(login().resp3()).await;
+        let address = format!("redis://{user}:{password}@127.0.0.1:{}", server.port());
+        decides(RedisStore::builder(&address)).await;
     }
     for (user, is_role_known) in [("limits", true), ("bare", false)] {
         let login = RedisStore::builder(&url).username(user);
@@ -111,11 +88,8 @@ async fn databases_and_protocols() {
     let Some(server) = Server::start() else { return };
     let mut client = server.client();
     let mut keys = |database: u8| -> u64 {
-        let _: () = redis::cmd("SELECT")
-            .arg(database)
-            .query(&mut client)
-            .expect("an answer");
-        redis::cmd("DBSIZE").query(&mut client).expect("a number")
+        let _: () = ask(&mut client, &format!("SELECT {database}"));
+        ask(&mut client, "DBSIZE")
     };
     let charge = async |builder: RedisStoreBuilder| {
         let store = ready(patient(builder)).await;
@@ -201,12 +175,7 @@ async fn missing_parts_are_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_need_the_right_to_info() {
     let Some(server) = Server::start() else { return };
-    let mut client = server.client();
-    let mut allow = |rule: &str| {
-        let mut command = redis::cmd("ACL");
-        command.arg("SETUSER").arg("default").arg(rule);
-        let _: () = command.query(&mut client).expect("an answer");
-    };
+    let allow = |rule: &str| server.ask::<()>(&format!("ACL SETUSER default {rule}"));
     allow("-info");
     let store = server.store().await;
     let limiter = SharedLimiter::builder("info", "1000000/s".parse().expect("a quota"));
@@ -242,20 +211,11 @@ async fn leases_need_the_right_to_info() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_is_left_without_an_expiry() {
     let Some(server) = Server::start() else { return };
-    let mut client = server.client();
-    for (user, rule, restored) in [
-        ("forever", "-pexpireat", "+pexpireat"),
-        ("elsewhere", "-@admin", "~ringgate:*"),
+    for (user, rule, keys, restored) in [
+        ("forever", "-pexpireat", "~ringgate:*", "+pexpireat"),
+        ("elsewhere", "-@admin", "~other:*", "~ringgate:*"),
     ] {
-        let mut command = redis::cmd("ACL");
-        command.arg("SETUSER").arg(user).arg("on").arg(">password");
-        command.arg("+@all").arg(rule);
-        command.arg(if user == "elsewhere" {
-            "~other:*"
-        } else {
-            "~ringgate:*"
-        });
-        let _: () = command.query(&mut client).expect("an answer");
+        let _: () = server.ask(&format!("ACL SETUSER {user} on >password +@all {rule} {keys}"));
         let login = || {
             RedisStore::builder(&server.url())
                 .username(user)
@@ -286,12 +246,9 @@ async fn no_key_is_left_without_an_expiry() {
                 .expect_err("no connection");
             assert_eq!(denied.decided_by(), DecidedBy::Fallback);
         }
-        let keys: u64 = redis::cmd("DBSIZE").query(&mut client).expect("a number");
-        assert_eq!(keys, 0, "{user}");
-        let mut allow = redis::cmd("ACL");
-        allow.arg("SETUSER").arg(user).arg(restored);
-        let _: () = allow.query(&mut client).expect("an answer");
+        assert_eq!(server.ask::<u64>("DBSIZE"), 0, "{user}");
+        let _: () = server.ask(&format!("ACL SETUSER {user} {restored}"));
         decides(login()).await;
-        let _: () = redis::cmd("FLUSHALL").query(&mut client).expect("OK");
+        let _: () = server.ask("FLUSHALL");
     }
 }

@@ -4,34 +4,25 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use ringgate::Rule;
-use ringgate::redis::RedisStore;
+use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::rules::{Mode, RuleAlgorithm};
 use ringgate::shared::{DecidedBy, OnError, SharedLimiter, SharedRules, StoreErrorKind};
 
 use crate::rules::{Request, by_address, by_user, quota};
-use crate::server::{PATIENCE, Server, patient, until};
-
-fn order(server: &Server, words: &str) {
-    let mut command = redis::Cmd::new();
-    for word in words.split(' ') {
-        command.arg(word);
-    }
-    let _: redis::Value = command.query(&mut server.client()).expect(words);
-}
+use crate::server::{PATIENCE, Server, ask, patient, until};
 
 /// A cluster of one node, which serves every slot.
 async fn one_shard() -> Option<Server> {
     let server = Server::node()?;
-    order(&server, "CLUSTER ADDSLOTSRANGE 0 16383");
-    let is_up = || -> bool {
-        let info: String = redis::cmd("CLUSTER")
-            .arg("INFO")
-            .query(&mut server.client())
-            .expect("info");
-        info.contains("cluster_state:ok")
-    };
+    let _: redis::Value = server.ask("CLUSTER ADDSLOTSRANGE 0 16383");
+    let is_up = || server.ask::<String>("CLUSTER INFO").contains("cluster_state:ok");
     until("the cluster is up", is_up).await;
     Some(server)
+}
+
+/// A store that may or may not decide.
+fn built(builder: RedisStoreBuilder) -> Arc<RedisStore> {
+    Arc::new(patient(builder).build().expect("a store"))
 }
 
 /// A rule by client and one by user.
@@ -46,11 +37,7 @@ fn two_keys(store: Arc<RedisStore>) -> SharedRules<Request> {
 #[tokio::test]
 async fn one_shard_with_cluster_mode_names_the_constructor() {
     let Some(server) = one_shard().await else { return };
-    let store = Arc::new(
-        patient(RedisStore::builder(&server.url()))
-            .build()
-            .expect("a store"),
-    );
+    let store = built(RedisStore::builder(&server.url()));
     let rules = two_keys(Arc::clone(&store));
     for ready in [store.ready(PATIENCE).await, rules.ready(PATIENCE).await] {
         let error = ready.expect_err("two keys have two slots");
@@ -77,11 +64,7 @@ async fn one_shard_with_cluster_mode_names_the_constructor() {
 #[tokio::test]
 async fn one_shard_serves_the_constructor_of_clusters() {
     let Some(server) = one_shard().await else { return };
-    let store = Arc::new(
-        patient(RedisStore::cluster(&[&server.url()]))
-            .build()
-            .expect("a store"),
-    );
+    let store = built(RedisStore::cluster(&[&server.url()]));
     store.ready(PATIENCE).await.expect("one node is a cluster");
     two_keys(store)
         .ready(PATIENCE)
@@ -104,10 +87,10 @@ async fn a_missing_right_is_named() {
         ("-hincrby", None, "ACL SETUSER"),
         ("-hset", None, "ACL SETUSER"),
     ] {
-        order(&server, "SCRIPT FLUSH");
-        order(&server, "ACL SETUSER user reset on >secret ~ringgate:* +@all");
-        order(&server, &format!("ACL SETUSER user {rights}"));
-        let store = Arc::new(patient(RedisStore::builder(&url)).build().expect("a store"));
+        let _: redis::Value = server.ask("SCRIPT FLUSH");
+        let _: redis::Value = server.ask("ACL SETUSER user reset on >secret ~ringgate:* +@all");
+        let _: redis::Value = server.ask(&format!("ACL SETUSER user {rights}"));
+        let store = built(RedisStore::builder(&url));
         match (store.ready(PATIENCE).await, of_store) {
             (Ok(()), None) => {}
             (Err(error), Some(remedy)) => {
@@ -143,9 +126,9 @@ async fn a_right_is_needed_only_by_rules_that_use_it() {
         ("-get", RuleAlgorithm::Gcra, Mode::Strict, Some("ACL SETUSER")),
         ("-zadd -hincrby -evalsha", log, Mode::Local, None),
     ] {
-        order(&server, "ACL SETUSER user reset on >secret ~ringgate:* +@all");
-        order(&server, &format!("ACL SETUSER user {rights}"));
-        let store = Arc::new(patient(RedisStore::builder(&url)).build().expect("a store"));
+        let _: redis::Value = server.ask("ACL SETUSER user reset on >secret ~ringgate:* +@all");
+        let _: redis::Value = server.ask(&format!("ACL SETUSER user {rights}"));
+        let store = built(RedisStore::builder(&url));
         let rule = Rule::new("user", quota("10/min")).by(&by_user());
         let rules = SharedRules::builder().rule(rule.algorithm(algorithm).mode(mode));
         let ready = rules.build(store).expect("rules").ready(PATIENCE).await;
@@ -187,11 +170,7 @@ async fn a_missing_command_is_named() {
 #[tokio::test]
 async fn a_server_that_refuses_writes_is_waited_for() {
     let Some(server) = Server::start() else { return };
-    let store = Arc::new(
-        patient(RedisStore::builder(&server.url()))
-            .build()
-            .expect("a store"),
-    );
+    let store = built(RedisStore::builder(&server.url()));
     store.ready(PATIENCE).await.expect("a connection");
     let rules = Arc::new(two_keys(store));
     for (refuse, allow) in [
@@ -202,12 +181,12 @@ async fn a_server_that_refuses_writes_is_waited_for() {
         ),
         ("REPLICAOF 127.0.0.1 1", concat!("REPLICAOF NO", " ONE")),
     ] {
-        order(&server, refuse);
+        let _: redis::Value = server.ask(refuse);
         let error = rules.ready(Duration::from_millis(200)).await.expect_err(refuse);
         assert_eq!(error.kind(), StoreErrorKind::Refused, "{refuse}: {error}");
         let waiting = Arc::clone(&rules);
         let waiting = tokio::spawn(async move { waiting.ready(PATIENCE).await });
-        order(&server, allow);
+        let _: redis::Value = server.ask(allow);
         waiting.await.expect("no panic").expect(allow);
     }
 }
@@ -217,12 +196,7 @@ async fn a_server_that_refuses_writes_is_waited_for() {
 async fn a_wait_charges_no_key() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
-    let names = || -> Vec<String> {
-        redis::cmd("KEYS")
-            .arg("*")
-            .query(&mut server.client())
-            .expect("names")
-    };
+    let names = || server.ask::<Vec<String>>("KEYS *");
     assert_eq!(names(), Vec::<String>::new(), "the store only reads");
     for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Log, RuleAlgorithm::Gcra] {
         for mode in [
@@ -247,13 +221,10 @@ async fn a_wait_charges_no_key() {
             rules.flush().await.expect("an answer");
             rules.reset(&request).await.expect("an answer");
             for name in names() {
-                let lasts: i64 = redis::cmd("PTTL")
-                    .arg(&name)
-                    .query(&mut server.client())
-                    .expect("a time");
+                let lasts: i64 = server.ask(&format!("PTTL {name}"));
                 assert!(lasts != -1, "{name}");
             }
-            order(&server, "FLUSHALL");
+            let _: redis::Value = server.ask("FLUSHALL");
         }
     }
 }
@@ -267,7 +238,7 @@ async fn every_key_of_a_script_is_declared() {
     let mut monitor = redis::Client::open(server.url())
         .and_then(|client| client.get_connection())
         .expect("a connection");
-    let _: redis::Value = redis::cmd("MONITOR").query(&mut monitor).expect("it monitors");
+    let _: redis::Value = ask(&mut monitor, "MONITOR");
     let modes = [
         Mode::Strict,
         Mode::Lease { permits: 5 },
@@ -298,10 +269,7 @@ async fn every_key_of_a_script_is_declared() {
     let in_flight = in_flight.build(store.clone()).expect("rules");
     drop(in_flight.check(&Request::of("alice", 1)).await.expect("a slot"));
     in_flight.flush().await.expect("an answer");
-    let _: redis::Value = redis::cmd("ECHO")
-        .arg("last")
-        .query(&mut server.client())
-        .expect("it answers");
+    let _: redis::Value = server.ask("ECHO last");
 
     let (mut declared, mut calls) = (Vec::new(), 0);
     loop {

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::load::{Load, call, most_by_calls, most_by_stamps};
-use crate::server::{PATIENCE, Server, free_port, program, ready, spawn, until};
+use crate::server::{PATIENCE, Server, ask, free_port, program, ready, spawn, until};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 40;
@@ -267,24 +267,14 @@ async fn a_replica_is_recognized_with_either_right() {
     let sentinel = sentinel_that_names(replica.port(), at_once).await;
     let builder = || crate::server::patient(RedisStore::sentinel(&[&sentinel], "shop")).password("general");
     for rules in [["-info", "+role"], ["+info", "-role"]] {
-        let _: () = redis::cmd("ACL")
-            .arg("SETUSER")
-            .arg("default")
-            .arg(&rules)
-            .query(&mut client)
-            .expect("an answer");
+        let _: () = ask(&mut client, &format!("ACL SETUSER default {}", rules.join(" ")));
         let store = builder().build().expect("a store");
         until("an attempt has failed", || store.health().last_error.is_some()).await;
         let error = store.health().last_error.expect("an error").to_string();
         assert!(error.contains("is a replica"), "{rules:?}: {error}");
         assert!(store.health().role_error.is_none(), "{rules:?}");
     }
-    let _: () = redis::cmd("ACL")
-        .arg("SETUSER")
-        .arg("default")
-        .arg("-info")
-        .query(&mut client)
-        .expect("an answer");
+    let _: () = ask(&mut client, "ACL SETUSER default -info");
     let store = ready(builder()).await;
     let error = store.health().role_error.expect("it was noted").to_string();
     assert!(error.contains("ROLE") && error.contains("+role"), "{error}");

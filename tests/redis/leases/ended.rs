@@ -8,37 +8,20 @@ use ringgate::redis::RedisStore;
 use ringgate::shared::{CounterRequest, CounterStore, Counting, LeaseRequest};
 
 use crate::dropped::age;
-use crate::scripts::{FAR_AHEAD, Script, ScriptRequest, decide_script, renew_script};
-use crate::server::{PATIENCE, Server, patient, until};
+use crate::scripts::{FAR_AHEAD, ScriptRequest, Scripts};
+use crate::server::{PATIENCE, Server, ask, patient, until};
 
 const SECOND: u64 = 1_000_000;
 const TERM: u64 = 2 * SECOND;
 
 /// Returns the commands that the server calls for a decision and a renewal, and the fields and bytes of the leases.
-fn work(
-    server: &Server,
-    scripts: &[Script; 2],
-    part: &ScriptRequest,
-    now: u64,
-    lease: u64,
-) -> (Vec<String>, u64, u64) {
-    let [decide, renew] = scripts;
-    let mut client = server.client();
-    let _: () = redis::cmd("CONFIG")
-        .arg("RESETSTAT")
-        .query(&mut client)
-        .expect("OK");
-    assert!(decide.decide(&mut client, now, "charge", from_ref(part)).0);
-    let none = ScriptRequest {
-        permits: 0,
-        ..part.clone()
-    };
-    let grant = renew.renew(&mut client, now, &none, (lease, [now, 1, 4, 4, TERM]));
+fn work(scripts: &mut Scripts, part: &ScriptRequest, now: u64, lease: u64) -> (Vec<String>, u64, u64) {
+    let _: () = scripts.ask("CONFIG RESETSTAT");
+    assert!(scripts.charge(now, part).0);
+    let none = part.clone().of(0);
+    let grant = scripts.renew(now, &none, (lease, [now, 1, 4, 4, TERM]));
     assert_eq!(grant, Some(4));
-    let stats: String = redis::cmd("INFO")
-        .arg("commandstats")
-        .query(&mut client)
-        .expect("the calls");
+    let stats: String = scripts.ask("INFO commandstats");
     let mut calls: Vec<String> = stats
         .lines()
         .filter_map(|line| line.strip_prefix("cmdstat_")?.split(',').next())
@@ -46,53 +29,43 @@ fn work(
         .collect();
     calls.sort();
     let leases = format!("{}:leases", part.key);
-    let fields = redis::cmd("HLEN")
-        .arg(&leases)
-        .query(&mut client)
-        .expect("a number");
-    let bytes = redis::cmd("MEMORY").arg("USAGE").arg(&leases).query(&mut client);
-    (calls, fields, bytes.expect("bytes"))
+    let fields = scripts.ask(&format!("HLEN {leases}"));
+    (calls, fields, scripts.ask(&format!("MEMORY USAGE {leases}")))
 }
 
 /// A decision and a renewal run the same commands on a bounded number of fields, however many leases have ended.
 #[test]
 fn work_does_not_depend_on_ended_leases() {
     for (kind, steps) in [("log", [10, 100, 1_000]), ("cells", [1_000, 10_000, 100_000])] {
-        let Some(server) = Server::start() else { return };
-        let scripts = [decide_script(), renew_script()];
-        let mut client = server.client();
+        let Some(mut scripts) = Scripts::start() else {
+            return;
+        };
         let limit = 1_000_000_000;
         let part = match kind {
             "log" => ScriptRequest::log("log", limit, 3600 * SECOND),
             _ => ScriptRequest::cells("cells", limit, 5, 720 * SECOND),
         };
-        let none = ScriptRequest {
-            permits: 0,
-            ..part.clone()
-        };
+        let none = part.clone().of(0);
         let mut now = FAR_AHEAD;
-        assert_eq!(
-            scripts[1].renew(&mut client, now, &none, (1, [1, 1, 0, 1, TERM])),
-            None
-        );
+        assert_eq!(scripts.renew(now, &none, (1, [1, 1, 0, 1, TERM])), None);
         now += 3700 * SECOND;
         // The first lease of a counter makes its hash.
-        work(&server, &scripts, &part, now, 1);
+        work(&mut scripts, &part, now, 1);
         now += SECOND;
-        let (calls, ..) = work(&server, &scripts, &part, now, 1);
+        let (calls, ..) = work(&mut scripts, &part, now, 1);
         let mut ended = 0;
         for count in steps {
             while ended < count {
                 ended += 1;
                 // The permits of each lease stay registered. A hundred thousand leases end within a window.
                 now += 36_000;
-                let grant = scripts[1].renew(&mut client, now, &none, (10 + ended, [1, 1, 0, 4, TERM]));
+                let grant = scripts.renew(now, &none, (10 + ended, [1, 1, 0, 4, TERM]));
                 assert_eq!(grant, Some(4));
             }
             now += SECOND;
-            work(&server, &scripts, &part, now, 1);
+            work(&mut scripts, &part, now, 1);
             now += SECOND;
-            let (now_calls, fields, bytes) = work(&server, &scripts, &part, now, 1);
+            let (now_calls, fields, bytes) = work(&mut scripts, &part, now, 1);
             println!("{kind}, {count} ended leases: {now_calls:?}, {fields} fields, {bytes} bytes");
             assert_eq!(now_calls, calls, "{count} ended leases");
             // One field for each sixteenth of the time that a lease is kept, and two more.
@@ -115,14 +88,10 @@ async fn restarts_leave_no_memory_behind() {
     let (window, term) = (Duration::from_secs(20), Duration::from_millis(100));
     let mut client = server.client();
     let mut memory = || {
-        let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut client).expect("keys");
-        let bytes = keys.iter().map(|key| {
-            let bytes = redis::cmd("MEMORY")
-                .arg("USAGE")
-                .arg(key)
-                .query::<Option<u64>>(&mut client);
-            bytes.expect("bytes").unwrap_or(0)
-        });
+        let keys: Vec<String> = ask(&mut client, "KEYS *");
+        let bytes = keys
+            .iter()
+            .map(|key| ask::<Option<u64>>(&mut client, &format!("MEMORY USAGE {key}")).unwrap_or(0));
         (bytes.sum::<u64>(), keys)
     };
     let mut lease_id = 0;
@@ -156,10 +125,7 @@ async fn restarts_leave_no_memory_behind() {
     assert!(thousand <= ten + 24 * 32, "{thousand} bytes and {ten}");
     // All of them expire: the note of the era within days, the others with the window.
     for key in memory().1 {
-        let left: i64 = redis::cmd("PTTL")
-            .arg(&key)
-            .query(&mut server.client())
-            .expect("a time");
+        let left: i64 = server.ask(&format!("PTTL {key}"));
         let most = match key.ends_with(":era") {
             true => Duration::from_secs(49 * 3600),
             false => 2 * (window + term),

@@ -125,14 +125,6 @@ async fn both(what: &str, losses: usize, fault: impl AsyncFn(&mut Server, &Crew)
     tokio::join!(one(false), one(true));
 }
 
-fn tell(server: &Server, words: &[&str]) {
-    let mut command = redis::cmd(words[0]);
-    let () = command
-        .arg(&words[1..])
-        .query(&mut server.client())
-        .expect("an answer");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_is_killed_and_comes_back_empty() {
     both("killed, and back empty", 1, async |server, crew| {
@@ -159,7 +151,7 @@ async fn the_server_is_stopped_for_five_seconds() {
 async fn clients_are_paused() {
     both("clients are paused", 0, async |server, crew| {
         for way in ["WRITE", "ALL"] {
-            tell(server, &["CLIENT", "PAUSE", "600", way]);
+            let _: () = server.ask(&format!("CLIENT PAUSE 600 {way}"));
             tokio::time::sleep(Duration::from_millis(600)).await;
             crew.decides().await;
         }
@@ -171,7 +163,7 @@ async fn clients_are_paused() {
 async fn scripts_are_flushed() {
     both("scripts are flushed", 0, async |server, crew| {
         for _ in 0..4 {
-            tell(server, &["SCRIPT", "FLUSH"]);
+            let _: () = server.ask("SCRIPT FLUSH");
             crew.decides().await;
         }
     })
@@ -181,9 +173,9 @@ async fn scripts_are_flushed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_only_replica() {
     both("a read-only replica", 0, async |server, _| {
-        tell(server, &["REPLICAOF", "127.0.0.1", "1"]);
+        let _: () = server.ask("REPLICAOF 127.0.0.1 1");
         tokio::time::sleep(Duration::from_millis(900)).await;
-        tell(server, &["REPLICAOF", "NO", "ONE"]);
+        let _: () = server.ask(concat!("REPLICAOF NO", " ONE"));
     })
     .await;
 }
@@ -191,9 +183,9 @@ async fn a_read_only_replica() {
 #[tokio::test(flavor = "multi_thread")]
 async fn out_of_memory() {
     both("out of memory", 0, async |server, _| {
-        tell(server, &["CONFIG", "SET", "maxmemory", "1"]);
+        let _: () = server.ask("CONFIG SET maxmemory 1");
         tokio::time::sleep(Duration::from_millis(900)).await;
-        tell(server, &["CONFIG", "SET", "maxmemory", "0"]);
+        let _: () = server.ask("CONFIG SET maxmemory 0");
     })
     .await;
 }
@@ -382,7 +374,6 @@ async fn foreign_data_fails_only_its_own_lease() {
     age(&server, "foreign");
     let store = ready(patient(RedisStore::builder(&server.url()).prefix("foreign"))).await;
     let leases = store.leases().expect("leases");
-    let mut client = server.client();
     let term = Duration::from_secs(10);
     let mut key = 0;
     for counting in [Counting::Log, Counting::Cells(5), Counting::Gcra(1_000)] {
@@ -403,12 +394,7 @@ async fn foreign_data_fails_only_its_own_lease() {
             if ending == ":lease:" {
                 name += &format!("{key:032x}");
             }
-            let mut words = words.split(' ');
-            let mut write = redis::cmd(words.next().expect("a command"));
-            for word in words {
-                write.arg(if word == "NAME" { &name } else { word });
-            }
-            let _: u64 = write.query(&mut client).expect("an answer");
+            let _: u64 = server.ask(&words.replace("NAME", &name));
             let answers = leases.renew(&requests).await;
             let case = format!("{counting:?} {name}: {answers:?}");
             assert_eq!(answers.len(), 3);
@@ -425,9 +411,7 @@ async fn foreign_data_fails_only_its_own_lease() {
         }
     }
     // A server without memory fails all of them.
-    let mut full = redis::cmd("CONFIG");
-    full.arg("SET").arg("maxmemory").arg(1);
-    let _: () = full.query(&mut client).expect("OK");
+    let _: () = server.ask("CONFIG SET maxmemory 1");
     let requests: Vec<LeaseRequest> = (1_000..1_003)
         .map(|key| CounterRequest::new("rule", key, Counting::Cells(5), 1_000, term))
         .map(|counter| LeaseRequest::first(counter, 7, 4, term))

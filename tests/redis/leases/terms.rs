@@ -210,23 +210,17 @@ async fn no_lease_is_granted_soon_after_a_failover() {
             );
         }
     };
-    let mut client = replica.client();
-    let port = primary.port().to_string();
-    let follow = |of: [&str; 2]| redis::cmd("REPLICAOF").arg(&of).to_owned();
-    let _: () = follow(["127.0.0.1", &port])
-        .query(&mut client)
-        .expect("an answer");
+    let _: () = replica.ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port()));
     let limiter = at(&primary).await;
     granted(&limiter).await;
     // The replica has received the note of the era, as all earlier writes.
     until("the note has come over", || {
-        let keys: Vec<String> = redis::cmd("KEYS").arg("*:era").query(&mut client).expect("keys");
-        keys.len() == 1
+        replica.ask::<Vec<String>>("KEYS *:era").len() == 1
     })
     .await;
     primary.kill();
     let began = Instant::now();
-    let _: () = follow(["NO", "ONE"]).query(&mut client).expect("an answer");
+    let _: () = replica.ask(concat!("REPLICAOF NO", " ONE"));
     granted(&at(&replica).await).await;
     let waited = began.elapsed();
     println!("a lease is granted {waited:?} after a failover");

@@ -10,7 +10,7 @@ use std::time::Instant;
 use ringgate::redis::RedisStore;
 use ringgate::shared::{DecidedBy, OnError, SharedLimiter};
 
-use crate::server::{PATIENCE, patient};
+use crate::server::{PATIENCE, ask, patient};
 
 /// The environment variable with the configuration.
 pub(crate) const ORDERS: &str = "RINGGATE_NODE";
@@ -102,7 +102,7 @@ struct Caller {
 
 /// The server's time, in microseconds.
 pub(crate) fn time(client: &mut redis::Connection) -> u64 {
-    let (seconds, micros): (u64, u64) = redis::cmd("TIME").query(client).expect("the time");
+    let (seconds, micros): (u64, u64) = ask(client, "TIME");
     seconds * 1_000_000 + micros
 }
 

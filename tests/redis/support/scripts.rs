@@ -1,9 +1,13 @@
 //! The unchanged scripts in a real server, except that the test passes the time.
 
+use alloc::sync::Arc;
+
 use ringgate::shared::Counting;
 
+use crate::server::{Server, ask};
+
 /// A script whose time is an argument.
-pub(crate) struct Script(redis::Script);
+struct Script(redis::Script);
 
 const TEXT: [&str; 8] = [
     include_str!("../../../src/redis/script/prelude.lua"),
@@ -87,6 +91,14 @@ impl ScriptRequest {
         }
     }
 
+    pub(crate) fn of(self, permits: u64) -> Self {
+        Self { permits, ..self }
+    }
+
+    pub(crate) fn with_receipt(self, receipt: (u64, u64)) -> Self {
+        Self { receipt, ..self }
+    }
+
     pub(crate) fn cells(key: &str, limit: u64, cells: u64, width: u64) -> Self {
         Self {
             counting: Counting::Cells(cells),
@@ -100,18 +112,6 @@ fn timeless(last: &str) -> Script {
     let (server_time, argument) = ("redis.call('TIME')", "{ ARGV[#ARGV - 1], ARGV[#ARGV] }");
     assert_eq!(text.matches(server_time).count(), 1, "TIME is read once");
     Script(redis::Script::new(&text.replace(server_time, argument)))
-}
-
-pub(crate) fn decide_script() -> Script {
-    timeless(include_str!("../../../src/redis/script/decide.lua"))
-}
-
-pub(crate) fn refund_script() -> Script {
-    timeless(include_str!("../../../src/redis/script/refund.lua"))
-}
-
-pub(crate) fn renew_script() -> Script {
-    timeless(include_str!("../../../src/redis/script/renew.lua"))
 }
 
 /// The year 2100 in microseconds, so far ahead of the server's time that nothing expires. It is the same in every run, so cells and
@@ -154,7 +154,7 @@ impl Script {
     }
 
     /// Decides a request. Returns whether it is admitted, and the status of each counter.
-    pub(crate) fn decide(
+    fn decide(
         &self,
         client: &mut redis::Connection,
         now: u64,
@@ -177,7 +177,7 @@ impl Script {
 
     /// Renews a lease with the arguments `[sequence, begins, cap, want, term]`. The charge is `part.permits`. Returns the
     /// granted permits, or `None` if the lease is unknown.
-    pub(crate) fn renew(
+    fn renew(
         &self,
         client: &mut redis::Connection,
         now: u64,
@@ -208,14 +208,79 @@ impl Script {
         assert_eq!(answer.len(), 4);
         (answer[0] == 1).then(|| u64::try_from(answer[1]).expect("not negative"))
     }
+}
+
+/// A server, and the scripts over a connection to it.
+pub(crate) struct Scripts {
+    server: Arc<Server>,
+    client: redis::Connection,
+    decide: Script,
+    refund: Script,
+    renew: Script,
+}
+
+impl Scripts {
+    /// Without a server, reports that the test is skipped and returns `None`.
+    pub(crate) fn start() -> Option<Self> {
+        Server::start().map(|server| Self::over(Arc::new(server)))
+    }
+
+    /// The scripts over another connection to this server.
+    pub(crate) fn again(&self) -> Self {
+        Self::over(Arc::clone(&self.server))
+    }
+
+    fn over(server: Arc<Server>) -> Self {
+        Self {
+            client: server.client(),
+            server,
+            decide: timeless(include_str!("../../../src/redis/script/decide.lua")),
+            refund: timeless(include_str!("../../../src/redis/script/refund.lua")),
+            renew: timeless(include_str!("../../../src/redis/script/renew.lua")),
+        }
+    }
+
+    /// Sends a command, whose words are separated by spaces, and returns the answer.
+    pub(crate) fn ask<T: redis::FromRedisValue>(&mut self, command: &str) -> T {
+        ask(&mut self.client, command)
+    }
+
+    /// Charges a request to all counters or to none. Returns whether it is admitted, and the status of each counter.
+    pub(crate) fn charge(
+        &mut self,
+        now: u64,
+        parts: &impl AsRef<[ScriptRequest]>,
+    ) -> (bool, Vec<CounterStatus>) {
+        self.decide
+            .decide(&mut self.client, now, "charge", parts.as_ref())
+    }
+
+    pub(crate) fn peek(
+        &mut self,
+        now: u64,
+        parts: &impl AsRef<[ScriptRequest]>,
+    ) -> (bool, Vec<CounterStatus>) {
+        self.decide.decide(&mut self.client, now, "peek", parts.as_ref())
+    }
+
+    /// Charges a request whether there is room or not.
+    pub(crate) fn owe(&mut self, now: u64, parts: &impl AsRef<[ScriptRequest]>) {
+        self.decide.decide(&mut self.client, now, "owe", parts.as_ref());
+    }
 
     /// Returns the refunded permits of each counter.
-    pub(crate) fn refund(
-        &self,
-        client: &mut redis::Connection,
-        now: u64,
-        parts: &[ScriptRequest],
-    ) -> Vec<u64> {
-        self.run(client, now, "refund", parts)
+    pub(crate) fn refund(&mut self, now: u64, parts: &impl AsRef<[ScriptRequest]>) -> Vec<u64> {
+        self.refund.run(&mut self.client, now, "refund", parts.as_ref())
+    }
+
+    /// Renews a lease, as [`Script::renew`] says.
+    pub(crate) fn renew(&mut self, now: u64, part: &ScriptRequest, question: (u64, [u64; 5])) -> Option<u64> {
+        self.renew.renew(&mut self.client, now, part, question)
+    }
+}
+
+impl AsRef<[ScriptRequest]> for ScriptRequest {
+    fn as_ref(&self) -> &[ScriptRequest] {
+        core::slice::from_ref(self)
     }
 }

@@ -168,6 +168,11 @@ impl Server {
         ready(patient(RedisStore::builder(&self.url()))).await
     }
 
+    /// Sends a command over a connection of its own, and returns the answer.
+    pub(crate) fn ask<T: redis::FromRedisValue>(&self, command: &str) -> T {
+        ask(&mut self.client(), command)
+    }
+
     pub(crate) fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
@@ -213,6 +218,13 @@ pub(crate) fn spawn(program: &str, arguments: &[String]) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .expect("the server can be started")
+}
+
+/// Sends a command, whose words are separated by spaces, and returns the answer.
+pub(crate) fn ask<T: redis::FromRedisValue>(client: &mut redis::Connection, command: &str) -> T {
+    let mut words = redis::Cmd::new();
+    words.arg(command.split(' ').collect::<Vec<_>>());
+    words.query(client).expect(command)
 }
 
 /// With times that no busy machine exceeds.

@@ -28,8 +28,6 @@ mod in_flight_answers;
 mod keys;
 #[path = "http/many_clients.rs"]
 mod many_clients;
-#[path = "http/neighbours.rs"]
-mod neighbours;
 #[path = "http/rejections.rs"]
 mod rejections;
 #[path = "http/seen.rs"]
@@ -67,7 +65,9 @@ use http::{HeaderName, Request, Response};
 use http_body_util::Full;
 use ringgate::http::{PeerAddress, RateLimitLayer};
 use ringgate::rules::RuleSetBuilder;
-use ringgate::{Key, LiveRules, ManualClock, Quota, Rule};
+use ringgate::shared::MemoryStore;
+use ringgate::wait::TokioClock;
+use ringgate::{Key, LiveRules, ManualClock, Quota, Rule, RuleSet};
 use tower::{Layer, Service};
 
 type Live = LiveRules<Parts, ManualClock>;
@@ -111,6 +111,37 @@ fn with(name: &'static str, value: &str, mut request: Request<()>) -> Request<()
     let value = value.try_into().expect("a value");
     request.headers_mut().append(HeaderName::from_static(name), value);
     request
+}
+
+/// A request of this path.
+fn get(path: &str) -> Request<()> {
+    Request::get(path).body(()).expect("a request")
+}
+
+/// A request of the client that most tests have.
+fn alice() -> Request<()> {
+    from("192.0.2.1")
+}
+
+/// Returns the response of a service that may wait.
+async fn answer<S, B>(service: S, request: Request<()>) -> Response<B>
+where
+    S: Service<Request<()>, Response = Response<B>, Error = Infallible>,
+{
+    let Ok(response) = tower::ServiceExt::oneshot(service, request).await;
+    response
+}
+
+/// Rules with tokio's clock.
+fn paused(rules: impl IntoIterator<Item = Rule<Parts>>) -> RuleSet<Parts, TokioClock> {
+    set(rules).build_with(TokioClock::new(), [1; 4]).expect("rules")
+}
+
+/// A store with tokio's clock, which is advanced by one hour first.
+async fn memory() -> Arc<MemoryStore> {
+    let clock = TokioClock::new();
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    Arc::new(MemoryStore::with_clock(clock))
 }
 
 /// Returns the response of a service to a request.
@@ -157,6 +188,13 @@ fn statuses(key: &Key<Parts>, requests: impl IntoIterator<Item = Request<()>>) -
     requests.into_iter().map(status).collect()
 }
 
+/// Returns the body of a problem.
+fn problem<B: http_body::Body<Data = Bytes, Error: core::fmt::Debug>>(
+    response: Response<B>,
+) -> serde_json::Value {
+    serde_json::from_str(&text(response)).expect("JSON")
+}
+
 /// Returns a header of a response as text.
 fn header<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     let value = response.headers().get(name)?;
@@ -164,8 +202,10 @@ fn header<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the body of a response as text.
-fn text(response: Response<Body>) -> String {
-    use http_body_util::BodyExt;
-    let Ok(body) = now(response.into_body().collect());
+fn text<B>(response: Response<B>) -> String
+where
+    B: http_body::Body<Data = Bytes, Error: core::fmt::Debug>,
+{
+    let body = now(http_body_util::BodyExt::collect(response.into_body())).expect("a body");
     String::from_utf8(body.to_bytes().to_vec()).expect("text")
 }

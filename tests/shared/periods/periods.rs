@@ -1,23 +1,18 @@
 //! Fixed windows and calendars in a store: a counter for each period, which the wall clocks of the nodes name.
 
 use alloc::sync::Arc;
-use core::hash::Hash;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::SystemTime;
 
 use ringgate::rules::RuleAlgorithm;
 use ringgate::shared::{MemoryStore, OnError, SharedRules};
-use ringgate::{Key, Rule, Settled};
+use ringgate::{Rule, Settled};
+
+use crate::user;
 
 /// A wall clock in milliseconds since 1970.
 type Wall = Arc<AtomicU64>;
-
-fn user() -> Key<str> {
-    Key::new("user", |user: &str, key| user.hash(key)).shared_as(|user, parts| {
-        parts.part(user);
-    })
-}
 
 fn fixed(quota: &str) -> Rule<str> {
     let rule = Rule::new("fixed", quota.parse().expect("a quota")).by(&user());

@@ -28,15 +28,37 @@ pub(super) fn parse_forwarded(
     line: &str,
     mut hop: impl FnMut(&str, Option<IpAddr>),
 ) -> Result<(), Malformed> {
-    let mut cursor = Cursor(line);
+    let mut rest = line;
     loop {
-        let start = cursor.0;
-        if let Some(address) = forwarded_element(&mut cursor)? {
-            let element = &start[..start.len() - cursor.0.len()];
+        let start = rest;
+        let (mut address, mut has_for, mut is_empty) = (None, false, true);
+        // The pairs of one element, which are separated by semicolons.
+        loop {
+            let name = read_until(&mut rest, &['=', ';', ','])?;
+            let value = match rest.strip_prefix('=') {
+                Some(value) => {
+                    rest = value.trim_start_matches(is_space);
+                    read_value(&mut rest)?
+                }
+                None => "",
+            };
+            is_empty &= name.is_empty() && value.is_empty();
+            if name.eq_ignore_ascii_case("for") {
+                // Of two addresses in one element, neither is certain.
+                address = node_address(value).filter(|_| !has_for);
+                has_for = true;
+            }
+            match rest.strip_prefix(';') {
+                Some(pairs) => rest = pairs,
+                None => break,
+            }
+        }
+        if !is_empty {
+            let element = &start[..start.len() - rest.len()];
             hop(element.trim_matches(is_space), address);
         }
-        match cursor.0.strip_prefix(',') {
-            Some(rest) => cursor.0 = rest,
+        match rest.strip_prefix(',') {
+            Some(elements) => rest = elements,
             None => return Ok(()),
         }
     }
@@ -46,68 +68,32 @@ pub(super) fn parse_forwarded(
 #[derive(Debug)]
 pub(super) struct Malformed;
 
-/// Parses one element: pairs separated by semicolons, up to a comma or the end. Returns `None` if it is empty.
-fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<Option<IpAddr>>, Malformed> {
-    let mut address = None;
-    let (mut has_for, mut is_empty) = (false, true);
-    loop {
-        let name = cursor.until(&['=', ';', ','])?;
-        let value = match cursor.0.strip_prefix('=') {
-            Some(rest) => {
-                cursor.0 = rest.trim_start_matches(is_space);
-                cursor.value()?
-            }
-            None => "",
-        };
-        is_empty &= name.is_empty() && value.is_empty();
-        if name.eq_ignore_ascii_case("for") {
-            // Of two addresses in one element, neither is certain.
-            address = node_address(value).filter(|_| !has_for);
-            has_for = true;
-        }
-        match cursor.0.strip_prefix(';') {
-            Some(rest) => cursor.0 = rest,
-            None => return Ok((!is_empty).then_some(address)),
-        }
+/// Reads up to one of these characters or the end, without the spaces around it. A quotation mark is an error.
+fn read_until<'a>(rest: &mut &'a str, ends: &[char]) -> Result<&'a str, Malformed> {
+    let (text, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+    *rest = after;
+    match text.contains('"') {
+        true => Err(Malformed),
+        false => Ok(text.trim_matches(is_space)),
     }
 }
 
-/// The unread rest of a line.
-struct Cursor<'a>(&'a str);
-
-impl<'a> Cursor<'a> {
-    /// Reads up to one of these characters or the end, without the spaces around it. A quotation mark is an error.
-    fn until(&mut self, ends: &[char]) -> Result<&'a str, Malformed> {
-        let end = self.0.find(ends).unwrap_or(self.0.len());
-        let (text, rest) = self.0.split_at(end);
-        self.0 = rest;
-        match text.contains('"') {
-            true => Err(Malformed),
-            false => Ok(text.trim_matches(is_space)),
-        }
-    }
-
-    /// Reads the value of a pair, up to a semicolon, a comma or the end. Escapes of a quoted value are kept, so an address with one is
-    /// invalid.
-    fn value(&mut self) -> Result<&'a str, Malformed> {
-        let Some(text) = self.0.strip_prefix('"') else {
-            return self.until(&[';', ',']);
-        };
-        let mut escaped = false;
-        for (index, c) in text.char_indices() {
-            match c {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => {
-                    self.0 = text[index + 1..].trim_start_matches(is_space);
-                    let is_end = self.0.is_empty() || self.0.starts_with([';', ',']);
-                    return is_end.then_some(&text[..index]).ok_or(Malformed);
-                }
-                _ => {}
-            }
-        }
-        Err(Malformed)
-    }
+/// Reads the value of a pair, up to a semicolon, a comma or the end. Escapes of a quoted value are kept, so an address with one is
+/// invalid.
+fn read_value<'a>(rest: &mut &'a str) -> Result<&'a str, Malformed> {
+    let Some(text) = rest.strip_prefix('"') else {
+        return read_until(rest, &[';', ',']);
+    };
+    let mut is_escaped = false;
+    let is_end = |c| {
+        let ends = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        ends
+    };
+    let (value, after) = text.split_at(text.find(is_end).ok_or(Malformed)?);
+    *rest = after[1..].trim_start_matches(is_space);
+    let ends = rest.is_empty() || rest.starts_with([';', ',']);
+    ends.then_some(value).ok_or(Malformed)
 }
 
 const fn is_space(c: char) -> bool {

@@ -1,15 +1,17 @@
 mod forwarded;
 mod proxies;
 
+use alloc::borrow::ToOwned;
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::net::IpAddr;
 
-use ::http::HeaderName;
+use ::http::header::{FORWARDED, HeaderName};
 use ::http::request::Parts;
 
-use self::proxies::{ForwardingHeader, ProxyHeader, Stated, TrustedProxies};
+use self::proxies::{ClientHeader, Stated, Syntax, X_FORWARDED_FOR};
 use crate::error::ConfigError;
 use crate::keyed::Prefixes;
 use crate::rules::{AddressSource, MissingCause};
@@ -64,7 +66,7 @@ pub struct PeerAddress(pub IpAddr);
 ///   share one budget.
 /// - A request whose header states something else than an address is rejected with status 400, or with
 ///   [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), whatever
-///   [`on_missing`](crate::http::HttpKey::on_missing) says. The `detail` of the response names the header.
+///   [`on_missing`](crate::Key::on_missing) says. The `detail` of the response names the header.
 ///
 /// The first request of each kind is logged as an error of `tracing` (feature `observe`), with what was given. So is, as a warning, the
 /// first request of a trusted proxy without the header.
@@ -107,18 +109,9 @@ pub struct PeerAddress(pub IpAddr);
 pub struct ClientIp {
     /// The function that reads the peer address. `None` stands for [`with_peer`].
     peer: Option<Arc<FindPeer>>,
-    source: ClientSource,
+    /// The header that states the address. `None`: the client is the peer.
+    header: Option<ClientHeader>,
     prefixes: Prefixes,
-}
-
-/// The part of a request that has the client's address.
-#[derive(Clone, Debug)]
-enum ClientSource {
-    Peer,
-    /// A header with a list of hops.
-    Proxies(TrustedProxies),
-    /// A header with the address alone.
-    Header(ProxyHeader),
 }
 
 /// A function that finds the address of the peer of a request.
@@ -160,7 +153,15 @@ impl ClientIp {
     pub const fn peer() -> Self {
         Self {
             peer: None,
-            source: ClientSource::Peer,
+            header: None,
+            prefixes: Prefixes::DEFAULT,
+        }
+    }
+
+    const fn by_header(name: HeaderName, syntax: Syntax) -> Self {
+        Self {
+            peer: None,
+            header: Some(ClientHeader::new(name, syntax)),
             prefixes: Prefixes::DEFAULT,
         }
     }
@@ -171,7 +172,7 @@ impl ClientIp {
     /// nginx appends it with `$proxy_add_x_forwarded_for`, and so do Caddy, Traefik, HAProxy (`option forwardfor`) and Envoy. With
     /// two proxies in a row, the last address is that of the first proxy. Use [`x_forwarded_for`](Self::x_forwarded_for) then.
     pub const fn one_proxy() -> Self {
-        Self::by_header(proxies::X_FORWARDED_FOR)
+        Self::by_header(X_FORWARDED_FOR, Syntax::Address)
     }
 
     /// Uses the address in a header of this name, for any peer. It is for a server that is reached only through a load balancer
@@ -180,7 +181,7 @@ impl ClientIp {
     /// The value is an address, with or without a port. If there are several addresses or lines, the last one is used. A load
     /// balancer that appends to the header of the client has written the last one.
     pub const fn header(name: HeaderName) -> Self {
-        Self::by_header(name)
+        Self::by_header(name, Syntax::Address)
     }
 
     /// Uses `CF-Connecting-IP`, which Cloudflare writes.
@@ -188,12 +189,12 @@ impl ClientIp {
     /// Let only [Cloudflare's networks](https://www.cloudflare.com/ips/) reach the server, or name them in
     /// [`only_from`](Self::only_from). Cloudflare's addresses change, so no list is part of this crate.
     pub const fn cloudflare() -> Self {
-        Self::by_header(HeaderName::from_static("cf-connecting-ip"))
+        Self::by_header(HeaderName::from_static("cf-connecting-ip"), Syntax::Address)
     }
 
     /// Uses `Fly-Client-IP`, which the proxy of Fly.io writes.
     pub const fn fly() -> Self {
-        Self::by_header(HeaderName::from_static("fly-client-ip"))
+        Self::by_header(HeaderName::from_static("fly-client-ip"), Syntax::Address)
     }
 
     /// Uses the last address of `X-Forwarded-For`, which an Application Load Balancer of AWS appends by default.
@@ -205,21 +206,8 @@ impl ClientIp {
 
     /// Uses `CloudFront-Viewer-Address`, which CloudFront writes if its origin request policy includes it.
     pub const fn cloudfront() -> Self {
-        Self {
-            peer: None,
-            source: ClientSource::Header(ProxyHeader::with_port(HeaderName::from_static(
-                "cloudfront-viewer-address",
-            ))),
-            prefixes: Prefixes::DEFAULT,
-        }
-    }
-
-    const fn by_header(name: HeaderName) -> Self {
-        Self {
-            peer: None,
-            source: ClientSource::Header(ProxyHeader::new(name)),
-            prefixes: Prefixes::DEFAULT,
-        }
+        let name = HeaderName::from_static("cloudfront-viewer-address");
+        Self::by_header(name, Syntax::AddressAndPort)
     }
 
     /// Reads the header only of peers in these networks. For any other peer, the peer itself is the client.
@@ -235,8 +223,8 @@ impl ClientIp {
         networks: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
         let networks = proxies::parse_networks(networks)?;
-        if let ClientSource::Header(header) = &mut self.source {
-            header.only_from(networks);
+        if let Some(header) = self.header.as_mut().filter(|header| !header.has_hops()) {
+            header.trust(networks);
         }
         Ok(self)
     }
@@ -278,7 +266,7 @@ impl ClientIp {
         self,
         trusted: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
-        self.behind(ForwardingHeader::XForwardedFor, trusted)
+        self.behind(X_FORWARDED_FOR, Syntax::Hops, trusted)
     }
 
     /// Reads `Forwarded` (RFC 7239) of proxies in these networks, and no other header.
@@ -287,16 +275,19 @@ impl ClientIp {
     ///
     /// Returns an error with the field `trusted` if a text is neither a network nor an address.
     pub fn forwarded<T: AsRef<str>>(self, trusted: impl IntoIterator<Item = T>) -> Result<Self, ConfigError> {
-        self.behind(ForwardingHeader::Forwarded, trusted)
+        self.behind(FORWARDED, Syntax::Forwarded, trusted)
     }
 
     fn behind<T: AsRef<str>>(
         self,
-        header: ForwardingHeader,
+        name: HeaderName,
+        syntax: Syntax,
         trusted: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
+        let mut header = ClientHeader::new(name, syntax);
+        header.trust(proxies::parse_networks(trusted)?);
         Ok(Self {
-            source: ClientSource::Proxies(TrustedProxies::new(header, trusted)?),
+            header: Some(header),
             ..self
         })
     }
@@ -332,20 +323,18 @@ impl ClientIp {
     #[must_use]
     #[inline]
     pub fn find(&self, request: &Parts) -> Option<IpAddr> {
-        match self.source {
-            ClientSource::Peer => self.find_peer(request),
-            ClientSource::Proxies(_) | ClientSource::Header(_) => self.stated(request, false)?.address(),
+        match &self.header {
+            None => self.find_peer(request),
+            Some(header) => match self.stated(header, request, |_| {})? {
+                Stated::Address(address) => Some(address),
+                Stated::Missing | Stated::Unreadable => None,
+            },
         }
     }
 
-    /// Returns what the request states as its client. `None` if the peer is needed and unknown.
-    fn stated(&self, request: &Parts, keeps_given: bool) -> Option<Stated> {
-        let peer = || self.find_peer(request);
-        match &self.source {
-            ClientSource::Peer => peer().map(Stated::Address),
-            ClientSource::Proxies(proxies) => Some(proxies.client(peer()?, &request.headers, keeps_given)),
-            ClientSource::Header(header) => header.client(peer, &request.headers, keeps_given),
-        }
+    /// Returns what the header of a request states as its client. `None` if the peer is needed and unknown.
+    fn stated(&self, header: &ClientHeader, request: &Parts, given: impl FnMut(&str)) -> Option<Stated> {
+        header.client(|| self.find_peer(request), &request.headers, given)
     }
 
     #[inline]
@@ -366,48 +355,46 @@ impl AddressSource<Parts> for ClientIp {
 
     #[inline(always)]
     fn with<T>(&self, request: &Parts, read: impl FnOnce(IpAddr) -> T) -> Option<T> {
-        match (&self.peer, &self.source) {
+        match (&self.peer, &self.header) {
             // The masked address is canonical, so the common case needs no call of `find`.
-            (None, ClientSource::Peer) => with_peer(request, read),
+            (None, None) => with_peer(request, read),
             _ => self.find(request).map(read),
         }
     }
 
     #[cold]
     fn cause(&self, request: &Parts) -> Option<(MissingCause, bool)> {
-        let header = match &self.source {
-            ClientSource::Peer => return None,
-            ClientSource::Proxies(proxies) => proxies.header(),
-            ClientSource::Header(header) => header.header().clone(),
-        };
-        match self.stated(request, true)? {
-            Stated::Address(_) => None,
+        let header = self.header.as_ref()?;
+        let name = &header.name;
+        let mut given = String::new();
+        let stated = self.stated(header, request, |element| element.clone_into(&mut given))?;
+        let (text, given) = match stated {
+            Stated::Address(_) => return None,
             Stated::Missing => {
                 let text = format!(
-                    "the request has no header `{header}`, from which the server reads the address of the client: the proxy in front of \
+                    "the request has no header `{name}`, from which the server reads the address of the client: the proxy in front of \
                     the server must write it"
                 );
-                let given = None;
-                let text = text.into();
-                Some((MissingCause { text, given }, false))
+                (text, None)
             }
-            Stated::Unreadable { given } => {
+            Stated::Unreadable => {
                 let text = format!(
-                    "the header `{header}` states no address of the client (expected an address such as 192.0.2.1, 192.0.2.1:4711, \
+                    "the header `{name}` states no address of the client (expected an address such as 192.0.2.1, 192.0.2.1:4711, \
                     2001:db8::1 or [2001:db8::1]:4711)"
                 );
-                let given = Some(given.into());
-                let text = text.into();
-                Some((MissingCause { text, given }, true))
+                (text, Some(given.into()))
             }
-        }
+        };
+        let is_unreadable = given.is_some();
+        let text = text.into();
+        Some((MissingCause { text, given }, is_unreadable))
     }
 }
 
 impl fmt::Debug for ClientIp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientIp")
-            .field("source", &self.source)
+            .field("header", &self.header)
             .field("prefixes", &self.prefixes)
             .finish_non_exhaustive()
     }

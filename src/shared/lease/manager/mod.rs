@@ -29,13 +29,14 @@ pub(crate) struct LeaseManager {
     /// The part of this epoch's use that was charged to the fallback limiter.
     fallback_permits: u64,
     requested_at: u64,
-    /// The time at which the copy was sent that the store has answered last. The term begins at that time, since the store has
-    /// received the copy after it.
+    /// The time at which the last answered copy was sent. The node counts the term from then. The store counts it from the receipt
+    /// of the copy, which came later, so the lease ends on the node first.
     term_began_at: u64,
     failed_copies: u64,
     /// Whether the next request gives everything back. Making that request clears the flag.
     is_release_due: bool,
-    /// The number of deciders that withhold permits from the lease. While there are any, each request asks for no permits.
+    /// The number of deciders that keep the lease without permits ([`withhold`](Self::withhold)). While there are any, each request
+    /// asks for no permits.
     withholders: u16,
     /// Whether the flusher looks at the lease in every period.
     pub(super) is_watched: bool,
@@ -48,7 +49,7 @@ enum Standing {
     #[default]
     New,
     /// The store has answered no request about it, and has refused the lease before it, because the store has not run for a term
-    /// and a window yet. So the node asks less often than for a new one.
+    /// and a window yet. So the node asks only once in a period, even if callers wait.
     BackingOff,
     /// The store has granted it permits, perhaps none.
     Held,
@@ -139,14 +140,15 @@ impl LeaseManager {
         Some((self.lease_id, self.sequence + 1))
     }
 
-    /// Whether the lease has no permits and no uncharged use, and no request is unanswered that may be granted some.
+    /// Whether the whole lease was given back: it has no permits and no uncharged use, and no unanswered request can get it
+    /// permits.
     pub(super) fn is_released(&self, state: &LeaseState) -> bool {
         let balance = state.balance();
         self.phase.unanswered().is_none() && self.carried_permits + balance.used() + balance.budget() == 0
     }
 
-    /// The request that charges the use that a report or a loss has taken from the state, as its lease and sequence. `None`: all of
-    /// that use is charged.
+    /// Returns the lease and the sequence of the request that charges the last of the use that was taken from the state. `None`:
+    /// all of it is charged.
     pub(super) fn charging_request(&self) -> Option<(u128, u64)> {
         if self.carried_permits > 0 {
             return Some((self.lease_id, self.sequence + 1));
@@ -380,7 +382,7 @@ impl LeaseManager {
             None => {
                 let used = state.lose();
                 if !lease.covers_ended_use() {
-                    // The store has no registered permits that cover the use of a budget, so the use is still to be charged.
+                    // The store registers nothing for a budget, so nothing covers this use, and it is still to be charged.
                     // Claim: shared 7, the use of an ended budget is charged by the next one.
                     self.carried_permits = answered.report.charge + used;
                     self.is_release_due |= answered.releases && self.carried_permits > 0;

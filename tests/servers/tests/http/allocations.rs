@@ -19,12 +19,12 @@ fn counted(layer: &RateLimitLayer<Live>, request: impl Fn() -> Request<()>) -> u
 #[test]
 fn nothing_is_allocated_for_an_admitted_request() {
     let clients = ClientIp::peer().forwarded(["10.0.0.0/8"]).expect("networks");
-    let user = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+    let user = HttpKey::header(HeaderName::from_static("x-api-key"));
     let (live, _) = live([
-        rule("client", "100/min").by(&HttpKey::client(clients).key()),
+        rule("client", "100/min").by(&HttpKey::client(clients)),
         rule("user", "100/min").by(&user),
-        rule("session", "100/min").by(&HttpKey::cookie("session").key()),
-        rule("path", "100/min").by(&HttpKey::path().key()),
+        rule("session", "100/min").by(&HttpKey::cookie("session")),
+        rule("path", "100/min").by(&HttpKey::path()),
         rule("all", "100/min"),
     ]);
     let layer = RateLimitLayer::new(live)
@@ -51,7 +51,7 @@ fn nothing_is_allocated_for_an_admitted_request() {
 /// the value of `RateLimit-Policy`.
 #[test]
 fn headers_allocate_one_value_and_one_box() {
-    let (live, _) = live(["a", "b", "c", "d"].map(|name| rule(name, "100/min").by(&HttpKey::peer().key())));
+    let (live, _) = live(["a", "b", "c", "d"].map(|name| rule(name, "100/min").by(&HttpKey::peer())));
     let layer = RateLimitLayer::new(live).decision_extension(false);
     let headers = allocation_counter::measure(|| {
         let mut response = Response::new(());
@@ -66,7 +66,7 @@ fn headers_allocate_one_value_and_one_box() {
 
 #[test]
 fn nothing_is_allocated_with_the_default_clock() {
-    let rules = set([rule("all", "1000000/s").by(&HttpKey::peer().key())]);
+    let rules = set([rule("all", "1000000/s").by(&HttpKey::peer())]);
     let mut service = RateLimitLayer::from(rules.build().expect("rules"))
         .headers(QuotaHeaders::Off)
         .decision_extension(false)

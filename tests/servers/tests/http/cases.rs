@@ -47,6 +47,14 @@ fn forwarded_as_software_writes_it() {
         ("for=203.0.113.9:80, for=192.0.2.7:80", "192.0.2.7"),
         ("for=unknown, for=192.0.2.7", "192.0.2.7"),
         ("for=192.0.2.7;host=a:1, for=10.0.0.2:80;host=b:2", "192.0.2.7"),
+        ("by=unix:;for=192.0.2.7", "192.0.2.7"),
+        (
+            "proto=https;host=[2001:db8::1]:8443;for=2001:db9::7",
+            "2001:db9::7",
+        ),
+        ("for=_hidden, for=\"[2001:db9::7]:4711\"", "2001:db9::7"),
+        ("for=[::ffff:192.0.2.7]:80", "192.0.2.7"),
+        ("for=\"192.0.2.7:80\";by=\"10.0.0.3:443\"", "192.0.2.7"),
     ];
     for (line, expected) in own {
         let expected = expected.parse().ok();
@@ -70,6 +78,9 @@ fn x_forwarded_for_as_software_writes_it() {
         ("fe80::1%eth0:12345", "fe80::1"),
         ("[192.0.2.9]", "192.0.2.9"),
         ("unknown, \"192.0.2.9:80\"", "192.0.2.9"),
+        ("192.0.2.9:0", "192.0.2.9"),
+        ("\"2001:db9::9\"", "2001:db9::9"),
+        ("::ffff:c000:209", "192.0.2.9"),
     ];
     let own = own.map(|(line, expected)| (line.to_owned(), expected.to_owned()));
     for (line, expected) in rows("x-forwarded-for.tsv").into_iter().chain(own) {
@@ -85,7 +96,16 @@ fn x_forwarded_for_as_software_writes_it() {
 
 #[test]
 fn retry_after_as_servers_write_it() {
-    for (value, expected) in rows("retry-after.tsv") {
+    let own = [
+        ("0.2", 1),
+        ("  4  ", 4),
+        ("1, 120, 60", 120),
+        ("7s", 7),
+        ("2.01", 3),
+        ("3,7.5", 8),
+    ];
+    let own = own.map(|(value, seconds)| (value.to_owned(), format!("{seconds} s")));
+    for (value, expected) in rows("retry-after.tsv").into_iter().chain(own) {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", HeaderValue::from_str(&value).expect("a value"));
         let limit = ServerLimit::from_headers(&headers, SystemTime::now());
@@ -126,6 +146,11 @@ fn clients_of_transition_prefixes() {
         ("fe80::1:1 febf::1:1", "different"),
         ("fec0::1 fec0::2", "equal"),
         ("::1 ::2", "different"),
+        ("2002:c000:201::1 64:ff9b::192.0.2.1", "equal"),
+        ("::ffff:0:192.0.2.1 2002:c000:201:9::7", "equal"),
+        ("64:ff9b::192.0.2.1 64:ff9b::192.0.2.2", "different"),
+        ("fe80::1 fe80:0:0:1::1", "different"),
+        ("64:ff9b:1::192.0.2.1 ::ffff:192.0.2.1", "equal"),
     ];
     let own = own.map(|(pair, expected)| (pair.to_owned(), expected.to_owned()));
     for (pair, expected) in rows("client-address.tsv").into_iter().chain(own) {
@@ -152,7 +177,7 @@ fn lists_of_a_file() {
             other => panic!("unknown result {other:?}"),
         };
         let text = format!("[[rules]]\nname=\"c\"\nquota=\"1/min\"\nkey=\"client\"\n{list}\n");
-        let extractors = Extractors::new().key(HttpKey::peer().named("client").key());
+        let extractors = Extractors::new().key(HttpKey::peer().named("client"));
         let extractors = extractors.expect("a name of its own");
         let rules = RuleSetBuilder::from_text(&text, FileFormat::Toml, &extractors).expect("rules");
         let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).expect("rules");
@@ -162,10 +187,28 @@ fn lists_of_a_file() {
     }
 }
 
+#[test]
+fn quotas_as_people_write_them() {
+    for (text, expected) in [
+        ("20r/s", "20/s"),
+        ("300r/m", "300/min"),
+        ("2/week", "2/7d"),
+        ("500/Week", "500/7d"),
+        ("0.25/s", "1/4s"),
+        ("0.1/min", "1/10min"),
+    ] {
+        match text.parse::<Quota>() {
+            // One meaning.
+            Ok(quota) => assert_eq!(Ok(quota), expected.parse(), "{text}"),
+            Err(error) => assert!(error.to_string().contains(expected), "{text}: {error}"),
+        }
+    }
+}
+
 /// A rule with a list in code, and five requests of one address.
 #[test]
 fn lists_in_code() {
-    let rule = |quota| rule("c", quota).by(&HttpKey::peer().key());
+    let rule = |quota| rule("c", quota).by(&HttpKey::peer());
     let admitted = |rule: Rule<Parts>, peer: &str| {
         let mut service = layer([rule]).layer(Hello);
         let is_admitted = |_: &usize| send(&mut service, from(peer)).status() == 200;
@@ -184,13 +227,10 @@ fn lists_in_code() {
 }
 
 /// The status and the detail of a rejection.
-fn rejected(key: HttpKey, request: Request<()>) -> (u16, String) {
-    let response = send(
-        &mut layer([rule("c", "1/h").by(&key.key())]).layer(Hello),
-        request,
-    );
+fn rejected(key: Key<Parts>, request: Request<()>) -> (u16, String) {
+    let response = send(&mut layer([rule("c", "1/h").by(&key)]).layer(Hello), request);
     let status = response.status().as_u16();
-    let body: serde_json::Value = serde_json::from_str(&text(response)).expect("JSON");
+    let body = problem(response);
     (status, body["detail"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -224,7 +264,7 @@ fn an_address_that_cannot_be_read_is_refused_with_its_own_message() {
             assert!(!detail.contains(line), "{detail}");
         }
         // The client of a pair of keys is refused, too, whatever the pair does without a key.
-        let pair = HttpKey::client(clients).and(HttpKey::path()).on_missing(Skip);
+        let pair = HttpKey::client(clients).and(&HttpKey::path()).on_missing(Skip);
         let (status, detail) = rejected(pair, with(header, line, from("10.0.0.1")));
         assert_eq!(status, 400, "{line}");
         assert!(detail.contains(header), "{detail}");

@@ -32,95 +32,108 @@ fn find(clients: &ClientIp, header: &'static str, peer: &str, lines: &[&str]) ->
 const REFUSED: &str = "refused";
 
 /// Client by these `X-Forwarded-For` lines of a trusted proxy.
-fn client_by_x_forwarded_for(lines: &[&str]) -> String {
+fn listed(lines: &[&str]) -> String {
     find(&x_forwarded_for(), "x-forwarded-for", "10.0.0.1", lines)
 }
 
-/// By `Forwarded`, requests by a trusted proxy.
-fn client_by_forwarded(lines: &[&str]) -> String {
+/// Client by these `Forwarded` lines of a trusted proxy.
+fn noted(lines: &[&str]) -> String {
     find(&forwarded(), "forwarded", "10.0.0.1", lines)
 }
 
+/// The client is the rightmost address that is not trusted. Addresses that the client sent, to its left, are ignored.
 #[test]
 fn the_client_is_the_rightmost_that_is_not_trusted() {
-    assert_eq!(client_by_x_forwarded_for(&["192.0.2.1"]), "192.0.2.1");
-    assert_eq!(
-        client_by_x_forwarded_for(&["192.0.2.1, 10.0.0.2, 192.168.1.1"]),
-        "192.0.2.1"
-    );
-    assert_eq!(
-        client_by_x_forwarded_for(&["192.0.2.1, 192.168.1.2"]),
-        "192.168.1.2"
-    );
-    assert_eq!(
-        client_by_x_forwarded_for(&["192.0.2.1, 2001:db8::5"]),
-        "192.0.2.1"
-    );
-    assert_eq!(
-        client_by_x_forwarded_for(&["192.0.2.1, ::ffff:10.0.0.2"]),
-        "192.0.2.1"
-    );
-    // All are trusted: the leftmost is the client.
-    assert_eq!(client_by_x_forwarded_for(&["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
-    assert_eq!(client_by_x_forwarded_for(&[]), "10.0.0.1");
-    assert_eq!(
-        find(
-            &x_forwarded_for(),
-            "x-forwarded-for",
-            "::ffff:10.0.0.1",
-            &["192.0.2.1"]
-        ),
-        "192.0.2.1"
-    );
-}
-
-#[test]
-fn addresses_that_the_client_sent_are_ignored() {
-    assert_eq!(
-        client_by_x_forwarded_for(&["203.0.113.7, 192.0.2.1"]),
-        "192.0.2.1"
-    );
-    assert_eq!(
-        client_by_x_forwarded_for(&["203.0.113.7, 10.0.0.9, 192.0.2.1"]),
-        "192.0.2.1"
-    );
-    // The proxy appends its line after the client's.
-    assert_eq!(
-        client_by_x_forwarded_for(&["203.0.113.7", "192.0.2.1"]),
-        "192.0.2.1"
-    );
-    assert_eq!(
-        client_by_forwarded(&["for=203.0.113.7", "for=192.0.2.1"]),
-        "192.0.2.1"
-    );
-    assert_eq!(
-        client_by_forwarded(&["for=203.0.113.7, for=192.0.2.1;proto=https"]),
-        "192.0.2.1"
-    );
-}
-
-#[test]
-fn an_untrusted_peer_is_the_client() {
-    for (clients, header, line) in [
-        (x_forwarded_for(), "x-forwarded-for", "203.0.113.7"),
-        (forwarded(), "forwarded", "for=203.0.113.7"),
-        // No proxy is trusted by default.
-        (ClientIp::peer(), "x-forwarded-for", "203.0.113.7"),
+    for (lines, client) in [
+        (&["192.0.2.1"][..], "192.0.2.1"),
+        (&["192.0.2.1, 10.0.0.2, 192.168.1.1"], "192.0.2.1"),
+        (&["192.0.2.1, 192.168.1.2"], "192.168.1.2"),
+        (&["192.0.2.1, 2001:db8::5"], "192.0.2.1"),
+        (&["192.0.2.1, ::ffff:10.0.0.2"], "192.0.2.1"),
+        // All are trusted: the leftmost is the client.
+        (&["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+        (&[], "10.0.0.1"),
+        (&["203.0.113.7, 192.0.2.1"], "192.0.2.1"),
+        (&["203.0.113.7, 10.0.0.9, 192.0.2.1"], "192.0.2.1"),
+        // The proxy appends its line after the client's.
+        (&["203.0.113.7", "192.0.2.1"], "192.0.2.1"),
     ] {
-        assert_eq!(find(&clients, header, "192.0.2.1", &[line]), "192.0.2.1");
+        assert_eq!(listed(lines), client, "{lines:?}");
+    }
+    for lines in [
+        &["for=203.0.113.7", "for=192.0.2.1"][..],
+        &["for=203.0.113.7, for=192.0.2.1;proto=https"],
+    ] {
+        assert_eq!(noted(lines), "192.0.2.1", "{lines:?}");
     }
 }
 
+/// A peer that is not trusted is the client, and only the chosen header is read.
 #[test]
-fn only_the_chosen_header_is_read() {
-    assert_eq!(
-        find(&x_forwarded_for(), "forwarded", "10.0.0.1", &["for=203.0.113.7"]),
-        "10.0.0.1"
-    );
-    assert_eq!(
-        find(&forwarded(), "x-forwarded-for", "10.0.0.1", &["203.0.113.7"]),
-        "10.0.0.1"
-    );
+fn an_untrusted_peer_is_the_client() {
+    let mapped = ClientIp::peer()
+        .x_forwarded_for(["::ffff:10.0.0.0/104"])
+        .expect("a network");
+    for (clients, header, peer, line, client) in [
+        (
+            x_forwarded_for(),
+            "x-forwarded-for",
+            "192.0.2.1",
+            "203.0.113.7",
+            "192.0.2.1",
+        ),
+        (
+            forwarded(),
+            "forwarded",
+            "192.0.2.1",
+            "for=203.0.113.7",
+            "192.0.2.1",
+        ),
+        // No proxy is trusted by default.
+        (
+            ClientIp::peer(),
+            "x-forwarded-for",
+            "192.0.2.1",
+            "203.0.113.7",
+            "192.0.2.1",
+        ),
+        (
+            x_forwarded_for(),
+            "x-forwarded-for",
+            "::ffff:10.0.0.1",
+            "192.0.2.1",
+            "192.0.2.1",
+        ),
+        (
+            x_forwarded_for(),
+            "forwarded",
+            "10.0.0.1",
+            "for=203.0.113.7",
+            "10.0.0.1",
+        ),
+        (
+            forwarded(),
+            "x-forwarded-for",
+            "10.0.0.1",
+            "203.0.113.7",
+            "10.0.0.1",
+        ),
+        // A network of mapped addresses is an IPv4 network.
+        (
+            mapped.clone(),
+            "x-forwarded-for",
+            "10.9.9.9",
+            "192.0.2.1",
+            "192.0.2.1",
+        ),
+        (mapped, "x-forwarded-for", "11.0.0.1", "192.0.2.1", "11.0.0.1"),
+    ] {
+        assert_eq!(
+            find(&clients, header, peer, &[line]),
+            client,
+            "{header} {peer} {line}"
+        );
+    }
 }
 
 #[test]
@@ -138,26 +151,15 @@ fn a_request_whose_client_cannot_be_read_has_none() {
         "2001:db8::g",
         "unix:",
     ] {
+        let last = format!("203.0.113.7, {gap}");
+        assert_eq!(listed(&[&last]), REFUSED, "{gap}");
+        assert_eq!(listed(&[&format!("{last}, 10.0.0.2")]), REFUSED, "{gap}");
         assert_eq!(
-            client_by_x_forwarded_for(&[&format!("203.0.113.7, {gap}")]),
+            listed(&["203.0.113.7", gap, "10.0.0.3, 10.0.0.2"]),
             REFUSED,
             "{gap}"
         );
-        assert_eq!(
-            client_by_x_forwarded_for(&[&format!("203.0.113.7, {gap}, 10.0.0.2")]),
-            REFUSED,
-            "{gap}"
-        );
-        assert_eq!(
-            client_by_x_forwarded_for(&["203.0.113.7", gap, "10.0.0.3, 10.0.0.2"]),
-            REFUSED,
-            "{gap}"
-        );
-        assert_eq!(
-            client_by_x_forwarded_for(&[&format!("{gap}, 192.0.2.1")]),
-            "192.0.2.1",
-            "{gap}"
-        );
+        assert_eq!(listed(&[&format!("{gap}, 192.0.2.1")]), "192.0.2.1", "{gap}");
     }
     for gap in [
         "for=unknown",
@@ -166,16 +168,9 @@ fn a_request_whose_client_cannot_be_read_has_none() {
         "for=\"[::1\"",
         "for=\"192.0.2.\\1\"",
     ] {
-        assert_eq!(
-            client_by_forwarded(&[&format!("for=203.0.113.7, {gap}")]),
-            REFUSED,
-            "{gap}"
-        );
-        assert_eq!(
-            client_by_forwarded(&[&format!("for=203.0.113.7, {gap}, for=10.0.0.2")]),
-            REFUSED,
-            "{gap}"
-        );
+        let last = format!("for=203.0.113.7, {gap}");
+        assert_eq!(noted(&[&last]), REFUSED, "{gap}");
+        assert_eq!(noted(&[&format!("{last}, for=10.0.0.2")]), REFUSED, "{gap}");
     }
 }
 
@@ -195,17 +190,9 @@ fn a_malformed_line_is_one_invalid_element() {
         // A quotation mark of the client would close before the quoted text of the proxy.
         "for=\", for=192.0.2.1;host=\", for=203.0.113.7\"",
     ] {
-        assert_eq!(client_by_forwarded(&[line]), REFUSED, "{line}");
-        assert_eq!(
-            client_by_forwarded(&[line, "for=192.0.2.1"]),
-            "192.0.2.1",
-            "{line}"
-        );
-        assert_eq!(
-            client_by_forwarded(&["for=192.0.2.1", line, "for=10.0.0.2"]),
-            REFUSED,
-            "{line}"
-        );
+        assert_eq!(noted(&[line]), REFUSED, "{line}");
+        assert_eq!(noted(&[line, "for=192.0.2.1"]), "192.0.2.1", "{line}");
+        assert_eq!(noted(&["for=192.0.2.1", line, "for=10.0.0.2"]), REFUSED, "{line}");
     }
 }
 
@@ -218,7 +205,7 @@ fn ports_brackets_and_quotes_are_removed() {
         ("[2001:db9::1]:4711", "2001:db9::1"),
         (" \t192.0.2.1 \t,10.0.0.2 ", "192.0.2.1"),
     ] {
-        assert_eq!(client_by_x_forwarded_for(&[line]), client, "{line}");
+        assert_eq!(listed(&[line]), client, "{line}");
     }
     for (line, client) in [
         ("for=192.0.2.1", "192.0.2.1"),
@@ -232,7 +219,7 @@ fn ports_brackets_and_quotes_are_removed() {
             "192.0.2.1",
         ),
     ] {
-        assert_eq!(client_by_forwarded(&[line]), client, "{line}");
+        assert_eq!(noted(&[line]), client, "{line}");
     }
 }
 
@@ -264,21 +251,6 @@ fn invalid_utf8_hides_no_later_element() {
             "{line:?}"
         );
     }
-}
-
-#[test]
-fn a_network_of_mapped_addresses_is_an_ipv4_network() {
-    let clients = ClientIp::peer()
-        .x_forwarded_for(["::ffff:10.0.0.0/104"])
-        .expect("a network");
-    assert_eq!(
-        find(&clients, "x-forwarded-for", "10.9.9.9", &["192.0.2.1"]),
-        "192.0.2.1"
-    );
-    assert_eq!(
-        find(&clients, "x-forwarded-for", "11.0.0.1", &["192.0.2.1"]),
-        "11.0.0.1"
-    );
 }
 
 #[test]
@@ -345,8 +317,8 @@ proptest! {
             Some(IpAddr::V6(ip)) => format!("proto=http;for=\"[{ip}]:1\""),
             _ => format!("for={text};host=\"a,b\""),
         };
-        prop_assert_eq!(&client_by(client_by_x_forwarded_for, &lines, plain), &expected);
-        prop_assert_eq!(&client_by(client_by_forwarded, &lines, quoted), &expected);
+        prop_assert_eq!(&client_by(listed, &lines, plain), &expected);
+        prop_assert_eq!(&client_by(noted, &lines, quoted), &expected);
     }
 
     /// The client is the address that the proxy appended, or the request is refused, whatever stands to its left.
@@ -356,9 +328,9 @@ proptest! {
         quoted in "[ -!#-\\[\\]-~]{0,20}",
     ) {
         let line = format!("{sent}, 192.0.2.1");
-        prop_assert_eq!(client_by_x_forwarded_for(&[&line]), "192.0.2.1");
+        prop_assert_eq!(listed(&[&line]), "192.0.2.1");
         let line = format!("{sent}, for=192.0.2.1;host=\"{quoted}\"");
-        let client = client_by_forwarded(&[&line]);
+        let client = noted(&[&line]);
         prop_assert!(client == "192.0.2.1" || client == REFUSED, "{} of {}", client, line);
     }
 }
@@ -372,23 +344,19 @@ fn empty_elements_are_skipped() {
         ",192.0.2.1,\t,10.0.0.2 ,",
         " , 192.0.2.1",
     ] {
-        assert_eq!(client_by_x_forwarded_for(&[line]), "192.0.2.1", "{line:?}");
+        assert_eq!(listed(&[line]), "192.0.2.1", "{line:?}");
         let forwarded = line
             .replace("192.0.2.1", "for=192.0.2.1")
             .replace("10.0.0.2", "for=10.0.0.2");
-        assert_eq!(client_by_forwarded(&[&forwarded]), "192.0.2.1", "{forwarded:?}");
+        assert_eq!(noted(&[&forwarded]), "192.0.2.1", "{forwarded:?}");
     }
     for line in ["", " ", ",", " , ,"] {
-        assert_eq!(client_by_x_forwarded_for(&[line]), "10.0.0.1", "{line:?}");
-        assert_eq!(
-            client_by_x_forwarded_for(&["192.0.2.1", line]),
-            "192.0.2.1",
-            "{line:?}"
-        );
-        assert_eq!(client_by_forwarded(&[line]), "10.0.0.1", "{line:?}");
+        assert_eq!(listed(&[line]), "10.0.0.1", "{line:?}");
+        assert_eq!(listed(&["192.0.2.1", line]), "192.0.2.1", "{line:?}");
+        assert_eq!(noted(&[line]), "10.0.0.1", "{line:?}");
     }
     // A pair without an address is not empty.
-    assert_eq!(client_by_forwarded(&["for=192.0.2.1, proto=https"]), REFUSED);
+    assert_eq!(noted(&["for=192.0.2.1, proto=https"]), REFUSED);
 }
 
 /// The client by one header line, of a peer that no preset trusts.
@@ -498,14 +466,14 @@ fn requests_without_an_address_are_explained() {
 
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let record = Arc::clone(&told);
-    let layer = layer([rule("client", "1/h").by(&HttpKey::peer().key())])
+    let layer = layer([rule("client", "1/h").by(&HttpKey::peer())])
         .on_rejected(move |rejection| record.lock().expect("no panic").push(rejection.to_string()));
     let mut service = layer.clone().layer(Hello);
     for _ in 0..3 {
         let response = send(&mut service, Request::new(()));
         assert_eq!(response.status(), 500);
         assert_eq!(header(&response, "retry-after"), None);
-        let body: serde_json::Value = serde_json::from_str(&text(response)).expect("JSON");
+        let body = problem(response);
         assert_eq!(body["title"], "Server gives requests no key for a rate limit");
         let detail = body["detail"].as_str().expect("a detail");
         assert!(detail.contains("into_make_service_with_connect_info"), "{detail}");

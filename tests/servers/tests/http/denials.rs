@@ -8,7 +8,6 @@ use ringgate::RuleSet;
 use ringgate::http::{DenialResponse, Grpc, HttpKey, Problem, QuotaHeaders, Rejection};
 use ringgate::rules::{Cost, OnMissingKey};
 use ringgate::shared::{MemoryStore, SharedRules};
-use ringgate::wait::TokioClock;
 use tower::ServiceExt;
 
 use super::*;
@@ -39,22 +38,11 @@ pub(crate) fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
 /// Each case: the rules, the requests as costs of `a` and `b` after this many seconds, and what the last response tells.
 #[test]
 fn legacy_headers_are_of_the_policy_that_binds() {
-    struct Case {
-        name: &'static str,
-        rules: Vec<Rule<Parts>>,
-        requests: Vec<(u64, u64, u64)>,
-        told: [Option<u64>; 4],
-    }
+    type Case<'a> = (&'a str, Vec<Rule<Parts>>, &'a [(u64, u64, u64)], [Option<u64>; 4]);
     let (a, b) = (cost("a"), cost("b"));
     let of_a = |text| rule("a", text).cost(&a);
     let of_b = |text| rule("b", text).cost(&b);
-    let case = |name, rules: Vec<Rule<Parts>>, requests: &[(u64, u64, u64)], told| Case {
-        name,
-        rules,
-        requests: requests.to_vec(),
-        told,
-    };
-    let told =
+    let says =
         |limit, remaining, reset, retry_after| [Some(limit), Some(remaining), Some(reset), retry_after];
     let six = [
         (0, 1, 0),
@@ -64,89 +52,85 @@ fn legacy_headers_are_of_the_policy_that_binds() {
         (0, 1, 600),
         (0, 1, 600),
     ];
-    let cases = [
-        case(
+    let cases: [Case<'_>; 10] = [
+        (
             "a policy with room and a violated one",
             vec![of_a("60/min"), of_b("1000/h")],
             &six,
-            told(1000, 400, 3660, Some(3660)),
+            says(1000, 400, 3660, Some(3660)),
         ),
-        case(
+        (
             "the longer of two spent ones",
             vec![of_a("2/10s").cells(1), of_b("3/h").cells(1)],
             &[(0, 2, 3), (0, 2, 3)],
-            told(3, 0, 7200, Some(7200)),
+            says(3, 0, 7200, Some(7200)),
         ),
-        case(
+        (
             "the longer of two spent ones, in the other order",
             vec![of_b("3/h").cells(1), of_a("2/10s").cells(1)],
             &[(0, 2, 3), (0, 2, 3)],
-            told(3, 0, 7200, Some(7200)),
+            says(3, 0, 7200, Some(7200)),
         ),
-        case(
+        (
             "two quotas of one rule",
             vec![rule("a", "2/10s").also(quota("3/h")).cells(1)],
             &[(0, 1, 1), (0, 1, 1), (30, 1, 1), (0, 1, 1)],
-            told(3, 0, 7170, Some(7170)),
+            says(3, 0, 7170, Some(7170)),
         ),
-        case(
+        (
             "more remain before enough remain",
             vec![of_a("9/min").cells(1), rule("b", "99/h")],
             &[(0, 4, 1), (60, 4, 1), (0, 9, 1)],
-            told(9, 1, 120, Some(120)),
+            says(9, 1, 120, Some(120)),
         ),
-        case(
+        (
             "fewer permits, but room for more requests",
             vec![of_a("60/min").cells(1), of_b("1000/h").cells(1)],
             &[(0, 1, 100)],
-            told(1000, 900, 7200, None),
+            says(1000, 900, 7200, None),
         ),
-        case(
+        (
             "the fewest requests",
             vec![of_a("60/min").cells(1), of_b("100000/h").cells(1)],
             &[(0, 10, 1)],
-            told(60, 50, 120, None),
+            says(60, 50, 120, None),
         ),
-        case(
+        (
             "a policy that costs nothing does not bind",
             vec![of_a("3/min").cells(1), of_b("90/h").cells(1)],
             &[(0, 1, 1), (0, 1, 1), (0, 0, 1)],
-            told(90, 87, 7200, None),
+            says(90, 87, 7200, None),
         ),
-        case(
+        (
             "as many requests, the longest reset",
             vec![of_a("5/min").cells(1), of_b("5/h").cells(1)],
             &[(0, 1, 1)],
-            told(5, 4, 7200, None),
+            says(5, 4, 7200, None),
         ),
-        case(
+        (
             "more than the limit is never admitted",
             vec![of_a("5/min").cells(1), of_b("9/h").cells(1)],
             &[(0, 1, 1), (0, 6, 1)],
-            told(5, 4, 120, None),
+            says(5, 4, 120, None),
         ),
     ];
-    for case in cases {
-        let (live, clock) = live(case.rules);
+    for (name, rules, requests, told_last) in cases {
+        let (live, clock) = live(rules);
         let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Both).layer(Hello);
         let mut last = None;
-        for (wait, a, b) in case.requests {
+        for &(wait, a, b) in requests {
             clock.advance(Duration::from_secs(wait));
             let request = with("a", &a.to_string(), with("b", &b.to_string(), Request::new(())));
-            last = Some(tell(&send(&mut service, request)));
+            last = Some(told(&send(&mut service, request)));
         }
-        assert_eq!(last, Some(case.told), "{}", case.name);
+        assert_eq!(last, Some(told_last), "{name}");
     }
-}
-
-fn tell<B>(response: &Response<B>) -> [Option<u64>; 4] {
-    told(response)
 }
 
 /// No time ends a denial by a list, so none is stated. A spent quota beside it has a time, but no retry is admitted after it.
 #[test]
 fn legacy_headers_of_a_listed_key_state_no_reset() {
-    let path = HttpKey::path().key();
+    let path = HttpKey::path();
     let mut service = layer([
         rule("spent", "1/h"),
         rule("listed", "7/min").by(&path).deny("/no"),
@@ -156,6 +140,7 @@ fn legacy_headers_of_a_listed_key_state_no_reset() {
     assert_eq!(send(&mut service, Request::new(())).status(), 200);
     let rejected = send(&mut service, Request::get("/no").body(()).expect("a request"));
     assert_eq!(told(&rejected), [Some(7), Some(0), None, None]);
+    assert_eq!(header(&rejected, "ratelimit"), None, "only legacy headers");
 }
 
 /// The response of the service or of the rejection may state values of its own.
@@ -223,9 +208,7 @@ proptest! {
 /// A permit is free, but a request that came before waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_rejection_by_the_queue_shows_no_room() {
-    let rules = set([rule("all", "2/1s").cost(&cost("a")), rule("roomy", "99/min")])
-        .build_with(TokioClock::new(), [1; 4])
-        .expect("rules");
+    let rules = paused([rule("all", "2/1s").cost(&cost("a")), rule("roomy", "99/min")]);
     let layer = RateLimitLayer::from(rules)
         .wait(Duration::from_secs(3))
         .max_waiting(1)
@@ -328,7 +311,7 @@ fn a_denial_in_a_handler_is_a_response_of_axum_and_grpc() {
 #[tokio::test]
 async fn a_denial_in_a_handler_has_the_status_of_its_reason() {
     for (on_missing, status) in [(OnMissingKey::Deny, 400), (OnMissingKey::Fail, 500)] {
-        let (live, _) = live([rule("client", "9/min").by(&HttpKey::peer().on_missing(on_missing).key())]);
+        let (live, _) = live([rule("client", "9/min").by(&HttpKey::peer().on_missing(on_missing))]);
         let (request, ()) = Request::new(()).into_parts();
         let rules = live.load();
         let denied = rules.check(&request).expect_err("no key");

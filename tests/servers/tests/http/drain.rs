@@ -30,6 +30,8 @@ enum End {
     Normal,
     Error,
     Never,
+    /// The client waits for permission to send.
+    Waits,
 }
 
 impl http_body::Body for Frames {
@@ -46,7 +48,7 @@ impl http_body::Body for Frames {
                 self.read.fetch_add(10, Ordering::Relaxed);
                 Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"0123456789")))))
             }
-            (None, End::Normal) => Poll::Ready(None),
+            (None, End::Normal | End::Waits) => Poll::Ready(None),
             (None, End::Error) => Poll::Ready(Some(Err("broken"))),
             (None, End::Never) => Poll::Pending,
         }
@@ -57,115 +59,37 @@ impl http_body::Body for Frames {
     }
 }
 
-/// Each case: the frames, their end, the header `expect`, the most bytes, and the bytes that are read and the time that it takes.
+/// Each case: the frames, their end, the size that is known, the most bytes, and the bytes that are read.
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_body_is_read_within_bounds() {
-    type Case = (&'static str, u64, End, Option<u64>, bool, u64, u64, Duration);
-    let cases: [Case; 9] = [
-        (
-            "a whole body",
-            10,
-            End::Normal,
-            None,
-            false,
-            1000,
-            100,
-            Duration::ZERO,
-        ),
-        (
-            "exactly the bound",
-            10,
-            End::Normal,
-            None,
-            false,
-            100,
-            100,
-            Duration::ZERO,
-        ),
-        (
-            "a frame beyond the bound",
-            10,
-            End::Normal,
-            None,
-            false,
-            95,
-            100,
-            Duration::ZERO,
-        ),
-        (
-            "more than the bound",
-            100,
-            End::Normal,
-            None,
-            false,
-            100,
-            110,
-            Duration::ZERO,
-        ),
-        (
-            "known to be more",
-            100,
-            End::Normal,
-            Some(1000),
-            false,
-            999,
-            0,
-            Duration::ZERO,
-        ),
-        (
-            "known to be as much",
-            100,
-            End::Normal,
-            Some(1000),
-            false,
-            1000,
-            1000,
-            Duration::ZERO,
-        ),
-        ("an error", 3, End::Error, None, false, 1000, 30, Duration::ZERO),
-        (
-            "a client that stops",
-            3,
-            End::Never,
-            None,
-            false,
-            1000,
-            30,
-            SECOND,
-        ),
-        (
-            "a client that waits for permission",
-            10,
-            End::Normal,
-            None,
-            true,
-            1000,
-            0,
-            Duration::ZERO,
-        ),
+    use End::{Error, Never, Normal, Waits};
+    let cases = [
+        ("a whole body", 10, Normal, None, 1000, 100),
+        ("exactly the bound", 10, Normal, None, 100, 100),
+        ("a frame beyond the bound", 10, Normal, None, 95, 100),
+        ("more than the bound", 100, Normal, None, 100, 110),
+        ("known to be more", 100, Normal, Some(1000), 999, 0),
+        ("known to be as much", 100, Normal, Some(1000), 1000, 1000),
+        ("an error", 3, Error, None, 1000, 30),
+        ("a client that stops", 3, Never, None, 1000, 30),
+        ("a client that waits to send", 10, Waits, None, 1000, 0),
     ];
-    for (name, left, end, size, expects, max_bytes, bytes, time) in cases {
+    for (name, left, end, size, max_bytes, bytes) in cases {
         let read = Arc::new(AtomicU64::new(0));
         let rejecting = tower::service_fn(|request: Request<DrainBody<Frames>>| async move {
             drop(request);
             Ok::<_, Infallible>(Response::builder().status(429).body(()).expect("a response"))
         });
-        let mut request = Request::new(Frames {
-            left,
-            end,
-            read: Arc::clone(&read),
-            size: size.map_or_else(SizeHint::new, SizeHint::with_exact),
-        });
-        if expects {
+        let mut request = frames(left, end, &read);
+        request.body_mut().size = size.map_or_else(SizeHint::new, SizeHint::with_exact);
+        if end == Waits {
             let value = "100-continue".parse().expect("a value");
             request.headers_mut().insert("expect", value);
         }
         let start = Instant::now();
-        let response = DrainLayer::new(max_bytes, SECOND)
-            .layer(rejecting)
-            .oneshot(request)
-            .await;
-        let Ok(response) = response;
+        let layer = DrainLayer::new(max_bytes, SECOND);
+        let Ok(response) = layer.layer(rejecting).oneshot(request).await;
+        let time = if end == Never { SECOND } else { Duration::ZERO };
         let seen = (
             response.status().as_u16(),
             read.load(Ordering::Relaxed),
@@ -175,17 +99,20 @@ async fn the_rest_of_a_body_is_read_within_bounds() {
     }
 }
 
+fn frames(left: u64, end: End, read: &Arc<AtomicU64>) -> Request<Frames> {
+    let (read, size) = (Arc::clone(read), SizeHint::new());
+    Request::new(Frames {
+        left,
+        end,
+        read,
+        size,
+    })
+}
+
 /// A service that reads the body, or keeps it, is not disturbed.
 #[tokio::test]
 async fn a_body_of_the_service_is_left_to_it() {
-    let frames = |read: &Arc<AtomicU64>| {
-        Request::new(Frames {
-            left: 5,
-            end: End::Normal,
-            read: Arc::clone(read),
-            size: SizeHint::new(),
-        })
-    };
+    let frames = |read: &Arc<AtomicU64>| super::drain::frames(5, End::Normal, read);
     let layer = DrainLayer::new(1000, SECOND);
     let read = Arc::new(AtomicU64::new(0));
     let echo = tower::service_fn(|request: Request<DrainBody<Frames>>| async move {
@@ -212,16 +139,8 @@ async fn a_body_of_the_service_is_left_to_it() {
         .expect("a response");
     assert_eq!(read.load(Ordering::Relaxed), 0);
     assert!(!response.body().is_end_stream());
-    assert_eq!(
-        response
-            .into_body()
-            .collect()
-            .await
-            .expect("a body")
-            .to_bytes()
-            .len(),
-        50
-    );
+    let body = response.into_body().collect().await.expect("a body");
+    assert_eq!(body.to_bytes().len(), 50);
     // Part of the body was read.
     let read = Arc::new(AtomicU64::new(0));
     let partly = tower::service_fn(|mut request: Request<DrainBody<Frames>>| async move {

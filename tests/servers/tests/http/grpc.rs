@@ -135,9 +135,7 @@ fn requests_of_grpc_web_get_a_response_of_grpc_web() {
 #[test]
 fn a_missing_key_is_an_invalid_argument() {
     use ringgate::http::HttpKey;
-    let key = HttpKey::peer()
-        .on_missing(ringgate::rules::OnMissingKey::Deny)
-        .key();
+    let key = HttpKey::peer().on_missing(ringgate::rules::OnMissingKey::Deny);
     let mut service = layer([rule("client", "1/min").by(&key)]).layer(Hello);
     let status = status(&send(&mut service, grpc()));
     assert_eq!(status.code(), Code::InvalidArgument);
@@ -154,7 +152,7 @@ async fn a_tonic_client_reads_retry_info() {
     use tonic_health::pb::health_client::HealthClient;
 
     // Without an address, every request would be rejected.
-    let key = HttpKey::peer().key();
+    let key = HttpKey::peer();
     let limited = layer([rule("client", "2/min").by(&key)]).grpc();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await

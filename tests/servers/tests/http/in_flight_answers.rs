@@ -1,8 +1,5 @@
 //! The answers to requests that were rejected for lack of a slot in flight.
 
-use core::pin::Pin;
-
-use http_body::Body as _;
 use ringgate::http::{DenialResponse, Grpc, HttpKey, Metered, Problem, QuotaHeaders};
 use ringgate::shared::{MemoryStore, SharedRules};
 use ringgate::wait::TokioClock;
@@ -10,79 +7,68 @@ use tower::ServiceExt;
 
 use super::*;
 
-fn get() -> Request<()> {
-    from("192.0.2.1")
-}
-
 /// Each case: the rules, the options, and what the client of the second request is told.
 #[test]
 fn a_client_without_a_slot_is_told_the_truth() {
     type Layer = RateLimitLayer<Live, Problem, Metered>;
-    struct Case {
-        name: &'static str,
-        rules: Vec<Rule<Parts>>,
-        option: fn(Layer) -> Layer,
-        retry_after: Option<&'static str>,
-        in_flight: bool,
-    }
+    type Case = (
+        &'static str,
+        Vec<Rule<Parts>>,
+        fn(Layer) -> Layer,
+        Option<&'static str>,
+        bool,
+    );
     let slots = || Rule::in_flight("slots", 1);
     let same: fn(Layer) -> Layer = |layer| layer;
     let five: fn(Layer) -> Layer = |layer| layer.slot_retry_after(Duration::from_secs(5));
-    let case = |name, rules: Vec<Rule<Parts>>, option, retry_after, in_flight| Case {
-        name,
-        rules,
-        option,
-        retry_after,
-        in_flight,
-    };
-    let path = HttpKey::path().key();
-    let cases = [
-        case("slots alone", vec![slots()], same, None, true),
-        case("a stated time", vec![slots()], five, Some("5"), true),
-        case(
+    let path = HttpKey::path();
+    let cases: [Case; 10] = [
+        ("slots alone", vec![slots()], same, None, true),
+        ("a stated time", vec![slots()], five, Some("5"), true),
+        (
             "less than a second",
             vec![slots()],
             |layer| layer.slot_retry_after(Duration::from_millis(1)),
             Some("1"),
             true,
         ),
-        case(
+        (
             "beside a quota with room",
             vec![slots(), rule("r", "9/h")],
             five,
             Some("5"),
             true,
         ),
-        case(
+        (
             "beside a spent quota",
             vec![slots(), rule("r", "1/h").cells(1)],
             same,
             Some("7200"),
             false,
         ),
-        case(
+        (
             "beside a spent quota, a shorter time",
             vec![rule("r", "1/h").cells(1), slots()],
             five,
             Some("7200"),
             false,
         ),
-        case(
+        (
             "beside a spent quota, a longer time",
             vec![slots(), rule("r", "1/1s").cells(1)],
             five,
             Some("5"),
             false,
         ),
-        case("of a key", vec![slots().by(&path)], same, None, true),
-        case(
+        ("of a key", vec![slots().by(&path)], same, None, true),
+        (
             "beside a shadow",
             vec![slots(), rule("r", "1/h").shadow()],
             same,
             None,
             true,
         ),
-        case(
+        (
             "two rules",
             vec![slots(), Rule::in_flight("more", 1).by(&path)],
             five,
@@ -90,22 +76,15 @@ fn a_client_without_a_slot_is_told_the_truth() {
             true,
         ),
     ];
-    for Case {
-        name,
-        rules,
-        option,
-        retry_after,
-        in_flight,
-    } in cases
-    {
+    for (name, rules, option, retry_after, in_flight) in cases {
         let (live, _) = live(rules);
         let layer = RateLimitLayer::new(live)
             .headers(QuotaHeaders::Both)
             .until_body_end();
         let mut service = option(layer).layer(Hello);
-        let first = send(&mut service, get());
+        let first = send(&mut service, alice());
         assert_eq!(first.status(), 200, "{name}");
-        let rejected = send(&mut service, get());
+        let rejected = send(&mut service, alice());
         assert_eq!(rejected.status(), 429, "{name}");
         assert_eq!(header(&rejected, "retry-after"), retry_after, "{name}");
         assert_eq!(header(&rejected, "x-ratelimit-remaining"), Some("0"), "{name}");
@@ -116,12 +95,7 @@ fn a_client_without_a_slot_is_told_the_truth() {
                 .contains("\"slots\";r=0"),
             "{name}"
         );
-        let mut body = rejected.into_body();
-        let frame = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()));
-        let Poll::Ready(Some(Ok(frame))) = frame else {
-            panic!("a frame")
-        };
-        let text = String::from_utf8(frame.into_data().expect("data").to_vec()).expect("text");
+        let text = text(rejected);
         assert_eq!(
             text.contains("too many requests are in flight"),
             in_flight,
@@ -138,17 +112,17 @@ fn a_client_without_a_slot_is_told_the_truth() {
 /// A key that never gets a slot is not told to wait for one.
 #[test]
 fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
-    let path = HttpKey::path().key();
+    let path = HttpKey::path();
     for never in [
         Rule::in_flight("slots", 1).by(&path).deny("/"),
         Rule::in_flight("slots", 1).limit_by(|_: &Parts| Some(0)),
     ] {
         let (live, _) = live([never]);
-        let (head, ()) = get().into_parts();
+        let (head, ()) = alice().into_parts();
         let denied = live.load().reserve(&head).expect_err("never").to_string();
         assert!(denied.ends_with("; never admitted"), "{denied}");
         let layer = RateLimitLayer::new(live).slot_retry_after(Duration::from_secs(5));
-        let rejected = send(&mut layer.layer(Hello), get());
+        let rejected = send(&mut layer.layer(Hello), alice());
         assert_eq!(
             (rejected.status().as_u16(), header(&rejected, "retry-after")),
             (429, None)
@@ -169,14 +143,14 @@ async fn a_client_without_a_slot_of_a_store_is_told_the_truth() {
             .build(store.clone());
         Arc::new(built.expect("rules"))
     });
-    let (head, ()) = get().into_parts();
+    let (head, ()) = alice().into_parts();
     let _held = one.check(&head).await.expect("a slot");
     let layer = RateLimitLayer::new(Arc::clone(&two)).headers(QuotaHeaders::Both);
     for (layer, retry_after) in [
         (layer.clone(), None),
         (layer.slot_retry_after(Duration::from_secs(5)), Some("5")),
     ] {
-        let Ok(rejected) = layer.layer(Hello).oneshot(get()).await;
+        let Ok(rejected) = layer.layer(Hello).oneshot(alice()).await;
         assert_eq!(rejected.status(), 429);
         assert_eq!(header(&rejected, "retry-after"), retry_after);
         assert_eq!(header(&rejected, "x-ratelimit-limit"), Some("1"));

@@ -8,7 +8,7 @@ use ringgate::rules::OnMissingKey;
 
 use super::*;
 
-fn api_key() -> HttpKey {
+fn api_key() -> Key<Parts> {
     HttpKey::header(HeaderName::from_static("x-api-key"))
 }
 
@@ -33,7 +33,7 @@ fn extended<T: Clone + Send + Sync + 'static>(value: T) -> Request<()> {
 #[test]
 fn by_peer_each_address_has_its_own() {
     let requests = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.2"].map(from);
-    assert_eq!(statuses(&HttpKey::peer().key(), requests), [200, 429, 200, 429]);
+    assert_eq!(statuses(&HttpKey::peer(), requests), [200, 429, 200, 429]);
 }
 
 #[test]
@@ -43,17 +43,14 @@ fn by_peer_in_an_extension_of_the_server() {
     let info = |text: &str| extended(Info(text.parse().expect("an address")));
     let clients = ClientIp::peer().peer_from(|info: &Info| Some(info.0.ip()));
     let requests = ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"].map(info);
-    assert_eq!(
-        statuses(&HttpKey::client(clients).key(), requests),
-        [200, 429, 200]
-    );
+    assert_eq!(statuses(&HttpKey::client(clients), requests), [200, 429, 200]);
 }
 
 #[test]
 fn an_ipv6_client_is_a_prefix() {
     let requests = || ["2001:db8:0:1::1", "2001:db8:0:1:2::", "2001:db8:0:2::1"].map(from);
-    assert_eq!(statuses(&HttpKey::peer().key(), requests()), [200, 429, 200]);
-    let by = |bits| HttpKey::client(ClientIp::peer().prefix(bits).expect("a prefix")).key();
+    assert_eq!(statuses(&HttpKey::peer(), requests()), [200, 429, 200]);
+    let by = |bits| HttpKey::client(ClientIp::peer().prefix(bits).expect("a prefix"));
     assert_eq!(statuses(&by(48), requests()), [200, 429, 429]);
     assert_eq!(statuses(&by(128), requests()), [200, 200, 200]);
     let error = ClientIp::peer().prefix(129).expect_err("too many");
@@ -63,7 +60,7 @@ fn an_ipv6_client_is_a_prefix() {
 #[test]
 fn by_header() {
     let requests = ["alice", "alice", "bob", "Alice"].map(user);
-    assert_eq!(statuses(&api_key().key(), requests), [200, 429, 200, 200]);
+    assert_eq!(statuses(&api_key(), requests), [200, 429, 200, 200]);
     // Values that are not text are keys too.
     let bytes = |bytes: &[u8]| {
         let mut request = Request::new(());
@@ -72,7 +69,7 @@ fn by_header() {
         request
     };
     let requests = [bytes(b"\xff"), bytes(b"\xff"), bytes(b"\xfe")];
-    assert_eq!(statuses(&api_key().key(), requests), [200, 429, 200]);
+    assert_eq!(statuses(&api_key(), requests), [200, 429, 200]);
 }
 
 #[test]
@@ -85,7 +82,7 @@ fn by_cookie() {
         cookie("session2=1; session=3"),
         with("cookie", "session=2", cookie("theme=dark")),
     ];
-    let key = HttpKey::cookie("session").key();
+    let key = HttpKey::cookie("session");
     assert_eq!(statuses(&key, requests), [200, 429, 429, 200, 200, 429]);
 }
 
@@ -97,28 +94,28 @@ fn a_cookie_is_found_beside_invalid_utf8() {
         request.headers_mut().append("cookie", value);
         request
     };
-    let key = HttpKey::cookie("session").on_missing(OnMissingKey::Skip).key();
+    let key = HttpKey::cookie("session").on_missing(OnMissingKey::Skip);
     assert_eq!(statuses(&key, [odd(), odd()]), [200, 429]);
 }
 
 #[test]
 fn by_path_without_the_query() {
     let requests = ["/a?x=1", "/a?x=2", "/b"].map(path);
-    assert_eq!(statuses(&HttpKey::path().key(), requests), [200, 429, 200]);
+    assert_eq!(statuses(&HttpKey::path(), requests), [200, 429, 200]);
 }
 
 #[test]
 fn by_route() {
     #[derive(Clone)]
     struct Matched(&'static str);
-    let key = HttpKey::route(|route: &Matched| route.0).key();
+    let key = HttpKey::route(|route: &Matched| route.0);
     let requests = ["/user/{id}", "/user/{id}", "/"].map(|route| extended(Matched(route)));
     assert_eq!(statuses(&key, requests), [200, 429, 200]);
 }
 
 #[test]
 fn by_extension() {
-    let key = HttpKey::extension::<u64>("user").key();
+    let key = HttpKey::extension::<u64>("user");
     assert_eq!(statuses(&key, [1_u64, 1, 2].map(extended)), [200, 429, 200]);
 }
 
@@ -130,10 +127,10 @@ fn by_function() {
     });
     let post = |path| Request::post(path).body(()).expect("a request");
     let requests = [path("/a"), post("/a"), post("/a")];
-    assert_eq!(statuses(&key.key(), requests), [200, 200, 429]);
+    assert_eq!(statuses(&key, requests), [200, 200, 429]);
     let key = HttpKey::text("host", |request| request.uri.host());
     let requests = ["http://a/1", "http://a/2", "http://b/"].map(path);
-    assert_eq!(statuses(&key.key(), requests), [200, 429, 200]);
+    assert_eq!(statuses(&key, requests), [200, 429, 200]);
 }
 
 #[test]
@@ -141,7 +138,7 @@ fn requests_without_the_key_share_one_budget() {
     let none = || Request::new(());
     let requests = || [none(), none(), user("alice"), user("")];
     // An empty value is no key.
-    assert_eq!(statuses(&api_key().key(), requests()), [200, 429, 200, 429]);
+    assert_eq!(statuses(&api_key(), requests()), [200, 429, 200, 429]);
     // The same holds for each source.
     for key in [
         HttpKey::peer().on_missing(OnMissingKey::Share),
@@ -150,13 +147,13 @@ fn requests_without_the_key_share_one_budget() {
         HttpKey::route(|route: &String| route),
         HttpKey::text("host", |request| request.uri.host()),
     ] {
-        assert_eq!(statuses(&key.key(), [none(), none()]), [200, 429]);
+        assert_eq!(statuses(&key, [none(), none()]), [200, 429]);
     }
 }
 
 #[test]
 fn requests_without_the_key_can_be_skipped() {
-    let key = api_key().on_missing(OnMissingKey::Skip).key();
+    let key = api_key().on_missing(OnMissingKey::Skip);
     let none = || Request::new(());
     let requests = [none(), none(), user("alice"), user("alice")];
     assert_eq!(statuses(&key, requests), [200, 200, 200, 429]);
@@ -164,14 +161,14 @@ fn requests_without_the_key_can_be_skipped() {
 
 #[test]
 fn requests_without_the_key_can_be_rejected_and_charge_no_rule() {
-    let key = api_key().on_missing(OnMissingKey::Deny).key();
+    let key = api_key().on_missing(OnMissingKey::Deny);
     let (live, _) = live([rule("all", "2/h"), rule("user", "1/h").by(&key)]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     for _ in 0..5 {
         let rejected = send(&mut service, Request::new(()));
         assert_eq!(rejected.status(), 400);
         assert_eq!(header(&rejected, "retry-after"), None);
-        let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
+        let body = problem(rejected);
         assert_eq!(body["status"], 400);
         assert_eq!(body["type"], "about:blank");
         assert_eq!(body["violated-policies"], serde_json::json!(["user"]));
@@ -186,7 +183,7 @@ fn requests_without_the_key_can_be_rejected_and_charge_no_rule() {
 
 #[test]
 fn a_shadow_rule_rejects_no_request_without_a_key() {
-    let key = api_key().on_missing(OnMissingKey::Deny).key();
+    let key = api_key().on_missing(OnMissingKey::Deny);
     let (live, _) = live([rule("user", "1/h").by(&key).shadow()]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     assert_eq!(send(&mut service, Request::new(())).status(), 200);
@@ -198,9 +195,9 @@ fn a_shadow_rule_rejects_no_request_without_a_key() {
 fn lists_of_a_file_match_addresses_and_texts() {
     use ringgate::rules::{Extractors, FileFormat};
     let extractors = Extractors::new()
-        .key(HttpKey::peer().key())
+        .key(HttpKey::peer())
         .expect("a unique name")
-        .key(api_key().on_missing(OnMissingKey::Deny).key())
+        .key(api_key().on_missing(OnMissingKey::Deny))
         .expect("a unique name");
     let rules = |text: &str| RuleSetBuilder::from_text(text, FileFormat::Yaml, &extractors);
     let text = "
@@ -240,7 +237,6 @@ fn a_key_is_extracted_once_for_all_rules_and_headers() {
         request.uri.path().hash(hasher);
         true
     });
-    let key = key.key();
     // Rules of different algorithms have different states.
     let mut service = layer([
         rule("counter", "9/min").by(&key),

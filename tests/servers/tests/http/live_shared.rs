@@ -7,8 +7,7 @@ use ringgate::rules::{Cost, Extractors};
 use ringgate::shared::{LiveSharedRules, MemoryStore, Mode, SharedRules};
 use ringgate::wait::TokioClock;
 use tokio::sync::oneshot;
-use tokio::time::{advance, sleep};
-use tower::ServiceExt;
+use tokio::time::sleep;
 
 use super::*;
 
@@ -16,13 +15,6 @@ type Live = Arc<LiveSharedRules<Parts>>;
 
 /// The time in which the tasks of a node call the store.
 const MOMENT: Duration = Duration::from_millis(1);
-
-/// A store with tokio's clock, which is advanced by one hour first.
-async fn memory() -> Arc<MemoryStore> {
-    let clock = TokioClock::new();
-    advance(Duration::from_secs(3600)).await;
-    Arc::new(MemoryStore::with_clock(clock))
-}
 
 fn live(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) -> Live {
     let builder = SharedRules::builder().term_clock(TokioClock::new());
@@ -34,21 +26,13 @@ fn live(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) 
     )
 }
 
-async fn answer<S, B>(service: S) -> Response<B>
-where
-    S: Service<Request<()>, Response = Response<B>, Error = Infallible>,
-{
-    let Ok(response) = service.oneshot(from("192.0.2.1")).await;
-    response
-}
-
 async fn statuses<S, B>(service: S, requests: usize) -> Vec<u16>
 where
     S: Service<Request<()>, Response = Response<B>, Error = Infallible> + Clone,
 {
     let mut statuses = Vec::new();
     for _ in 0..requests {
-        statuses.push(answer(service.clone()).await.status().as_u16());
+        statuses.push(answer(service.clone(), alice()).await.status().as_u16());
     }
     statuses
 }
@@ -56,7 +40,7 @@ where
 /// The permits that remain of these rules in the store.
 async fn remaining(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) -> Vec<u64> {
     sleep(MOMENT).await;
-    let (head, ()) = from("192.0.2.1").into_parts();
+    let (head, ()) = alice().into_parts();
     let rules = live(store, rules).load();
     let statuses = rules.peek(&head).await.expect("an answer");
     statuses.iter().map(|status| status.remaining()).collect()
@@ -96,7 +80,7 @@ async fn requests_after_a_reload_are_decided_by_the_new_rules() {
         );
         // Without a rule, no request is limited.
         live.store(set([])).expect("no rules");
-        let response = answer(service).await;
+        let response = answer(service, alice()).await;
         assert_eq!(
             (response.status().as_u16(), header(&response, "ratelimit")),
             (200, None)
@@ -108,15 +92,15 @@ async fn requests_after_a_reload_are_decided_by_the_new_rules() {
 #[tokio::test(start_paused = true)]
 async fn responses_name_the_rules_in_force() {
     let store = memory().await;
-    let key = HttpKey::peer().key();
+    let key = HttpKey::peer();
     let live = live(&store, [rule("old", "9/h").by(&key)]);
     let service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
-    let seen = answer(service.clone()).await;
+    let seen = answer(service.clone(), alice()).await;
     assert_eq!(header(&seen, "ratelimit-policy"), Some("\"old\";q=9;w=3600"));
     live.store(set([rule("new", "1/min").by(&key)])).expect("rules");
-    let seen = answer(service.clone()).await;
+    let seen = answer(service.clone(), alice()).await;
     assert_eq!(header(&seen, "ratelimit-policy"), Some("\"new\";q=1;w=60"));
-    let rejected = answer(service.clone()).await;
+    let rejected = answer(service.clone(), alice()).await;
     assert_eq!(header(&rejected, "ratelimit"), Some("\"new\";r=0;t=61"));
     assert!(text(rejected).contains("\"violated-policies\":[\"new\"]"));
     // Rules that the store does not serve change nothing.
@@ -181,7 +165,7 @@ async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
             }
         });
         let service = change(RateLimitLayer::new(Arc::clone(&live))).layer(inner);
-        let request = tokio::spawn(answer_with(service, "192.0.2.1"));
+        let request = tokio::spawn(answer(service, alice()));
         sleep(MOMENT).await;
         live.store(set([new()])).expect("rules");
         sleep(MOMENT).await;
@@ -197,7 +181,7 @@ async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
     let live = live(&store, [of_bytes("old")]);
     let layer = RateLimitLayer::new(Arc::clone(&live)).settle_body(&bytes);
     let layer: RateLimitLayer<_, Problem, Metered> = layer;
-    let response = answer(layer.layer(Hello)).await;
+    let response = answer(layer.layer(Hello), alice()).await;
     live.store(set([of_bytes("new")])).expect("rules");
     assert_eq!(
         http_body_util::BodyExt::collect(response.into_body())
@@ -210,14 +194,6 @@ async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
     assert_eq!(remaining(&store, [of_bytes("new")]).await, [100]);
 }
 
-async fn answer_with<S, B>(service: S, peer: &'static str) -> Response<B>
-where
-    S: Service<Request<()>, Response = Response<B>, Error = Infallible>,
-{
-    let Ok(response) = service.oneshot(from(peer)).await;
-    response
-}
-
 /// A request that waits is decided by the rules that are in force when its wait ends, and rejected in their name.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_waits_is_decided_by_the_new_rules() {
@@ -226,13 +202,13 @@ async fn a_request_that_waits_is_decided_by_the_new_rules() {
         let live = live(&store, [rule("all", "1/10s")]);
         let layer = RateLimitLayer::new(Arc::clone(&live)).wait(Duration::from_secs(60));
         let service = layer.layer(Hello);
-        assert_eq!(answer(service.clone()).await.status(), 200);
-        let waiting = tokio::spawn(answer(service.clone()));
+        assert_eq!(answer(service.clone(), alice()).await.status(), 200);
+        let waiting = tokio::spawn(answer(service.clone(), alice()));
         sleep(Duration::from_secs(1)).await;
         live.store(set([rule(name, text)])).expect("rules");
         // A request that does not wait spends a permit of the new rule.
         let other = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
-        assert_eq!(answer(other).await.status(), 200);
+        assert_eq!(answer(other, alice()).await.status(), 200);
         let response = waiting.await.expect("no panic");
         assert_eq!(response.status(), expected, "{name} {text}");
         let policy = header(&response, "ratelimit-policy").expect("a header");
@@ -255,7 +231,7 @@ async fn a_watched_file_changes_the_rules_of_the_layer() {
     write("first", "1/h");
     let live = live(&Arc::new(MemoryStore::new()), []);
     let (report, reports) = mpsc::channel();
-    let extractors = Extractors::new().key(HttpKey::peer().key()).expect("a key");
+    let extractors = Extractors::new().key(HttpKey::peer()).expect("a key");
     let watcher = live.watch(&path, extractors, move |reloaded| {
         // Fails when the test has ended.
         let _ = report.send(reloaded.map_err(|error| error.to_string()));
@@ -263,7 +239,7 @@ async fn a_watched_file_changes_the_rules_of_the_layer() {
     let _watcher = watcher.expect("watched");
     let service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     let policy = || async {
-        let response = answer(service.clone()).await;
+        let response = answer(service.clone(), alice()).await;
         header(&response, "ratelimit-policy").map(str::to_owned)
     };
     let next = |expected: String| {

@@ -29,9 +29,7 @@ fn server(rule: Rule<Parts>) -> (Client, Arc<Admissions>) {
 
 /// A server that adds jitter to `Retry-After`.
 fn server_with_jitter(rule: Rule<Parts>, max_jitter: Duration) -> (Client, Arc<Admissions>) {
-    let rules = set([rule])
-        .build_with(TokioClock::new(), [1, 2, 3, 4])
-        .expect("rules");
+    let rules = paused([rule]);
     let (start, admitted) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
     let record = Arc::clone(&admitted);
     let hello = tower::service_fn(move |_: Request<()>| {
@@ -180,7 +178,7 @@ async fn one_process_is_rejected_a_few_times() {
 /// Each client has a limit of its own, so that `Retry-After` is exact without any jitter.
 #[tokio::test(start_paused = true)]
 async fn clients_with_their_own_limits_are_admitted_at_their_first_retry() {
-    let key = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+    let key = HttpKey::header(HeaderName::from_static("x-api-key"));
     let (server, admitted) = server(rule("user", "1/s").by(&key));
     let clients: Vec<_> = (0..CLIENTS).map(|_| obedient(pace("1000/s"), &server)).collect();
     // Without a pause, since a response that leaves no permits would delay the next request.

@@ -19,7 +19,7 @@ use super::*;
 
 /// The slots that are held.
 fn held(live: &Live) -> u64 {
-    let (head, ()) = from("192.0.2.1").into_parts();
+    let (head, ()) = alice().into_parts();
     live.load().peek(&head).map(|peek| peek.spent()).sum()
 }
 
@@ -128,7 +128,7 @@ fn a_guard_and_a_body_both_hold_the_slot() {
     let layer = RateLimitLayer::new(Arc::clone(&live)).until_body_end();
     let mut service = layer.layer(keeping(&guards));
     let slots = || {
-        let (head, ()) = from("192.0.2.1").into_parts();
+        let (head, ()) = alice().into_parts();
         let rules = live.load();
         let slots = rules.peek(&head).find(|peek| peek.rule() == "slots");
         slots.map(|peek| peek.spent())
@@ -202,9 +202,7 @@ fn a_guard_holds_the_slots_of_nested_layers() {
 /// A request waits until the guard of another is dropped.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_guard_wakes_the_next_request() {
-    let rules = set([Rule::in_flight("slots", 1)])
-        .build_with(TokioClock::new(), [1; 4])
-        .expect("rules");
+    let rules = paused([Rule::in_flight("slots", 1)]);
     let guards = Arc::default();
     let layer = RateLimitLayer::from(rules).wait(Duration::from_secs(60));
     let service = layer.layer(keeping(&guards));
@@ -226,18 +224,18 @@ async fn the_end_of_a_guard_wakes_the_next_request() {
 async fn a_guard_holds_a_slot_of_a_store() {
     let store = Arc::new(MemoryStore::with_clock(TokioClock::new()));
     let [one, two] = [(); 2].map(|()| {
-        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer().key());
+        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer());
         let rules = SharedRules::builder().rule(slots).build(store.clone());
         RateLimitLayer::new(Arc::new(rules.expect("rules")))
     });
     let guards = Arc::default();
-    let response = one.layer(keeping(&guards)).oneshot(from("192.0.2.1")).await;
+    let response = one.layer(keeping(&guards)).oneshot(alice()).await;
     let response = response.expect("a response");
     assert_eq!(response.status(), 200);
     let Ok(_) = response.into_body().collect().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let status = async || {
-        let Ok(response) = two.layer(Hello).oneshot(from("192.0.2.1")).await;
+        let Ok(response) = two.layer(Hello).oneshot(alice()).await;
         response.status().as_u16()
     };
     assert_eq!(status().await, 429);

@@ -1,85 +1,17 @@
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use core::error::Error;
-use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
-use std::sync::Mutex;
 use std::thread;
 
+use ringgate::http::{ClientIp, HttpKey, PeerAddress, RateLimitLayer};
 use ringgate::observe::DenialEvents;
 use ringgate::rules::{Cost, RuleSetBuilder};
 use ringgate::{Key, ManualClock, Rule, RuleSet};
-use tracing::field::{Field, Visit};
+use tower::{Layer, Service};
 use tracing::level_filters::LevelFilter;
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
 
-const SEEDS: [u64; 4] = [1, 2, 3, 4];
-
-/// The fields of an event, as text.
-type Fields = BTreeMap<&'static str, String>;
-
-/// A subscriber that records the events of this crate at this level and above.
-#[derive(Clone)]
-struct Recorder {
-    level: LevelFilter,
-    events: Arc<Mutex<Vec<Fields>>>,
-}
-
-impl Recorder {
-    fn new(level: LevelFilter) -> Self {
-        Self {
-            level,
-            events: Arc::default(),
-        }
-    }
-
-    /// Returns the events that `work` emits in this thread.
-    fn during(&self, work: impl FnOnce()) -> Vec<Fields> {
-        tracing::subscriber::with_default(self.clone(), work);
-        core::mem::take(&mut *self.events.lock().expect("no panic"))
-    }
-}
-
-impl Subscriber for Recorder {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.level
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        assert_eq!(event.metadata().target(), "ringgate");
-        assert!(matches!(*event.metadata().level(), Level::WARN | Level::ERROR));
-        let mut fields = Reader(Fields::new());
-        event.record(&mut fields);
-        self.events.lock().expect("no panic").push(fields.0);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-struct Reader(Fields);
-
-impl Visit for Reader {
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.0.insert(field.name(), value.to_string());
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
+use super::recorders::{EventRecorder, Fields};
+use super::requests::SEEDS;
 
 struct Request {
     user: &'static str,
@@ -124,7 +56,7 @@ fn suppressed(events: &[Fields]) -> Vec<&str> {
 fn events_keep_their_quota_and_the_next_event_counts_those_suppressed() -> Result<(), Box<dyn Error>> {
     let (rules, clock) = full()?;
     let events = DenialEvents::new("3/s".parse()?)?;
-    let recorder = Recorder::new(LevelFilter::TRACE);
+    let recorder = EventRecorder::new(LevelFilter::TRACE);
 
     assert_eq!(
         suppressed(&recorder.during(|| deny(&rules, &events, 50))),
@@ -148,7 +80,7 @@ fn events_keep_their_quota_and_the_next_event_counts_those_suppressed() -> Resul
 fn an_event_has_the_rules_and_the_quota_and_not_the_key() -> Result<(), Box<dyn Error>> {
     let (rules, _) = full()?;
     let events = DenialEvents::new("10/s".parse()?)?;
-    let recorder = Recorder::new(LevelFilter::WARN);
+    let recorder = EventRecorder::new(LevelFilter::WARN);
     let request = Request { bytes: 9, ..REQUEST };
     let emitted = recorder.during(|| {
         let denied = rules.check(&request).expect_err("both are full");
@@ -187,7 +119,7 @@ fn an_event_has_the_rules_and_the_quota_and_not_the_key() -> Result<(), Box<dyn 
 /// Emits one denial with these parts of the request.
 fn emitted_with(events: &DenialEvents, parts: &[(&str, &str)]) -> Result<Fields, Box<dyn Error>> {
     let (rules, _) = full()?;
-    let mut emitted = Recorder::new(LevelFilter::WARN).during(|| {
+    let mut emitted = EventRecorder::new(LevelFilter::WARN).during(|| {
         let denied = rules.check(&REQUEST).expect_err("full");
         events.emit_with(&denied, |event| {
             for &(name, value) in parts {
@@ -263,7 +195,7 @@ fn parts_are_read_for_emitted_events_only() -> Result<(), Box<dyn Error>> {
     };
     assert_eq!(deny(10), 0, "no subscriber");
     let mut all = 0;
-    Recorder::new(LevelFilter::WARN).during(|| all = deny(10));
+    EventRecorder::new(LevelFilter::WARN).during(|| all = deny(10));
     assert_eq!(all, 2);
     Ok(())
 }
@@ -276,7 +208,7 @@ fn a_request_that_is_never_admitted_has_no_retry_time() -> Result<(), Box<dyn Er
         user: "another",
         bytes: 11,
     };
-    let emitted = Recorder::new(LevelFilter::WARN).during(|| {
+    let emitted = EventRecorder::new(LevelFilter::WARN).during(|| {
         let denied = rules.check(&request).expect_err("more than the limit");
         events.emit(&denied);
     });
@@ -296,7 +228,7 @@ fn the_retry_time_is_rounded_up() -> Result<(), Box<dyn Error>> {
     rules.check("").map_err(|denied| denied.to_string())?;
     clock.advance(Duration::from_micros(500));
     let events = DenialEvents::new("10/s".parse()?)?;
-    let emitted = Recorder::new(LevelFilter::WARN).during(|| {
+    let emitted = EventRecorder::new(LevelFilter::WARN).during(|| {
         let denied = rules.check("").expect_err("full");
         assert!(denied.retry_after().expect("a time") < Duration::from_millis(1000));
         events.emit(&denied);
@@ -311,11 +243,11 @@ fn an_event_without_a_subscriber_is_neither_emitted_nor_counted() -> Result<(), 
     let events = DenialEvents::new("1/s".parse()?)?;
     deny(&rules, &events, 20);
     assert!(
-        Recorder::new(LevelFilter::ERROR)
+        EventRecorder::new(LevelFilter::ERROR)
             .during(|| deny(&rules, &events, 20))
             .is_empty()
     );
-    let emitted = Recorder::new(LevelFilter::WARN).during(|| deny(&rules, &events, 1));
+    let emitted = EventRecorder::new(LevelFilter::WARN).during(|| deny(&rules, &events, 1));
     // The quota was not charged for them.
     assert_eq!(suppressed(&emitted), ["0"]);
     Ok(())
@@ -327,14 +259,14 @@ fn each_denial_of_several_threads_is_emitted_or_counted() -> Result<(), Box<dyn 
     const EACH: u32 = 2_000;
     let (rules, clock) = full()?;
     let events = DenialEvents::new("5/s".parse()?)?;
-    let recorder = Recorder::new(LevelFilter::WARN);
+    let recorder = EventRecorder::new(LevelFilter::WARN);
     let emitted = thread::scope(|scope| {
-        let work = || recorder.during_shared(|| deny(&rules, &events, EACH));
+        let work = || recorder.record(|| deny(&rules, &events, EACH));
         let workers: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
             .for_each(|worker| worker.join().expect("a worker"));
-        core::mem::take(&mut *recorder.events.lock().expect("a recorder"))
+        recorder.take()
     });
     assert_eq!(emitted.len(), 5);
     clock.advance(Duration::from_secs(2));
@@ -347,92 +279,72 @@ fn each_denial_of_several_threads_is_emitted_or_counted() -> Result<(), Box<dyn 
     Ok(())
 }
 
-impl Recorder {
-    /// Runs `work` and records its events, without returning them.
-    fn during_shared(&self, work: impl FnOnce()) {
-        tracing::subscriber::with_default(self.clone(), work);
-    }
-}
-
-/// Each request is rejected, and the log has one line for all.
-#[tokio::test]
-async fn a_missing_address_is_logged_once() {
-    use ringgate::http::{HttpKey, RateLimitLayer};
-    use tower::{Layer, Service};
-
+/// The messages that are logged about these requests, under a rule with this key.
+fn logged(
+    key: Key<http::request::Parts>,
+    requests: impl IntoIterator<Item = http::Request<()>>,
+) -> Vec<String> {
     let rules = RuleSetBuilder::new()
-        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::peer().key()))
+        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&key))
         .build_with(ManualClock::new(), SEEDS)
         .expect("rules");
     let layer = RateLimitLayer::from(rules);
     let inner = tower::service_fn(|_: http::Request<()>| {
-        core::future::ready(Ok::<_, core::convert::Infallible>(http::Response::new(
-            String::new(),
-        )))
+        let response = http::Response::new(String::new());
+        core::future::ready(Ok::<_, core::convert::Infallible>(response))
     });
-    let mut futures = Vec::new();
-    let events = Recorder::new(LevelFilter::ERROR).during(|| {
-        for _ in 0..3 {
-            futures.push(layer.clone().layer(inner).call(http::Request::new(())));
-        }
-    });
-    for future in futures {
-        let Ok(response) = future.await;
-        assert_eq!(response.status(), 500);
-    }
-    let [event] = &events[..] else {
-        panic!("{events:?}");
-    };
-    let message = &event["message"];
-    assert!(
-        message.contains("gives requests no key") && message.contains("PeerAddress"),
-        "{message}"
-    );
-}
-
-/// The messages that are logged about requests with these `X-Forwarded-For` headers, of the proxy 10.0.0.1.
-fn logged(lines: &[Option<&'static str>]) -> Vec<String> {
-    use ringgate::http::{ClientIp, HttpKey, PeerAddress, RateLimitLayer};
-    use tower::{Layer, Service};
-
-    let clients = ClientIp::peer()
-        .x_forwarded_for(["10.0.0.0/8"])
-        .expect("a network");
-    let rules = RuleSetBuilder::new()
-        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::client(clients).key()))
-        .build_with(ManualClock::new(), SEEDS)
-        .expect("rules");
-    let layer = RateLimitLayer::from(rules);
-    let inner = tower::service_fn(|_: http::Request<()>| {
-        core::future::ready(Ok::<_, core::convert::Infallible>(http::Response::new(
-            String::new(),
-        )))
-    });
-    let events = Recorder::new(LevelFilter::WARN).during(|| {
-        for line in lines {
-            let mut request = http::Request::new(());
-            request.extensions_mut().insert(PeerAddress([10, 0, 0, 1].into()));
-            if let Some(line) = line {
-                let line = http::HeaderValue::from_static(line);
-                request.headers_mut().insert("x-forwarded-for", line);
-            }
+    let events = EventRecorder::new(LevelFilter::WARN).during(|| {
+        for request in requests {
             drop(layer.clone().layer(inner).call(request));
         }
     });
     events.iter().map(|event| event["message"].clone()).collect()
 }
 
+/// Requests with these `X-Forwarded-For` headers, of the proxy 10.0.0.1.
+fn forwarded(lines: &[Option<&'static str>]) -> Vec<String> {
+    let clients = ClientIp::peer()
+        .x_forwarded_for(["10.0.0.0/8"])
+        .expect("a network");
+    let request = |line: &Option<&'static str>| {
+        let mut request = http::Request::new(());
+        request.extensions_mut().insert(PeerAddress([10, 0, 0, 1].into()));
+        let line = line.map(|line| {
+            (
+                http::HeaderName::from_static("x-forwarded-for"),
+                http::HeaderValue::from_static(line),
+            )
+        });
+        request.headers_mut().extend(line);
+        request
+    };
+    logged(HttpKey::client(clients), lines.iter().map(request))
+}
+
+/// Each request is rejected, and the log has one line for all.
+#[test]
+fn a_missing_address_is_logged_once() {
+    let events = logged(HttpKey::peer(), [(); 3].map(|()| http::Request::new(())));
+    let [event] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert!(
+        event.contains("gives requests no key") && event.contains("PeerAddress"),
+        "{event}"
+    );
+}
+
 /// The log says what was given, which the response does not.
 #[test]
 fn an_address_that_cannot_be_read_is_logged_once() {
-    let events = logged(&[
+    let events = forwarded(&[
         Some("192.0.2.1"),
         Some("192.0.2.1, unknown"),
         Some("unix:"),
         Some("192.0.2.2"),
     ]);
     let [event] = &events[..] else {
-        panic!("{events:?}");
+        panic!("{events:?}")
     };
     for part in [
         "`x-forwarded-for` states no address",
@@ -445,9 +357,9 @@ fn an_address_that_cannot_be_read_is_logged_once() {
 
 #[test]
 fn a_trusted_proxy_without_the_header_is_logged_once() {
-    let events = logged(&[None, None, Some("192.0.2.1"), None]);
+    let events = forwarded(&[None, None, Some("192.0.2.1"), None]);
     let [event] = &events[..] else {
-        panic!("{events:?}");
+        panic!("{events:?}")
     };
     assert!(
         event.contains("trusted proxy 10.0.0.1") && event.contains("`x-forwarded-for`"),

@@ -1,5 +1,6 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use core::fmt;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
@@ -8,6 +9,10 @@ use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use ringgate::observe::Observer;
 use ringgate::{ManualClock, RuleSet};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Subscriber};
 
 use super::requests::Request;
 
@@ -168,5 +173,82 @@ impl Recorder for CheckedRecorder {
 
     fn register_histogram(&self, _: &metrics::Key, _: &Metadata<'_>) -> Histogram {
         Histogram::noop()
+    }
+}
+
+/// The fields of an event, as text.
+pub(crate) type Fields = BTreeMap<&'static str, String>;
+
+/// A subscriber that records the events of the crate at this level and above.
+#[derive(Clone)]
+pub(crate) struct EventRecorder {
+    level: LevelFilter,
+    events: Arc<Mutex<Vec<(Level, Fields)>>>,
+}
+
+impl EventRecorder {
+    pub(crate) fn new(level: LevelFilter) -> Self {
+        let events = Arc::default();
+        Self { level, events }
+    }
+
+    /// Records the events that `work` emits in this thread.
+    pub(crate) fn record(&self, work: impl FnOnce()) {
+        tracing::subscriber::with_default(self.clone(), work);
+    }
+
+    /// The recorded events, which are forgotten.
+    pub(crate) fn take(&self) -> Vec<Fields> {
+        let events = core::mem::take(&mut *self.events.lock().expect("no panic"));
+        events.into_iter().map(|(_, fields)| fields).collect()
+    }
+
+    /// Returns the events that `work` emits in this thread.
+    pub(crate) fn during(&self, work: impl FnOnce()) -> Vec<Fields> {
+        self.record(work);
+        self.take()
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn events(&self) -> Vec<(Level, Fields)> {
+        self.events.lock().expect("no panic").clone()
+    }
+}
+
+impl Subscriber for EventRecorder {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "ringgate" && *metadata.level() <= self.level
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Reader(Fields::new());
+        event.record(&mut fields);
+        let event = (*event.metadata().level(), fields.0);
+        self.events.lock().expect("no panic").push(event);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+struct Reader(Fields);
+
+impl Visit for Reader {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name(), value.to_string());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
     }
 }

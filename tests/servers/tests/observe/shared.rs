@@ -76,6 +76,13 @@ impl CounterStore for SmallRequests {
     }
 }
 
+/// A key that nodes share.
+fn user() -> Key<Request> {
+    super::requests::user().shared_as(|request, parts| {
+        parts.part(request.user.to_le_bytes());
+    })
+}
+
 fn cost() -> ringgate::rules::Cost<Request> {
     ringgate::rules::Cost::new("cost", |request: &Request| request.cost)
 }
@@ -199,12 +206,7 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
 /// A shared rule has the gauges of this node: the slots that its requests hold, wherever they are counted, and the keys of its limiter.
 #[tokio::test]
 async fn shared_rules_have_gauges_of_this_node() -> Result<(), Box<dyn Error>> {
-    let user = Key::new("user", |request: &Request, key| {
-        core::hash::Hash::hash(&request.user, key);
-    });
-    let user = user.shared_as(|request, parts| {
-        parts.part(request.user.to_le_bytes());
-    });
+    let user = user();
     let strict = Rule::in_flight("strict", 9).by(&user);
     let local = Rule::in_flight("local", 9).by(&user).mode(Mode::Local);
     let total = Rule::in_flight("total", 9);
@@ -335,10 +337,7 @@ async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
     assert_eq!(store.health().answered, 5);
 
     // Replicas reject writes.
-    let () = redis::cmd("REPLICAOF")
-        .arg("127.0.0.1")
-        .arg("1")
-        .query(&mut server.client())?;
+    let _: () = server.ask("REPLICAOF 127.0.0.1 1");
     assert!(limiter.check("a").await.is_ok());
     show(&observer, &recorder, &store).await;
     assert_eq!(store.health().refused, 1);
@@ -434,12 +433,7 @@ async fn a_scrape_has_all_metrics() -> Result<(), Box<dyn Error>> {
     };
     let recorder = PrometheusBuilder::new().build_recorder();
     let store = server.store().await;
-    let user = Key::new("user", |request: &Request, key| {
-        core::hash::Hash::hash(&request.user, key)
-    });
-    let user = user.shared_as(|request, parts| {
-        parts.part(request.user.to_le_bytes());
-    });
+    let user = user();
     let rules = SharedRules::builder()
         .rule(Rule::new("user", "2/h".parse()?).by(&user))
         .build(store.clone())?;

@@ -1,10 +1,12 @@
 //! Configuration of a layer.
 
-mod skip;
-
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+#[cfg(feature = "observe")]
+use alloc::{format, string::String};
 use core::fmt;
+use core::marker::PhantomData;
 #[cfg(feature = "observe")]
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -12,24 +14,32 @@ use core::time::Duration;
 use ::http::request::Parts;
 use ::http::{Response, response};
 
-pub(super) use self::skip::Skip;
 use super::answer::{Rejection, RejectionReason, RejectionResponse, Statuses, respond};
-use super::rules::{HttpRules, Settings};
+use super::rules::{Options, RuleQueue};
+use crate::clock::Clock;
 use crate::rules::Cost;
 use crate::time::jitter;
 
-/// Rules and options of a layer. `R` makes the responses to rejected requests.
-pub(super) struct Config<S: HttpRules, R> {
-    pub(super) rules: Arc<S>,
-    pub(super) settings: Settings<S>,
+/// The rules and settings of a layer. `R` makes the responses to rejected requests, and `M` is the type of response bodies.
+pub(super) struct Config<C, R, M> {
+    pub(super) settings: Settings<C>,
     pub(super) rejection_response: R,
+    pub(super) metering: PhantomData<fn() -> M>,
+}
+
+/// The settings of a layer that do not depend on its responses.
+#[derive(Clone)]
+pub(super) struct Settings<C> {
+    pub(super) rules: RuleQueue<C>,
+    pub(super) options: Options,
     pub(super) statuses: Statuses,
     /// The time after which a request that needs a slot is told to retry.
     pub(super) slot_retry_after: Option<Duration>,
     /// The longest time that is added to `Retry-After`.
     pub(super) max_jitter: Duration,
     pub(super) decision_extension: bool,
-    pub(super) skip: Skip,
+    /// Select the requests that pass to the inner service without a decision.
+    pub(super) skip: Vec<Arc<Skips>>,
     pub(super) charge_if: Option<Arc<ChargeIf>>,
     /// The cost that is settled by the bytes of the body.
     pub(super) body_cost: Option<Cost<Parts>>,
@@ -39,6 +49,8 @@ pub(super) struct Config<S: HttpRules, R> {
     pub(super) reported: Arc<[AtomicBool; 2]>,
 }
 
+/// A function that selects requests that are not limited.
+pub(super) type Skips = dyn Fn(&Parts) -> bool + Send + Sync;
 /// The function that decides by the response whether a request is charged.
 pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
 /// The response to a rejected request. The box keeps the futures of admitted requests small.
@@ -47,7 +59,7 @@ pub(super) type RejectedResponse<B> = Box<Response<B>>;
 /// A function that is called with each rejection.
 type OnRejected = dyn Fn(&Rejection<'_>) + Send + Sync;
 
-impl<S: HttpRules, R> Config<S, R> {
+impl<C: Clock + Clone + Send + Sync + 'static, R, M> Config<C, R, M> {
     /// Makes the response to a rejected request.
     #[cold]
     #[inline(never)]
@@ -55,27 +67,30 @@ impl<S: HttpRules, R> Config<S, R> {
     where
         R: RejectionResponse<B>,
     {
+        let settings = &self.settings;
         let reason = rejection.reason();
-        rejection.jitter = jitter(self.max_jitter);
-        rejection.slot_retry_after = self.slot_retry_after;
-        rejection.status = self.statuses.of(reason);
+        rejection.jitter = jitter(settings.max_jitter);
+        rejection.slot_retry_after = settings.slot_retry_after;
+        rejection.status = settings.statuses.of(reason);
         if matches!(reason, RejectionReason::NoKeyFromServer | RejectionReason::NoKey) {
-            rejection.cause = self.rules.missing_cause(rejection.request());
+            rejection.cause = settings.rules.missing_cause(rejection.request());
         }
         #[cfg(feature = "observe")]
-        self.report(&rejection, reason);
-        if let Some(on_rejected) = &self.on_rejected {
+        settings.report(&rejection, reason);
+        if let Some(on_rejected) = &settings.on_rejected {
             on_rejected(&rejection);
         }
         Box::new(respond(
             &rejection,
-            self.settings.headers,
+            settings.options.headers,
             &self.rejection_response,
         ))
     }
+}
 
+#[cfg(feature = "observe")]
+impl<C> Settings<C> {
     /// Logs the first rejection of each kind that the operator has to know of.
-    #[cfg(feature = "observe")]
     fn report(&self, rejection: &Rejection<'_>, reason: RejectionReason) {
         let Some(detail) = rejection.detail() else { return };
         let [server, request] = &*self.reported;
@@ -91,45 +106,32 @@ impl<S: HttpRules, R> Config<S, R> {
         if reported.swap(true, Ordering::Relaxed) {
             return;
         }
-        match rejection.cause.as_ref().and_then(|cause| cause.given.as_deref()) {
-            Some(given) => {
-                tracing::error!(target: "ringgate", "{}: {detail}; given: {given:?}", reason.text())
-            }
-            None => tracing::error!(target: "ringgate", "{}: {detail}", reason.text()),
-        }
+        let given = rejection.cause.as_ref().and_then(|cause| cause.given.as_deref());
+        let given = given.map_or_else(String::new, |given| format!("; given: {given:?}"));
+        tracing::error!(target: "ringgate", "{}: {detail}{given}", reason.text());
     }
 }
 
-impl<S: HttpRules, R: Clone> Clone for Config<S, R> {
+impl<C: Clone, R: Clone, M> Clone for Config<C, R, M> {
     fn clone(&self) -> Self {
         Self {
-            rules: Arc::clone(&self.rules),
             settings: self.settings.clone(),
             rejection_response: self.rejection_response.clone(),
-            statuses: self.statuses,
-            slot_retry_after: self.slot_retry_after,
-            max_jitter: self.max_jitter,
-            decision_extension: self.decision_extension,
-            skip: self.skip.clone(),
-            charge_if: self.charge_if.clone(),
-            body_cost: self.body_cost.clone(),
-            on_rejected: self.on_rejected.clone(),
-            #[cfg(feature = "observe")]
-            reported: Arc::clone(&self.reported),
+            metering: PhantomData,
         }
     }
 }
 
-impl<S: HttpRules, R: fmt::Debug> fmt::Debug for Config<S, R> {
+impl<C, R: fmt::Debug, M> fmt::Debug for Config<C, R, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = &self.settings;
         f.debug_struct("Config")
             .field("rejection_response", &self.rejection_response)
-            .field("statuses", &self.statuses)
-            .field("slot_retry_after", &self.slot_retry_after)
-            .field("max_jitter", &self.max_jitter)
-            .field("headers", &self.settings.headers)
-            .field("skip", &self.skip)
-            .field("body_cost", &self.body_cost)
+            .field("options", &settings.options)
+            .field("statuses", &settings.statuses)
+            .field("slot_retry_after", &settings.slot_retry_after)
+            .field("max_jitter", &settings.max_jitter)
+            .field("body_cost", &settings.body_cost)
             .finish_non_exhaustive()
     }
 }
