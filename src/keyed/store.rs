@@ -19,17 +19,8 @@ pub(crate) struct Store {
 impl Store {
     /// Makes a store for `capacity` keys of `words` words each.
     pub(crate) fn new(capacity: u64, words: usize) -> Result<Self, ConfigError> {
-        Self::with_table(Table::new(capacity, words, false)?, words)
-    }
-
-    /// Makes a store for `capacity` keys of `words` words each, which can inherit the counts of another store.
-    pub(crate) fn inheriting(capacity: u64, words: usize) -> Result<Self, ConfigError> {
-        Self::with_table(Table::new(capacity, words, true)?, words)
-    }
-
-    fn with_table(table: Table, words: usize) -> Result<Self, ConfigError> {
         Ok(Self {
-            table,
+            table: Table::new(capacity, words)?,
             catch_all: OwnWords::new(words),
             generation: 0,
         })
@@ -46,38 +37,34 @@ impl Store {
         &self.table
     }
 
-    /// Charges the catch-all the permits that count in the catch-all of `from`. The keys that may have spent them get
-    /// no entry of their own until the permits no longer count here.
-    ///
-    /// `old` reads the permits of `from`, `carried` returns how many are charged for them, `charger` charges them here, and `usage`
-    /// reads whether all of them were charged.
+    /// The permits that count in the catch-all at `now` or at the latest time in its words, and that time. Later charges must not be
+    /// earlier.
+    pub(crate) fn overflow(&self, usage: &AnyAlgorithm, now: Nanos) -> (u64, Nanos) {
+        // Relaxed: the caller has synchronized with every thread whose charges it needs.
+        let first = self.catch_all.get()[0].load(Ordering::Relaxed);
+        // The word of a bucket is the time at which it will be full.
+        let at = if usage.is_bucket() {
+            now
+        } else {
+            now.max(usage.latest_time(first))
+        };
+        (usage.spent(Shared::new(self.catch_all.get()), at), at)
+    }
+
+    /// Charges the catch-all `permits` that the catch-all of `from` has admitted. The keys that may have spent them get no entry of
+    /// their own until the permits no longer count here.
     pub(crate) fn inherit_overflow(
         &self,
         from: &Self,
         charger: &AnyAlgorithm,
-        usage: &AnyAlgorithm,
-        old: &AnyAlgorithm,
-        carried: impl FnOnce(u64) -> u64,
+        permits: u64,
+        at: Nanos,
         now: Nanos,
-    ) -> Inherited {
-        // Relaxed: the caller has synchronized with every thread whose charges it needs.
-        let first = from.catch_all.get()[0].load(Ordering::Relaxed);
-        let at = if old.is_bucket() {
-            now
-        } else {
-            now.max(old.latest_time(first))
-        };
-        let spent = carried(old.spent(Shared::new(from.catch_all.get()), at));
-        let shared = Shared::new(self.catch_all.get());
-        if spent > 0 {
-            charger.charge(shared, at, spent);
-            let end = charger.counts_until(shared, at, 0);
-            self.table.inherit_marks(&from.table, now, end);
-        }
-        Inherited {
-            spent: (spent > 0).then_some((spent, at)),
-            is_complete: usage.spent(shared, at) >= spent,
-        }
+    ) {
+        let catch_all = Shared::new(self.catch_all.get());
+        charger.charge(catch_all, at, permits);
+        let end = charger.counts_until(catch_all, at, 0);
+        self.table.inherit_marks(&from.table, now, end);
     }
 
     /// Whether the catch-all may have admitted the key, and the admission still counts.
@@ -102,15 +89,6 @@ impl fmt::Debug for Store {
             .field("counts", &self.table.counts().sum())
             .finish_non_exhaustive()
     }
-}
-
-/// The permits that one catch-all has taken over from another.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Inherited {
-    /// The permits that were charged to the new catch-all for those of the old one, and the time of the charge.
-    pub(crate) spent: Option<(u64, Nanos)>,
-    /// Whether all of them were charged.
-    pub(crate) is_complete: bool,
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
 use crate::sync::published::{InUse, Published, Replaced};
-use crate::time::Nanos;
 
 /// A rule set that can be replaced while it is in use, without a fresh budget for any key.
 ///
@@ -36,9 +35,9 @@ use crate::time::Nanos;
 ///     that needs wider words, of a token bucket to a much longer burst, or of the rules that share a state. So they are after a change
 ///     for which a [sliding window](super::RuleAlgorithm::SlidingWindow) chooses another form, such as most other limits of a rule that
 ///     counts in one word. The permits that still count are charged as if they were spent at that moment, which is stricter. A token
-///     bucket whose burst does not take longer to refill pays the debt of its old rate in the
-///     time in which the old bucket would have paid it. Until this is done, the old and the new rule are both enforced, and permits that are spent
-///     meanwhile count twice.
+///     bucket whose burst does not take longer to refill pays the debt of its old rate in the time in which the old bucket would have
+///     paid it. Until the decisions in progress have ended, the old and the new limits are both enforced for the requests of the new
+///     rule, and permits that are spent meanwhile count twice.
 /// - Slots of rules that limit [requests in flight](crate::Rule::in_flight) are kept over a change of the limit, and released
 ///   once. A quota and such a limit do not continue each other.
 /// - A new rule begins empty. So does a rule that was removed earlier, or whose key has another name. A removed rule is not
@@ -83,9 +82,8 @@ struct Writer<R: ?Sized, C> {
     previous: Vec<Replaced<RuleSet<R, C>>>,
     /// The carry-overs of the last reload that are not complete.
     carry_overs: Vec<CarryOver<R>>,
-    /// States that are no longer enforced, and hold more permits than could be charged to their successors. Each has the time at
-    /// which these permits expire.
-    retained: Vec<(Arc<RuleState<R>>, Nanos)>,
+    /// The latest states that are no longer enforced, and whose permits did not all fit into their successors.
+    retained: Vec<Arc<RuleState<R>>>,
 }
 
 /// The rules that were in force at the time of [`LiveRules::load`].
@@ -217,40 +215,26 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             return Err(ReplaceError::Pending(states));
         }
         let current = self.current.load();
-        let now = current.clock.now();
-        writer.retained.retain(|(_, until)| *until > now);
-        let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
         let seeds = current.states.seeds.clone();
         let origin = current.states.origin.or(rules.origin);
         let origin = origin.known_for(rules.rules(), &current.clock);
         let Migration {
-            states,
+            mut states,
+            retired,
             carry_overs,
-            retained,
-        } = migration::migrate(rules.rules(), Some(&current.states), &retained, seeds, origin)
-            .map_err(ReplaceError::Rules)?;
+        } = migration::migrate(
+            rules.rules(),
+            Some(&current.states),
+            &writer.retained,
+            seeds,
+            origin,
+        )
+        .map_err(ReplaceError::Rules)?;
         drop(current);
-        let until = writer.retained.drain(..).map(|(_, until)| until);
-        let retained = retained.into_iter().zip(until);
-        writer.retained = retained.filter_map(|(old, until)| Some((old?, until))).collect();
-        let mut old: Vec<Arc<RuleState<R>>> = Vec::new();
-        for state in carry_overs.iter().flat_map(CarryOver::enforced) {
-            if !old.iter().any(|other| other.shares_storage_with(state)) {
-                old.push(Arc::clone(state));
-            }
-        }
-        for carry_over in &carry_overs {
-            carry_over.carry_over_early(now);
-        }
         // Claim: rules 5, the old state is enforced beside the new one.
-        let all = states.states.iter().cloned().chain(old).collect();
-        self.publish(
-            &mut writer,
-            RuleStates {
-                states: all,
-                ..states
-            },
-        );
+        states.states = states.states.into_iter().chain(retired).collect();
+        self.publish(&mut writer, states);
+        writer.retained.clear();
         writer.carry_overs = carry_overs;
         for _ in 0..MAX_YIELDS {
             if self.complete(&mut writer) == Reloaded::Done {
@@ -283,30 +267,25 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             return Reloaded::Pending(old.count());
         }
         let current = self.current.load();
-        let now = current.clock.now();
-        let mut retained = Vec::new();
-        for carry_over in &writer.carry_overs {
+        let (mut states, now) = (current.states.clone(), current.clock.now());
+        drop(current);
+        let carry_overs = writer.carry_overs.iter_mut();
+        if carry_overs.fold(false, |any, carry_over| any | carry_over.bar_keys(now)) {
+            // Claim: rules 6, the keys are read after every thread sees the marks.
+            self.publish(writer, states);
+            return self.complete(writer);
+        }
+        for carry_over in writer.carry_overs.drain(..) {
             if !carry_over.complete(now) {
-                let until = |old: &Arc<RuleState<R>>| now.saturating_add(old.span());
-                retained.extend(carry_over.enforced().map(|old| (Arc::clone(old), until(old))));
+                // Claim: rules reloading, permits that do not fit are retained.
+                writer.retained.extend(carry_over.enforced().cloned());
             }
         }
-        // Claim: rules reloading, permits that do not fit are retained.
-        writer.retained.extend(retained);
         let excess = writer.retained.len().saturating_sub(MAX_RETAINED);
         writer.retained.drain(..excess);
-        let states = current.states.clone();
-        drop(current);
-        let new = states.states.iter().filter(|state| !state.retired).cloned();
-        let new = new.collect();
-        self.publish(
-            writer,
-            RuleStates {
-                states: new,
-                ..states
-            },
-        );
-        writer.carry_overs.clear();
+        let all = states.states.into_iter();
+        states.states = all.filter(|state| !state.retired).collect();
+        self.publish(writer, states);
         Reloaded::Done
     }
 

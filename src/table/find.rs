@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn entries_are_filled_in_the_order_of_the_probe() {
         let bucket = Gcra::new(Quota::per_hour(5).expect("a quota")).expect("a bucket");
-        let table = Table::new(100, 1, false).expect("a table");
+        let table = Table::new(100, 1).expect("a table");
         let primary = |key| Probe::new(&table, key).primary().entry(0).number();
         let insert = |key| match Insertion::new(&table, &bucket, key, Nanos::new(1_000)).find_or_insert(false)
         {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_key_is_found_wherever_it_is() {
         for state in [1, 2, 7] {
-            let table = Table::new(1_000, state, false).expect("a table");
+            let table = Table::new(1_000, state).expect("a table");
             for key in [1, 77, Entry::UNUSED - 1] {
                 let table_entries = || Probe::new(&table, key).entries().map(|seen| seen.entry);
                 for (other, entry) in (1_000_000..).zip(table_entries()) {
@@ -110,7 +110,7 @@ mod tests {
     /// An entry that was found is validated when it is used.
     #[test]
     fn an_entry_that_was_found_may_be_lost() {
-        let table = Table::new(1_000, 1, false).expect("a table");
+        let table = Table::new(1_000, 1).expect("a table");
         let entry = Probe::new(&table, 5).primary().entry(0);
         assert!(entry.enter(5).is_ok());
         let found = table.find(5).expect("its entry");

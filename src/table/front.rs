@@ -61,7 +61,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
     pub(crate) fn enter(&self, entry: Entry<'a>) -> Option<Nanos> {
-        let is_plain = !self.table.inherits && self.region.overflow_until(self.probe.key) == Nanos::ZERO;
+        let is_plain = self.region.overflow_until(self.probe.key) == Nanos::ZERO;
         (is_plain && entry.enter(self.probe.key).is_ok()).then(|| {
             self.table.counts().add(self.probe.key, Event::Filled);
             self.begin_time()

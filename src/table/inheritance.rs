@@ -7,18 +7,9 @@ use super::entry::Entry;
 use super::memory::Table;
 use super::probe::{Probe, Seen};
 use super::region::Region;
-use crate::sync;
 use crate::time::Nanos;
 
 impl Table {
-    /// Orders the writes of inherited times and marks before this thread's next reads of the entries.
-    fn publish_inheritance(&self) {
-        debug_assert!(self.inherits, "the table was created without `inherits`");
-        // SeqCst: pairs with the one in `observe_inheritance`.
-        // Claim: table that inherits, the fingerprints are read after the marks and a fence.
-        sync::fence(sync::Ordering::SeqCst);
-    }
-
     /// Calls `visit` with the fingerprint of every key that owns an entry, or is about to. Keys that get or lose an entry
     /// meanwhile may be left out, or passed twice.
     pub(crate) fn for_each_key(&self, mut visit: impl FnMut(u64)) {
@@ -43,14 +34,9 @@ impl Table {
         own.map_or(0, |own| own.word.word())
     }
 
-    /// Makes every key that enters later begin at `now` or later, even if its reading is older.
+    /// Makes every key begin at `now` or later, even if its reading is older, if its thread synchronizes with this one before it
+    /// enters the key.
     pub(crate) fn begin_after(&self, now: Nanos) {
-        self.begin_alone_after(now);
-        self.publish_inheritance();
-    }
-
-    /// Makes every key that enters later begin at `now` or later, in a table that no other thread uses.
-    pub(crate) fn begin_alone_after(&self, now: Nanos) {
         for region in self.regions() {
             region.reclaim_at(now);
         }
@@ -103,7 +89,8 @@ impl Table {
         }
     }
 
-    /// Marks every key that has a mark in `from`. The new marks hold until `end`.
+    /// Marks every key that has a mark in `from`. The new marks hold until `end`, and are seen by each thread that synchronizes with
+    /// this one.
     pub(crate) fn inherit_marks(&self, from: &Self, now: Nanos, end: Nanos) {
         let [here, there] = [self, from].map(Self::regions_count);
         for (index, region) in (0..).zip(self.regions()) {
@@ -112,7 +99,6 @@ impl Table {
                 region.mark_all(other.marks(now), now, end);
             }
         }
-        self.publish_inheritance();
     }
 }
 

@@ -148,7 +148,11 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     #[inline(always)]
     fn take_own(&self, own: Seen<'a>) -> Option<InsertOutcome<'a>> {
         match own.word.state() {
-            EntryState::Open if own.word == EntryWord::UNBEGUN => Some(self.begin(own.entry)),
+            EntryState::Open if own.word == EntryWord::UNBEGUN => Some(InsertOutcome::Entered {
+                entry: own.entry,
+                first: EntryWord::UNBEGUN.word(),
+                now: self.begin_time(),
+            }),
             EntryState::Open => Some(InsertOutcome::Occupied(own.entry)),
             EntryState::Tentative => {
                 let overflow_until = self.region.rendezvous(self.probe.key).overflow_until;
@@ -166,23 +170,6 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             // The callers pass no such entry: they test `Seen::is_of`, which is false for a claimed one.
             EntryState::Claimed => None,
         }
-    }
-
-    /// Returns `Entered` for a key in a fresh entry, or `NoEntry` if the catch-all may have admitted the key.
-    #[inline(always)]
-    fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
-        self.table.observe_inheritance();
-        let now = self.begin_time();
-        let barred = if self.table.inherits {
-            self.barred_at(now)
-        } else {
-            None
-        };
-        let first = EntryWord::UNBEGUN.word();
-        barred.map_or(
-            InsertOutcome::Entered { entry, first, now },
-            InsertOutcome::NoEntry,
-        )
     }
 
     /// The time at which a state of the key begins: the reading, or the newest loss of an entry in the region if that is later. The

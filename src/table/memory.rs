@@ -18,8 +18,6 @@ pub(crate) struct Table {
     pub(super) layout: TableLayout,
     /// The number of words of a bucket in the hot part of the memory.
     hot_len: usize,
-    /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
-    pub(super) inherits: bool,
     regions: Box<[RegionWords]>,
     counts: Counts,
 }
@@ -32,12 +30,10 @@ impl Table {
     pub(crate) const MAX_KEYS: u64 = 1 << 32;
 
     /// Makes a table for `keys` keys of `state_words` words each. It has more entries than keys. So in tables of 100,000 and
-    /// 1,000,000 keys, every key finds a vacant entry (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it can
-    /// inherit the times and marks of another table.
-    pub(crate) fn new(keys: u64, state_words: usize, inherits: bool) -> Result<Self, ConfigError> {
+    /// 1,000,000 keys, every key finds a vacant entry (`most_keys_find_an_entry` in `tests/keyed`).
+    pub(crate) fn new(keys: u64, state_words: usize) -> Result<Self, ConfigError> {
         Self::validate_capacity(keys)?;
-        let table = TableLayout::of(keys, state_words)
-            .and_then(|layout| Self::allocate(layout, state_words, inherits));
+        let table = TableLayout::of(keys, state_words).and_then(|layout| Self::allocate(layout, state_words));
         table.ok_or_else(|| {
             ConfigError::new(
                 "capacity",
@@ -62,7 +58,7 @@ impl Table {
         }
     }
 
-    fn allocate(layout: TableLayout, state_words: usize, inherits: bool) -> Option<Self> {
+    fn allocate(layout: TableLayout, state_words: usize) -> Option<Self> {
         let memory = EntryMemory::new(layout.buckets(), state_words)?;
         let entries = layout.buckets().checked_mul(WAYS)?;
         let regions = sync::zeroed(entries.div_ceil(ENTRIES_PER_REGION))?;
@@ -70,7 +66,6 @@ impl Table {
             memory,
             layout,
             hot_len: EntryMemory::hot_len(state_words),
-            inherits,
             regions,
             counts: Counts::new(),
         })
@@ -92,7 +87,7 @@ impl Table {
 
     /// Makes every entry vacant, and gives the memory back.
     pub(crate) fn clear(&mut self) {
-        match Self::allocate(self.layout, self.memory.state_words, self.inherits) {
+        match Self::allocate(self.layout, self.memory.state_words) {
             Some(fresh) => *self = fresh,
             // There is no memory for a second table, so this one is set to zero in place.
             None => {
@@ -135,17 +130,6 @@ impl Table {
     pub(super) fn regions(&self) -> impl Iterator<Item = Region<'_>> {
         self.regions.iter().map(Region::new)
     }
-
-    /// Orders the entry that this thread has made before its next reads of the region.
-    #[inline(always)]
-    pub(super) fn observe_inheritance(&self) {
-        // Claim: table that inherits, a thread that begins a state reads the marks after a fence.
-        if self.inherits {
-            // SeqCst: pairs with the one in `publish_inheritance`. If that comes first, this thread sees the times and marks
-            // that were inherited. If this fence comes first, the inheriting thread sees the key that was entered.
-            sync::fence(sync::Ordering::SeqCst);
-        }
-    }
 }
 
 impl fmt::Debug for Table {
@@ -167,7 +151,7 @@ mod tests {
     #[test]
     fn every_state_has_its_own_words() {
         for state_words in [1, 2, 3, 4, 7, 62] {
-            let table = Table::new(40, state_words, false).expect("a table");
+            let table = Table::new(40, state_words).expect("a table");
             let mut words = BTreeSet::new();
             let mut hot = BTreeSet::new();
             for entry in (0..table.layout.buckets()).flat_map(|number| table.bucket(number).entries()) {

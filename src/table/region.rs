@@ -117,9 +117,8 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The time until which an admission of `key` by the catch-all may count. Before the caller's rendezvous (or the fence of a
-    /// table that inherits) the time is only a guess. After the rendezvous, it includes every mark that was published
-    /// earlier.
+    /// The time until which an admission of `key` by the catch-all may count. Before the caller's rendezvous, the time is only a
+    /// guess. After the rendezvous, it includes every mark that was published earlier.
     #[inline(always)]
     pub(crate) fn overflow_until(self, key: u64) -> Nanos {
         // Acquire: pairs with the Release in `mark_overflow`. A caller that finds a mark dropped also sees the time in `reclaimed`

@@ -243,6 +243,35 @@ fn rules_carry_over_of_a_key() {
     reload(true, 1, BOUNDED.up_to(2));
 }
 
+/// The old catch-all has admitted a key, which gets an entry in the larger table while the keys of the catch-all are barred there.
+#[test]
+fn rules_carry_over_of_the_catch_all() {
+    BOUNDED.up_to(2).explore(|| {
+        let of = |keys| {
+            let key = Key::new("key", |request: &u64, key| core::hash::Hash::hash(request, key));
+            let rule = Rule::new("a", per(2, W)).cells(1).by(&key).capacity(keys);
+            RuleSetBuilder::<u64>::new().rule(rule)
+        };
+        let clock = ManualClock::new();
+        clock.set(Nanos::new(20 * W));
+        let live = Arc::new(LiveRules::new(
+            of(1).build_with(clock.clone(), [1, 2, 3, 4]).unwrap(),
+        ));
+        // The only entry is that of another key.
+        assert!(live.load().check(&5).is_ok());
+        assert!(live.load().check(&1).is_ok());
+        let decider = {
+            let live = Arc::clone(&live);
+            thread::spawn(move || usize::from(live.load().check(&1).is_ok()))
+        };
+        live.store(&of(2)).unwrap();
+        let mut admitted = 1 + decider.join().unwrap();
+        assert_eq!(live.finish(), Reloaded::Done);
+        admitted += (0..2).filter(|_| live.load().check(&1).is_ok()).count();
+        assert!(admitted <= 2, "{admitted}");
+    });
+}
+
 /// A caller has a reading from before the reload. Its decision counts the earlier charges.
 #[test]
 fn rules_carry_over_older_reading() {

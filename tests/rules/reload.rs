@@ -165,6 +165,33 @@ fn other_cells_begin_with_the_counts_of_the_old_ones() {
     }
 }
 
+/// However often a window is changed within it, one state decides, its counts can be saved, and the permits still count.
+#[test]
+fn a_day_of_reloads_leaves_one_state() {
+    both(|algorithm, with| {
+        let (live, clock) = live([with(rule("a", "10/24h"))]);
+        let all = admissions(&live, &user(1), 100);
+        for reload in 0..200 {
+            let text = if reload % 2 == 0 { "10/48h" } else { "10/24h" };
+            let new = set([with(rule("a", text))]);
+            assert_eq!(live.store(&new), Ok(Reloaded::Done), "{algorithm:?}");
+            assert_eq!(live.load().states(), 1, "{algorithm:?}");
+            let mut file = Vec::new();
+            live.load().save(&mut file).expect("no old state");
+            let restored = new.restore_with(ManualClock::new(), &*file, Duration::ZERO);
+            let restored = restored.expect("the same rules");
+            let spent: u64 = restored.peek(&user(1)).map(|peek| peek.spent()).sum();
+            assert!(spent > 0, "{algorithm:?}");
+            clock.advance(millis(1_000));
+        }
+        // A bucket is refilled meanwhile, and an even ring admits more in the next cell.
+        let more = admissions(&live, &user(1), 100);
+        if !matches!(algorithm, RuleAlgorithm::Even | RuleAlgorithm::Gcra) {
+            assert_eq!((all, more), (10, 0), "{algorithm:?}");
+        }
+    });
+}
+
 /// Forty keys in tables of several sizes. Each key has spent its limit, or shares the catch-all.
 #[test]
 fn another_capacity_or_window_gives_no_key_a_fresh_budget() {

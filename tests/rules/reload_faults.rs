@@ -145,6 +145,34 @@ fn a_pending_reload_of_another_condition_or_cost_counts_the_larger_only() {
     }
 }
 
+/// The permits that a rule has counted before it applied to other requests, or had another cost, are charged once.
+#[test]
+fn permits_count_once_if_the_condition_or_cost_changes_too() {
+    let logs_in = Request {
+        login: true,
+        ..user(1)
+    };
+    for by in [None, Some(by_user())] {
+        let with = |rule: Rule<Request>| match &by {
+            Some(key) => rule.by(key).capacity(100),
+            None => rule,
+        };
+        for old in [
+            rule("all", "10/10s").when(&login()),
+            rule("all", "10/10s").cost(&by_cost()),
+            rule("all", "10/10s").when(&login()).cost(&by_cost()),
+        ] {
+            let new = rule("all", "10/20s");
+            for (old, new) in [(old.clone(), new.clone()), (new, old)] {
+                let (live, _) = live([with(old)]);
+                assert_eq!(admissions(&live, &logs_in, 4), 4);
+                assert_eq!(live.store(&set([with(new)])), Ok(Reloaded::Done));
+                assert_eq!(admissions(&live, &logs_in, 20), 6);
+            }
+        }
+    }
+}
+
 /// A reload is undone while it is pending. Requests to which only the rule in between applied count, too.
 #[test]
 fn a_pending_reload_that_is_undone_forgets_requests_admitted_meanwhile() {
@@ -367,4 +395,28 @@ fn permits_that_a_log_could_not_hold_are_lost_by_a_rename() {
         reload(&live, [rule]);
     }
     assert_eq!(admissions(&live, &user(1), 1_000), 1_000);
+}
+
+/// A word of a lower limit holds the permits when they are charged, and has no bits for all of them when its later cells begin.
+#[test]
+fn permits_that_a_word_forgets_in_its_next_cell_give_a_fresh_budget() {
+    let mut fresh = Vec::new();
+    for (before, spent) in [(30, 20), (30, 30), (60, 17), (60, 40), (100, 23), (100, 64)] {
+        for (lowered, cells) in [(3, 5), (1, 2), (5, 5), (2, 10), (7, 3)] {
+            for waited in [0, 1_900, 3_700, 5_500, 7_900] {
+                let raised = || rule("all", &format!("{before}/10s"));
+                let (live, clock) = live([raised()]);
+                assert_eq!(admissions(&live, &user(1), spent), spent);
+                let lowered = rule("all", &format!("{lowered}/10s")).cells(cells);
+                assert_eq!(live.store(&set([lowered])), Ok(Reloaded::Done));
+                clock.advance(millis(waited));
+                assert_eq!(live.store(&set([raised()])), Ok(Reloaded::Done));
+                let all = spent + admissions(&live, &user(1), 100);
+                if all > before {
+                    fresh.push((before, spent, cells, waited, all));
+                }
+            }
+        }
+    }
+    assert_eq!(fresh, []);
 }

@@ -16,6 +16,8 @@ struct Version {
     algorithm: RuleAlgorithm,
     cells: u64,
     capacity: u64,
+    /// Whether the rule has a condition, which every request meets.
+    is_conditional: bool,
 }
 
 impl Version {
@@ -27,6 +29,9 @@ impl Version {
             RuleAlgorithm::SlidingWindow | RuleAlgorithm::Log | RuleAlgorithm::Gcra | RuleAlgorithm::Fixed
         ) {
             rule = rule.cells(self.cells);
+        }
+        if self.is_conditional {
+            rule = rule.when(&Condition::new("any", |_: &Request| true));
         }
         match key {
             Some(key) => rule.by(key).capacity(self.capacity).on_full(OnFull::Share),
@@ -62,12 +67,14 @@ fn version(family: Vec<RuleAlgorithm>) -> impl Strategy<Value = Version> {
         select(family),
         select(vec![1, 5, 10]),
         select(vec![1, 20, 300]),
+        any::<bool>(),
     )
-        .prop_map(|(limit, algorithm, cells, capacity)| Version {
+        .prop_map(|(limit, algorithm, cells, capacity, is_conditional)| Version {
             limit,
             algorithm,
             cells,
             capacity,
+            is_conditional,
         })
 }
 
@@ -250,7 +257,7 @@ proptest! {
         let mut kept = None;
         for (limit, window, algorithm, asks) in reloads {
             let before = live.load().peek(&user(1)).next().map_or(0, |peek| peek.spent());
-            let version = Version { limit, algorithm, cells: 5, capacity: 100 };
+            let version = Version { limit, algorithm, cells: 5, capacity: 100, is_conditional: false };
             let rule = version.rule("a", secs(window), keyed.then_some(&key));
             prop_assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
             if kept.replace((window, algorithm)) == Some((window, algorithm)) {

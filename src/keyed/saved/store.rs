@@ -185,7 +185,7 @@ impl Store {
         let charger = Charger::new(algorithm, now, elapsed);
         // The permits of a key that is not charged no longer count now, but they may count at an older reading. In a ring, a
         // window that includes the restore may still hold permits of a cell that the saved state did not sum any more.
-        self.table.begin_alone_after(charger.begin);
+        self.table.begin_after(charger.begin);
         let catch_all = Shared::new(self.catch_all.get());
         let mut pages = [0; 2];
         let last = loop {

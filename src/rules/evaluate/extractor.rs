@@ -323,6 +323,16 @@ impl<R: ?Sized> Extractor<R> {
         self.cost.as_ref().map(Cost::name) == other.cost.as_ref().map(Cost::name)
             && self.when.as_ref().map(Condition::name) == other.when.as_ref().map(Condition::name)
     }
+
+    /// Returns an extractor that applies to the requests of the other one, at its cost.
+    pub(crate) fn with_scope_of(&self, other: &Self) -> Self {
+        Self {
+            is_plain: self.is_plain && other.when.is_none() && other.cost.is_none(),
+            cost: other.cost.clone(),
+            when: other.when.clone(),
+            ..self.clone()
+        }
+    }
 }
 
 impl<R: ?Sized> Clone for Extractor<R> {

@@ -79,7 +79,7 @@ impl<R: ?Sized> RuleState<R> {
         let algorithms = StateAlgorithms::new(rule, &windows, origin)?;
         let storage = match rule.key {
             None => StateStorage::Single(OwnWords::new(algorithms.words())),
-            Some(_) => StateStorage::Keyed(Store::inheriting(rule.keys(), algorithms.words())?),
+            Some(_) => StateStorage::Keyed(Store::new(rule.keys(), algorithms.words())?),
         };
         Ok(Self::with_storage(
             quotas,
@@ -136,13 +136,18 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Returns a retired copy with other quotas and algorithms, over the same storage, that counts nothing.
-    pub(crate) fn as_retired(&self, quotas: Box<[StateQuota]>, algorithms: StateAlgorithms) -> Self {
+    /// Returns a retired copy with other quotas, scope and algorithms, over the same storage, that counts nothing.
+    pub(crate) fn as_retired(
+        &self,
+        quotas: Box<[StateQuota]>,
+        scope: &Extractor<R>,
+        algorithms: StateAlgorithms,
+    ) -> Self {
         Self {
             quotas,
             counts: Box::new([]),
             other_counts: Box::new([]),
-            extractor: self.extractor.clone(),
+            extractor: self.extractor.with_scope_of(scope),
             table_capacity: self.table_capacity,
             on_full: self.on_full,
             algorithms: Arc::new(algorithms),

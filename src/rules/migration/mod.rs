@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::evaluate::extractor::Extractor;
 use super::evaluate::key_hashes::Seeds;
 use super::evaluate::rule_state::RuleState;
 use super::evaluate::rule_states::{NamedCounts, RuleStates};
@@ -23,9 +24,9 @@ use successor::Successors;
 /// The states of new rules, and the carry-overs that complete the reload.
 pub(crate) struct Migration<R: ?Sized> {
     pub(crate) states: RuleStates<R>,
+    /// The old states that are enforced in addition until then.
+    pub(crate) retired: Vec<Arc<RuleState<R>>>,
     pub(crate) carry_overs: Vec<CarryOver<R>>,
-    /// Each retained state with the names of the new rules. `None` if none of its rules continues.
-    pub(crate) retained: Vec<Option<Arc<RuleState<R>>>>,
 }
 
 /// Builds the states of new rules, which continue the states of `old` and the `retained` states.
@@ -45,17 +46,13 @@ pub(crate) fn migrate<R: ?Sized>(
         })
         .collect();
     let successors = &Successors(rules);
-    let old_states: Vec<&Arc<RuleState<R>>> = old.iter().flat_map(|old| &old.states).collect();
+    let old_states = old.iter().flat_map(|old| &old.states);
+    let old_states: Vec<&Arc<RuleState<R>>> = old_states.chain(retained).collect();
     let mut retired = RetiredStates(Vec::new());
-    let retained: Vec<Option<Arc<RuleState<R>>>> = retained
-        .iter()
-        .map(|old| old.has_successor(successors).then(|| retired.of(old, successors)))
-        .collect();
     let (mut states, mut carry_overs) = (Vec::new(), Vec::new());
     for mut state in compile::states(rules, &seeds, origin)? {
-        let predecessors: Vec<&Arc<RuleState<R>>> = old_states
-            .iter()
-            .copied()
+        let predecessors = old_states.iter().copied();
+        let predecessors: Vec<&Arc<RuleState<R>>> = predecessors
             .filter(|old| state.succeeds(old, successors))
             .collect();
         let is_reused = state.reuse_state(&predecessors, successors);
@@ -65,27 +62,19 @@ pub(crate) fn migrate<R: ?Sized>(
         // Claim: rules 8, slots are never charged to other words.
         let carries_over = !state.is_in_flight() && !state.is_block();
         for old in predecessors.into_iter().filter(|_| carries_over) {
-            if old.retired {
-                earlier.push(retired.of(old, successors));
-            } else if !is_reused || state.is_renamed_onto(old) {
-                replaced.push(retired.of(old, successors));
+            if !old.retired && is_reused && !state.is_renamed_onto(old) {
+                continue;
+            }
+            let of_kind = if old.retired { &mut earlier } else { &mut replaced };
+            let old = retired.of(old, successors, &state.extractor);
+            if !of_kind.iter().any(|other| Arc::ptr_eq(other, &old)) {
+                of_kind.push(old);
             }
         }
-        let retained: Vec<_> = retained
-            .iter()
-            .flatten()
-            .filter(|old| !is_reused && state.succeeds(old, successors))
-            .cloned()
-            .collect();
         let new = Arc::new(state.with_counts(&counts));
         states.push(Arc::clone(&new));
-        if !(replaced.is_empty() && earlier.is_empty() && retained.is_empty()) {
-            carry_overs.push(CarryOver {
-                new,
-                old: replaced,
-                earlier,
-                retained,
-            });
+        if !(replaced.is_empty() && earlier.is_empty()) {
+            carry_overs.push(CarryOver::new(new, replaced, earlier));
         }
     }
     let named = rules.iter().zip(counts).map(|(rule, counts)| NamedCounts {
@@ -102,20 +91,28 @@ pub(crate) fn migrate<R: ?Sized>(
     };
     Ok(Migration {
         states,
+        retired: retired.0,
         carry_overs,
-        retained,
     })
 }
 
-/// The old states that are enforced in addition to the new ones, one for each storage.
+/// The old states that are enforced in addition to the new ones, one for each storage and scope.
 struct RetiredStates<R: ?Sized>(Vec<Arc<RuleState<R>>>);
 
 impl<R: ?Sized> RetiredStates<R> {
-    fn of(&mut self, old: &RuleState<R>, successors: &Successors<'_, R>) -> Arc<RuleState<R>> {
-        if let Some(retired) = self.0.iter().find(|retired| retired.shares_storage_with(old)) {
+    fn of(
+        &mut self,
+        old: &RuleState<R>,
+        successors: &Successors<'_, R>,
+        scope: &Extractor<R>,
+    ) -> Arc<RuleState<R>> {
+        let is_of = |retired: &&Arc<RuleState<R>>| {
+            retired.shares_storage_with(old) && retired.extractor.has_scope_of(scope)
+        };
+        if let Some(retired) = self.0.iter().find(is_of) {
             return Arc::clone(retired);
         }
-        let retired = Arc::new(old.retire(successors));
+        let retired = Arc::new(old.retire(successors, scope));
         self.0.push(Arc::clone(&retired));
         retired
     }

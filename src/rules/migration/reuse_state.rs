@@ -2,11 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::time::Duration;
 
 use super::successor::Successors;
-use crate::algorithm::Reclaim;
 use crate::keyed::OnFull;
+use crate::rules::evaluate::extractor::Extractor;
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 use crate::rules::key::Key;
 
@@ -17,12 +16,6 @@ impl<R: ?Sized> RuleState<R> {
         let is_here = |rule: u16| self.quotas.iter().any(|new| new.rule == rule);
         let continues = |old: &StateQuota| successors.of(&old.name).is_some_and(|new| is_here(new.rule));
         self.extractor.has_key_of(&old.extractor) && self.is_of_kind(old) && old.quotas.iter().any(continues)
-    }
-
-    /// Whether any rule of this state continues.
-    pub(crate) fn has_successor(&self, successors: &Successors<'_, R>) -> bool {
-        let mut quotas = self.quotas.iter();
-        quotas.any(|quota| self.continues(quota, successors))
     }
 
     /// Whether a rule of this state continues: the new rule of its name has the same key, and limits the same.
@@ -75,9 +68,9 @@ impl<R: ?Sized> RuleState<R> {
         !self.shares_storage_with(old) && !old.quotas.iter().any(has_name)
     }
 
-    /// Returns the state that is enforced in addition to its successors. Its quotas have the names of the successors, so that its
-    /// denials are theirs. Quotas without a successor have no limit.
-    pub(crate) fn retire(&self, successors: &Successors<'_, R>) -> Self {
+    /// Returns the state that is enforced in addition to its successors, for requests in `scope`. Its quotas have the names of the
+    /// successors, so that its denials are theirs. Quotas without a successor have no limit.
+    pub(crate) fn retire(&self, successors: &Successors<'_, R>, scope: &Extractor<R>) -> Self {
         let quotas: Box<[StateQuota]> = self
             .quotas
             .iter()
@@ -91,11 +84,6 @@ impl<R: ?Sized> RuleState<R> {
             })
             .collect();
         let is_removed = |at: usize| !self.continues(&self.quotas[at], successors);
-        self.as_retired(quotas, self.algorithms.without_limits(is_removed))
-    }
-
-    /// The longest time for which a charge to the state can count.
-    pub(crate) fn span(&self) -> Duration {
-        self.algorithms.unlimited().span()
+        self.as_retired(quotas, scope, self.algorithms.without_limits(is_removed))
     }
 }

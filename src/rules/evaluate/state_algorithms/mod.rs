@@ -340,4 +340,19 @@ impl StateAlgorithms {
     pub(crate) fn words(&self) -> usize {
         self.tiers[0].words()
     }
+
+    /// The most permits of one key that the words can keep for a window. A ring forgets some of a greater number as time passes.
+    pub(crate) fn most_kept(&self) -> u64 {
+        match &self.layout {
+            WordLayout::Counter { widest, .. } => {
+                let most = widest.limits().into_iter().max().unwrap_or(0);
+                most.saturating_mul(self.unit())
+            }
+            WordLayout::Log(_)
+            | WordLayout::Gcra { .. }
+            | WordLayout::Calendar { .. }
+            | WordLayout::InFlight
+            | WordLayout::Violations => u64::MAX,
+        }
+    }
 }
