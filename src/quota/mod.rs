@@ -9,6 +9,9 @@ use core::time::Duration;
 use crate::error::ConfigError;
 
 mod nearest;
+mod unit;
+
+pub(crate) use unit::Unit;
 
 /// A limit and a window: at most `limit` permits per `window`.
 ///

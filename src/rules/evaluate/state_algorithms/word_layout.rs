@@ -4,15 +4,14 @@ use core::time::Duration;
 
 use crate::algorithm::{Calendar, CalendarQuota, CounterRing, CounterRingBuilder};
 use crate::error::ConfigError;
-use crate::quota::Quota;
+use crate::quota::{Quota, Unit};
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
 
 /// The unit of a state, and the configuration that it was chosen for. States of one configuration have the same words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateUnits {
-    /// k: the unit is 2^k permits.
-    pub(super) shift: u32,
+    pub(super) unit: Unit,
     algorithm: RuleAlgorithm,
     cells: u64,
     burst: Option<u64>,
@@ -21,9 +20,9 @@ pub(super) struct StateUnits {
 }
 
 impl StateUnits {
-    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], tiers: &[u64], shift: u32) -> Self {
+    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], tiers: &[u64], unit: Unit) -> Self {
         Self {
-            shift,
+            unit,
             algorithm: rule.algorithm,
             cells: rule.cells_or_default(),
             burst: rule.burst,
