@@ -73,7 +73,7 @@ mod tests {
         let primary = |key| Probe::new(&table, key).primary().entry(0).number();
         let insert = |key| match Insertion::new(&table, &bucket, key, Nanos::new(1_000)).find_or_insert(false)
         {
-            InsertOutcome::Entered { entry, .. } => entry.number(),
+            InsertOutcome::Entry { entry, .. } => entry.number(),
             outcome => panic!("room for {key}: {outcome:?}"),
         };
         let mut keys = (1..).filter(|&key| primary(key) == primary(1));

@@ -235,9 +235,12 @@ impl Store {
     ) -> bool {
         let entry = self.table.enter_alone(key, pages).or_else(|| {
             let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
-            match insertion.find_or_insert(false) {
-                InsertOutcome::Entered { entry, .. } | InsertOutcome::Occupied(entry) => Some(entry),
-                InsertOutcome::NoEntry(_) => None,
+            loop {
+                match insertion.find_or_insert(false) {
+                    InsertOutcome::Entry { entry, .. } => return Some(entry),
+                    InsertOutcome::NoEntry(_) => return None,
+                    InsertOutcome::Retry => {}
+                }
             }
         });
         let words = entry.and_then(|entry| AloneWords::new(entry, key));

@@ -67,7 +67,7 @@ impl<R: ?Sized> RuleState<R> {
         // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in most.into_iter().filter(|&(_, (permits, _))| permits > 0) {
             self.charge_debt_of_any_tier(key, None, at, permits);
-            is_complete &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
+            is_complete &= self.usage_peek(key, at).spent() >= permits;
         }
         is_complete
     }
@@ -81,7 +81,7 @@ impl<R: ?Sized> RuleState<R> {
         };
         let mut add_key = |key: u64| {
             let at = old.storage.latest_time(&old.algorithms.usage, key).max(now);
-            let spent = old.usage_decider(key).peek(&old.storage, at).spent();
+            let spent = old.usage_peek(key, at).spent();
             add(key, self.algorithms.carried(&old.algorithms, spent), at);
         };
         match (&*old.storage, &*self.storage) {
