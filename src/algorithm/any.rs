@@ -105,7 +105,7 @@ impl From<Violations> for AnyAlgorithm {
     }
 }
 
-/// Runs the same expression on the algorithm of any variant.
+/// Runs the same expression on the algorithm of any variant, or another one for the variants in a box.
 macro_rules! each {
     ($any:expr, $algorithm:ident => $work:expr) => {
         match $any {
@@ -118,36 +118,40 @@ macro_rules! each {
             AnyAlgorithm::Violations($algorithm) => $work,
         }
     };
+    ($any:expr, $algorithm:ident => $work:expr, boxed => $boxed:expr) => {
+        match $any {
+            AnyAlgorithm::Counter($algorithm) => $work,
+            AnyAlgorithm::Log($algorithm) => $work,
+            AnyAlgorithm::Gcra($algorithm) => $work,
+            AnyAlgorithm::InUnits(_)
+            | AnyAlgorithm::Calendar(_)
+            | AnyAlgorithm::InFlight(_)
+            | AnyAlgorithm::Violations(_) => $boxed,
+        }
+    };
 }
 
-/// The methods of [`Algorithm`] and [`Reclaim`] that are always inlined, in functions that are not. A method call of `each!` on a box
-/// finds these first. [`InUnits`] calls the inlined methods of [`AnyAlgorithm`] again, and decisions by the other variants stay short.
-trait OutOfLine {
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt>;
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt;
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt;
-    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64;
-}
-
-impl<A: Reclaim> OutOfLine for Box<A> {
+/// The methods that are always inlined, for the variants in a box. These are never inlined, because [`InUnits`] calls the inlined
+/// methods again, and so that decisions by the other variants stay short.
+impl AnyAlgorithm {
     #[inline(never)]
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        A::decide(self, words, now, permits)
+    fn decide_boxed<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        each!(self, it => it.decide(words, now, permits))
     }
 
     #[inline(never)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        A::attempt(self, words, now, permits)
+    fn attempt_boxed<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        each!(self, it => it.attempt(words, now, permits))
     }
 
     #[inline(never)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        A::attempt_with_limit(self, limit, words, now, permits)
+    fn attempt_boxed_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+        each!(self, it => it.attempt_with_limit(limit, words, now, permits))
     }
 
     #[inline(never)]
-    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        A::remaining(self, words, now)
+    fn remaining_boxed<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each!(self, it => it.remaining(words, now))
     }
 }
 
@@ -169,6 +173,16 @@ impl fmt::Display for AnyAlgorithm {
 impl Algorithm for AnyAlgorithm {
     forward_algorithm!(each);
 
+    #[inline(always)]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        each!(self, it => it.decide(words, now, permits), boxed => self.decide_boxed(words, now, permits))
+    }
+
+    #[inline(always)]
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each!(self, it => it.remaining(words, now), boxed => self.remaining_boxed(words, now))
+    }
+
     fn for_limiter(self) -> Self {
         match self {
             Self::Log(log) => Self::Log(log.for_limiter()),
@@ -182,12 +196,16 @@ impl Reclaim for AnyAlgorithm {
 
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt(words, now, permits))
+        each!(self, it => it.attempt(words, now, permits), boxed => self.attempt_boxed(words, now, permits))
     }
 
     #[inline(always)]
     fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt_with_limit(limit, words, now, permits))
+        each!(
+            self,
+            it => it.attempt_with_limit(limit, words, now, permits),
+            boxed => self.attempt_boxed_with_limit(limit, words, now, permits)
+        )
     }
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {

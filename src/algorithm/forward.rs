@@ -20,22 +20,12 @@ macro_rules! forward_algorithm {
             $each!(self, it => it.window())
         }
 
-        #[inline(always)]
-        fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-            $each!(self, it => it.decide(words, now, permits))
-        }
-
         fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
             $each!(self, it => it.ready_at(words, now, permits))
         }
 
         fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
             $each!(self, it => it.earliest(words, now, permits))
-        }
-
-        #[inline(always)]
-        fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-            $each!(self, it => it.remaining(words, now))
         }
 
         fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {

@@ -63,7 +63,7 @@ impl<A: Algorithm> InUnits<A> {
         build: impl Fn(Quota, u64) -> Result<A, ConfigError>,
     ) -> Result<Self, ConfigError> {
         let build_with = |unit: Unit| build(quota.in_units(unit)?, unit.get());
-        let (algorithm, unit) = Unit::smallest(&[quota], build_with)?;
+        let (algorithm, unit) = Quota::in_smallest_unit(&[quota], build_with)?;
         Ok(Self { algorithm, unit })
     }
 }

@@ -185,6 +185,16 @@ impl From<SlidingWindow> for AnyAlgorithm {
 impl Algorithm for SlidingWindow {
     forward_algorithm!(each);
 
+    #[inline(always)]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        each!(self, it => it.decide(words, now, permits))
+    }
+
+    #[inline]
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each!(self, it => it.remaining(words, now))
+    }
+
     fn for_limiter(self) -> Self {
         let form = match self.form {
             Form::Log(log) => Form::Log(log.for_limiter()),

@@ -80,12 +80,12 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         if let Some(entry) = found
-            && let Some(receipt) = self.charge_found(entry, key, now, permits)
+            && let Some(receipt) = self.charge_found(found, key, now, permits)
         {
             let state = StateRef::Entry(entry, key);
             return answer(self.algorithm, state, now, permits, receipt);
         }
-        Self::decide_inserting(self.store, self.algorithm, self.on_full, key, now, permits)
+        Self::decide_inserting::<true>(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
     /// Charges `permits` of `key`, all or none of them, as [`decide_with`](Self::decide_with) decides. The error is whether the overflow
@@ -98,19 +98,20 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Charged, bool> {
-        if let Some(entry) = found
-            && let Some(receipt) = self.charge_found(entry, key, now, permits)
-        {
-            let overflow = false;
-            return receipt.map_or(Err(overflow), |receipt| Ok(Charged { receipt, overflow }));
+        match self.charge_found(found, key, now, permits) {
+            Some(Some(receipt)) => Ok(Charged {
+                receipt,
+                overflow: false,
+            }),
+            Some(None) => Err(false),
+            None => Self::charge_inserting(self.store, self.algorithm, self.on_full, key, now, permits),
         }
-        Self::charge_inserting(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
     /// [`decide_inserting`](Self::decide_inserting), with an answer that takes no memory of the caller.
     #[cold]
     #[inline(never)]
-    fn charge_inserting(
+    pub(crate) fn charge_inserting(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -118,7 +119,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Charged, bool> {
-        match Self::decide_inserting(store, algorithm, on_full, key, now, permits) {
+        match Self::decide_inserting::<true>(store, algorithm, on_full, key, now, permits) {
             Ok(admitted) => Ok(Charged {
                 overflow: admitted.is_overflow(),
                 receipt: admitted.into_receipt(),
@@ -127,10 +128,17 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Charges an entry that was found. `Some(None)` is a denial. `None` if the key has lost the entry, or another thread has changed
-    /// the state first.
+    /// Charges the entry that was found. `Some(None)` is a denial. `None` if none was found, the key has lost it, or another thread has
+    /// changed the state first.
     #[inline(always)]
-    fn charge_found(self, entry: Entry<'a>, key: u64, now: Nanos, permits: u64) -> Option<Option<Receipt>> {
+    pub(crate) fn charge_found(
+        self,
+        found: Option<Entry<'a>>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Option<Receipt>> {
+        let entry = found?;
         self.charge(entry, key, SeenWord::read(entry, key)?, now, permits)
     }
 
@@ -160,9 +168,12 @@ impl<'a, A: Reclaim> Decider<'a, A> {
 
     /// Finds or inserts the key, and decides: for a key that was not found in its primary bucket, or whose state another thread has
     /// changed meanwhile. The fields of the decider are separate arguments, because the compiler would pass it in memory.
+    ///
+    /// The first search is for common cases, and is a function of its own: in a loop, the compiler would compute before it all that any
+    /// search may need.
     #[cold]
     #[inline(never)]
-    fn decide_inserting(
+    fn decide_inserting<const FIRST: bool>(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -171,14 +182,28 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let decider = Self::new(store, algorithm, on_full);
-        if permits == 0 || permits > algorithm.max_request() {
+        if FIRST && (permits == 0 || permits > algorithm.max_request()) {
             return decider.decide_without_state(key, reading, permits);
         }
         let insertion = decider.insertion(key, reading);
         // The search starts over only after a step of another thread has succeeded.
         loop {
-            match insertion.find_or_insert(on_full == OnFull::Forget) {
-                InsertOutcome::Entry { entry, first, now } => {
+            match insertion.find_or_insert::<FIRST>(on_full == OnFull::Forget) {
+                InsertOutcome::Occupied(entry, first) => {
+                    if let Some(receipt) =
+                        decider.charge(entry, key, SeenWord::known(first), reading, permits)
+                    {
+                        let state = StateRef::Entry(entry, key);
+                        return answer(algorithm, state, reading, permits, receipt);
+                    }
+                }
+                InsertOutcome::Unbegun(entry, now) => {
+                    if let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits) {
+                        let state = StateRef::Entry(entry, key);
+                        return answer_at(algorithm, state, now, reading, permits, receipt);
+                    }
+                }
+                InsertOutcome::TakenOver(entry, first, now) => {
                     if let Some(receipt) = decider.charge(entry, key, SeenWord::known(first), now, permits) {
                         let state = StateRef::Entry(entry, key);
                         return answer_at(algorithm, state, now, reading, permits, receipt);
@@ -193,6 +218,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                     }
                 }
                 InsertOutcome::Retry => {}
+            }
+            if FIRST {
+                return Self::decide_inserting::<false>(store, algorithm, on_full, key, reading, permits);
             }
         }
     }
@@ -232,8 +260,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if let Some(entry) = self.store.table.find(key)
-            && let Some(receipt) = self.charge_found(entry, key, now, permits)
+        let found = self.store.table.find(key);
+        if let Some(entry) = found
+            && let Some(receipt) = self.charge_found(found, key, now, permits)
         {
             let state = StateRef::Entry(entry, key);
             return answer(self.algorithm, state, now, permits, receipt);
@@ -368,6 +397,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// Returns a view of the state of `key`. Changes nothing, and does not enter the key.
+    #[inline(never)]
     pub(crate) fn peek(self, key: u64, reading: Nanos) -> Peek<'a, A> {
         let insertion = self.insertion(key, reading);
         let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {

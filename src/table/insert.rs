@@ -10,8 +10,8 @@ use crate::time::Nanos;
 
 /// Finds or inserts one key by [the protocol](super). `now` is the thread's reading of the clock.
 ///
-/// The functions that are not inlined, `resolve`, `withdraw` and `find_evictable`, take what they need as arguments instead of `&self`.
-/// A reference would keep all fields in memory, so the inlined functions would load them again after each Acquire.
+/// The functions that are not inlined, `resolve` and `withdraw`, take what they need as arguments instead of `&self`. A
+/// reference would keep all fields in memory, so the inlined functions would load them again after each Acquire.
 pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
     pub(super) algorithm: &'a A,
@@ -23,15 +23,15 @@ pub(crate) struct Insertion<'a, A> {
 /// How a search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, and its first word: that of a decision that was made before, or 0. The next decision is made at `now` or later.
-    Entry {
-        entry: Entry<'a>,
-        first: u64,
-        now: Nanos,
-    },
+    /// The key's entry, which may have had decisions before, and its first word.
+    Occupied(Entry<'a>, u64),
+    /// The key's entry, in which no state was begun. The first decision is made at this time or later.
+    Unbegun(Entry<'a>, Nanos),
+    /// An entry that the key has taken over, and its first word. The first decision is made at this time or later.
+    TakenOver(Entry<'a>, u64, Nanos),
     /// The key has no entry and can get none.
     NoEntry(NoEntry),
-    /// A step of another thread came first, so the search starts over.
+    /// A step of another thread came first, or the search was for common cases only. The search starts over.
     Retry,
 }
 
@@ -76,16 +76,16 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// Finds the key's entry, or inserts the key. With `forget`, a key that can get no other entry gets the entry of the key
-    /// that has spent least.
+    /// Finds the key's entry, or inserts the key: *scan*, then *enter* or *evict*. With `forget`, a key that can get no other entry
+    /// gets the entry of the key that has spent least.
     ///
-    /// This is *scan*, then *enter* or *evict*. The common cases take few branches that depend on the key.
+    /// If `COMMON`, a rare case ends as `Retry`, so that its code takes no registers. Then the caller repeats the search without it.
     #[inline(always)]
-    pub(crate) fn find_or_insert(&self, forget: bool) -> InsertOutcome<'a> {
+    pub(crate) fn find_or_insert<const COMMON: bool>(&self, forget: bool) -> InsertOutcome<'a> {
         let primary = self.probe.bucket(0);
         // Claim: table I2, no entry is claimed beside a vacant one.
         if primary.has_vacancy()
-            && let Some(outcome) = self.scan(primary)
+            && let Some(outcome) = self.scan::<COMMON>(primary)
         {
             return outcome;
         }
@@ -96,68 +96,85 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         let has_vacancy = alternate.has_vacancy();
         // The alternate bucket first, since most callers have searched the primary one. It is searched again, because another thread
         // may have entered the key meanwhile. It is full now, so the key cannot be entered there after this search.
-        let front = [primary, alternate];
-        if let Some(own) = self.own_in_front(front) {
-            return self.take_own(own);
+        let key = self.probe.key;
+        if let Some(entry) = alternate.entry_of(key).or_else(|| primary.entry_of(key)) {
+            let seen = Seen::new(entry);
+            if seen.is_of(key) {
+                return self.take_own::<COMMON>(seen);
+            }
+            // The entry was claimed for another key. The key may have got another one since.
+            if COMMON {
+                return InsertOutcome::Retry;
+            }
+            let (lines, front) = (self.probe.lines(), self.probe.front());
+            if let Some(own) = self.probe.own_in(&lines, front, entry.number()) {
+                return self.take_own::<COMMON>(own);
+            }
         }
         // A search that finds neither has seen each entry with another key, so it counts as a search of a full bucket.
         // Claim: table 3, a vacancy is read before the bucket is searched.
-        if has_vacancy && let Some(outcome) = self.scan(alternate) {
+        if has_vacancy && let Some(outcome) = self.scan::<COMMON>(alternate) {
             return outcome;
         }
-        self.insert_full(before, front.map(Bucket::line), forget)
-    }
-
-    /// The key's entry in the front.
-    #[inline(always)]
-    fn own_in_front(&self, [primary, alternate]: [Bucket<'a>; 2]) -> Option<Seen<'a>> {
-        let key = self.probe.key;
-        let first = alternate.entry_of(key).or_else(|| primary.entry_of(key))?;
-        let seen = Seen::new(first);
-        if seen.is_of(key) {
-            return Some(seen);
-        }
-        // The first one was claimed for another key. The key may have got another entry since.
-        self.probe
-            .own_in(&self.probe.lines(), self.probe.front(), first.number())
+        self.insert_full::<COMMON>(before, [primary.line(), alternate.line()], forget)
     }
 
     /// *scan* and *enter* in a bucket that had a vacancy, in index order: the key's own entry, or else the first vacant one. `None` if
     /// all entries are those of other keys.
     #[inline(always)]
-    fn scan(&self, bucket: Bucket<'a>) -> Option<InsertOutcome<'a>> {
-        for way in bucket.own_or_vacant(self.probe.key)?..WAYS {
-            let entry = bucket.entry(way);
-            if let Some(barred) = self.barred_when_fresh()
-                && entry.fingerprint() == Entry::VACANT
-            {
-                return Some(InsertOutcome::NoEntry(barred));
-            }
-            // Claim: table 2, a thread whose exchange fails compares the key of the winner.
-            match entry.enter(self.probe.key) {
-                Ok(()) => {
-                    self.table.counts().add(self.probe.key, Event::Filled);
-                    return Some(self.begin(entry));
-                }
-                Err(owner) if owner == self.probe.key => {
-                    let seen = Seen::new(entry);
-                    if seen.is_of(self.probe.key) {
-                        return Some(self.take_own(seen));
-                    }
-                }
-                Err(_) => {}
-            }
+    fn scan<const COMMON: bool>(&self, bucket: Bucket<'a>) -> Option<InsertOutcome<'a>> {
+        let way = bucket.own_or_vacant(self.probe.key)?;
+        if COMMON {
+            let is_plain = !self.table.inherits && self.region.overflow_until(self.probe.key) == Nanos::ZERO;
+            let entered = if is_plain {
+                self.enter::<COMMON>(bucket.entry(way))
+            } else {
+                None
+            };
+            return Some(entered.unwrap_or(InsertOutcome::Retry));
         }
-        None
+        (way..WAYS).find_map(|way| {
+            let entry = bucket.entry(way);
+            match self.barred_when_fresh() {
+                Some(barred) if entry.fingerprint() == Entry::VACANT => Some(InsertOutcome::NoEntry(barred)),
+                _ => self.enter::<COMMON>(entry),
+            }
+        })
+    }
+
+    /// *enter*, if the entry is vacant. `None` if it is that of another key, or is claimed for one.
+    #[inline(always)]
+    fn enter<const COMMON: bool>(&self, entry: Entry<'a>) -> Option<InsertOutcome<'a>> {
+        // Claim: table 2, a thread whose exchange fails compares the key of the winner.
+        match entry.enter(self.probe.key) {
+            Ok(()) => {
+                self.table.counts().add(self.probe.key, Event::Filled);
+                Some(match COMMON {
+                    // The caller has found no mark, and the table inherits none.
+                    true => InsertOutcome::Unbegun(entry, self.begin_time()),
+                    false => self.begin(entry),
+                })
+            }
+            Err(owner) if owner == self.probe.key => {
+                let seen = Seen::new(entry);
+                seen.is_of(self.probe.key).then(|| self.take_own::<COMMON>(seen))
+            }
+            Err(_) => None,
+        }
     }
 
     /// *scan* of the backyard, and *evict*, where the front is full of other keys. `before` is the number of rendezvous before the scan
     /// of the front. No thread can enter the key into a vacant entry any more, because both buckets of the front stay full.
     #[inline(always)]
-    fn insert_full(&self, before: u64, front: FrontLines<'a>, forget: bool) -> InsertOutcome<'a> {
+    fn insert_full<const COMMON: bool>(
+        &self,
+        before: u64,
+        front: FrontLines<'a>,
+        forget: bool,
+    ) -> InsertOutcome<'a> {
         let lines = &self.probe.lines_with(front);
         if let Some(own) = self.probe.own_in(lines, self.probe.backyard(), NO_ENTRY) {
-            return self.take_own(own);
+            return self.take_own::<COMMON>(own);
         }
         let evictable = match self.find_idle(lines) {
             Idle::Found(seen) => Some(Evictable {
@@ -165,13 +182,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 event: Event::Reclaimed,
             }),
             Idle::None if !forget => None,
-            Idle::None | Idle::Unknown => Self::find_evictable(
-                self.table,
-                self.algorithm,
-                self.probe.key,
-                self.now,
-                (forget, true),
-            ),
+            Idle::None | Idle::Unknown if COMMON => return InsertOutcome::Retry,
+            Idle::None | Idle::Unknown => self.find_evictable(lines, forget, true),
         };
         match evictable {
             Some(Evictable { seen, event }) => self.take_over(before, seen, event),
@@ -180,27 +192,27 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     #[inline(always)]
-    fn take_own(&self, own: Seen<'a>) -> InsertOutcome<'a> {
-        let entry = own.entry;
+    fn take_own<const COMMON: bool>(&self, own: Seen<'a>) -> InsertOutcome<'a> {
+        let (entry, first) = (own.entry, own.word.word());
         match own.word.state() {
-            EntryState::Open if own.word == EntryWord::UNBEGUN => return self.begin(entry),
-            EntryState::Open => {}
+            EntryState::Open if own.word != EntryWord::UNBEGUN => InsertOutcome::Occupied(entry, first),
+            EntryState::Open | EntryState::Tentative if COMMON => InsertOutcome::Retry,
+            EntryState::Open => self.begin(entry),
             EntryState::Tentative => {
                 let overflow_until = self.region.rendezvous(self.probe.key).overflow_until;
                 let (number, begun) = (entry.number(), Nanos::ZERO);
                 let (table, algorithm, key) = (self.table, self.algorithm, self.probe.key);
-                if !Self::resolve(table, algorithm, key, number, own.word, begun, overflow_until) {
-                    return InsertOutcome::Retry;
+                match Self::resolve(table, algorithm, key, number, own.word, begun, overflow_until) {
+                    true => InsertOutcome::Occupied(entry, first),
+                    false => InsertOutcome::Retry,
                 }
             }
             // The callers pass no such entry, because they test `Seen::is_of`.
-            EntryState::Claimed => return InsertOutcome::Retry,
+            EntryState::Claimed => InsertOutcome::Retry,
         }
-        let (first, now) = (own.word.word(), self.now);
-        InsertOutcome::Entry { entry, first, now }
     }
 
-    /// Returns `Entry` for a key in a fresh entry, or `NoEntry` if the catch-all may have admitted the key.
+    /// Returns `Unbegun` for a key in a fresh entry, or `NoEntry` if the catch-all may have admitted the key.
     #[inline(always)]
     fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
         self.table.observe_inheritance();
@@ -210,8 +222,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         {
             return InsertOutcome::NoEntry(barred);
         }
-        let first = EntryWord::UNBEGUN.word();
-        InsertOutcome::Entry { entry, first, now }
+        InsertOutcome::Unbegun(entry, now)
     }
 
     /// The time at which a state of the key begins. It is read after a scan found no other entry of the key.
@@ -264,8 +275,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         if !is_open {
             return InsertOutcome::Retry;
         }
-        let (entry, first) = (seen.entry, word);
-        InsertOutcome::Entry { entry, first, now }
+        InsertOutcome::TakenOver(seen.entry, word, now)
     }
 
     /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key

@@ -2,7 +2,6 @@ use super::counts::Event;
 use super::entry::{Entry, EntryState, EntryWord};
 use super::insert::{Evictable, Idle, Insertion, NoEntry};
 use super::layout::WAYS;
-use super::memory::Table;
 use super::probe::{Lines, NO_ENTRY, Seen};
 use super::words::{OccupiedWords, SeenWord};
 use crate::algorithm::{Attempt, Reclaim};
@@ -35,13 +34,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         let evictable = if self.probe.front().any(has_vacancy) {
             None
         } else {
-            match Self::find_evictable(
-                self.table,
-                self.algorithm,
-                self.probe.key,
-                self.now,
-                (forget, false),
-            ) {
+            match self.find_evictable(&lines, forget, false) {
                 Some(evictable) => Some(evictable),
                 None => return View::NoEntry(self.full()),
             }
@@ -71,21 +64,16 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// vacant entry of the backyard; the first idle entry in the order of the key's buckets; with `forget`, the entry
     /// with the fewest spent permits. With `finish`, this thread first finishes a step that another thread has begun in
     /// an entry.
-    #[cold]
-    #[inline(never)]
     pub(super) fn find_evictable(
-        table: &'a Table,
-        algorithm: &'a A,
-        key: u64,
-        now: Nanos,
-        (forget, finish): (bool, bool),
+        &self,
+        lines: &Lines<'a>,
+        forget: bool,
+        finish: bool,
     ) -> Option<Evictable<'a>> {
-        let this = Self::new(table, algorithm, key, now);
         let of = |event| move |seen| Evictable { seen, event };
-        let vacant = this.vacant_in_backyard(&this.probe.lines());
-        let idle = || this.probe.entries().find_map(|seen| this.if_idle(seen, finish));
-        let forgotten = || forget.then(|| this.least_spent()).flatten();
-        vacant
+        let idle = || self.probe.entries().find_map(|seen| self.if_idle(seen, finish));
+        let forgotten = || forget.then(|| self.least_spent()).flatten();
+        self.vacant_in_backyard(lines)
             .map(of(Event::Filled))
             .or_else(|| idle().map(of(Event::Reclaimed)))
             .or_else(|| forgotten().map(of(Event::Forgotten)))

@@ -236,8 +236,10 @@ impl Store {
         let entry = self.table.enter_alone(key, pages).or_else(|| {
             let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
             loop {
-                match insertion.find_or_insert(false) {
-                    InsertOutcome::Entry { entry, .. } => return Some(entry),
+                match insertion.find_or_insert::<false>(false) {
+                    InsertOutcome::Occupied(entry, _)
+                    | InsertOutcome::Unbegun(entry, _)
+                    | InsertOutcome::TakenOver(entry, ..) => return Some(entry),
                     InsertOutcome::NoEntry(_) => return None,
                     InsertOutcome::Retry => {}
                 }

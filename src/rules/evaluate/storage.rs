@@ -66,9 +66,12 @@ impl StateStorage {
             Self::Keyed(store) => {
                 let found = store.table().find_in_primary(key);
                 let at = now();
-                match Decider::new(store, algorithm, on_full).charge_with(found, key, at, permits) {
-                    Ok(charged) => StateDecision::new(at, true, charged.overflow),
-                    Err(overflow) => StateDecision::new(at, false, overflow),
+                match Decider::new(store, algorithm, on_full).charge_found(found, key, at, permits) {
+                    Some(receipt) => StateDecision::new(at, receipt.is_some(), false),
+                    None => match Decider::charge_inserting(store, algorithm, on_full, key, at, permits) {
+                        Ok(charged) => StateDecision::new(at, true, charged.overflow),
+                        Err(overflow) => StateDecision::new(at, false, overflow),
+                    },
                 }
             }
         }
@@ -188,11 +191,13 @@ impl StorageLookup<'_> {
         permits: u64,
     ) -> Result<Charged, bool> {
         match self {
-            Self::Single(words) => {
-                let receipt = algorithm.decide(Shared::new(words.get()), now, permits);
-                let overflow = false;
-                receipt.map_or(Err(overflow), |receipt| Ok(Charged { receipt, overflow }))
-            }
+            Self::Single(words) => match algorithm.decide(Shared::new(words.get()), now, permits) {
+                Some(receipt) => Ok(Charged {
+                    receipt,
+                    overflow: false,
+                }),
+                None => Err(false),
+            },
             Self::Keyed(store, found) => {
                 Decider::new(store, algorithm, on_full).charge_with(found, key, now, permits)
             }

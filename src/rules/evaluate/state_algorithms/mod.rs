@@ -1,7 +1,6 @@
 mod block;
 mod buckets;
 mod calendar;
-mod description;
 mod in_flight;
 mod of_rule;
 mod sliding_window;
@@ -9,6 +8,7 @@ mod word_layout;
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -68,7 +68,10 @@ impl StateAlgorithms {
             return permits;
         }
         let build = |unit| Self::of_units(rule, quotas, &tiers, unit);
-        match (Unit::smallest(&[quotas, &of_tiers].concat(), build), permits) {
+        match (
+            Quota::in_smallest_unit(&[quotas, &of_tiers].concat(), build),
+            permits,
+        ) {
             (Ok((units, _)), _) if rule.cost.is_some() => Ok(units),
             (Ok(_), Err(error)) => Err(ConfigError {
                 expected: format!("{}, or a rule with a cost", error.expected),
@@ -202,6 +205,18 @@ impl StateAlgorithms {
             layout,
             units: None,
         })
+    }
+
+    /// The algorithm and its tiers as text, without the rule's quotas.
+    pub(crate) fn description(&self) -> String {
+        let mut text = self.layout.description();
+        if self.unit() > 1 {
+            text += &format!(" in units of {}", self.unit());
+        }
+        for tier in &self.tiers[1..] {
+            text += &format!(", tier of {}", tier.bound());
+        }
+        text
     }
 
     /// The kind of the counts.

@@ -1,4 +1,6 @@
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -69,6 +71,21 @@ pub(crate) enum StateKind {
 }
 
 impl WordLayout {
+    /// The algorithm as text, which is compared with that of saved states.
+    pub(super) fn description(&self) -> String {
+        match self {
+            Self::Counter { form, .. } => match form {
+                RingForm::Cells(kind, cells) => format!("{kind:?} of {cells} cells"),
+                RingForm::Word { cells, unit } => format!("one word of {cells} cells in units of {unit}"),
+            },
+            Self::Log(_) => String::from("Log"),
+            Self::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
+            Self::Calendar { quota, .. } => format!("Calendar of {quota}"),
+            Self::InFlight => String::from("InFlight"),
+            Self::Violations => String::from("Violations"),
+        }
+    }
+
     pub(super) const fn kind(&self) -> StateKind {
         match self {
             Self::Counter { .. } | Self::Log(_) | Self::Gcra { .. } | Self::Calendar { .. } => {
