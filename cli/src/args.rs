@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use ringgate::CounterRing;
 use ringgate::rules::RuleAlgorithm;
 
 use crate::input::choice::FormatArg;
@@ -226,73 +227,81 @@ pub(crate) struct SuggestArgs {
     pub(crate) input: InputArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AlgorithmName {
+/// The cells of an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cells {
+    None,
+    /// The algorithm chooses them by the limit, unless they are given.
+    Chosen,
+    /// So many, unless they are given.
+    Default(u64),
+}
+
+/// Declares the algorithms that this tool simulates: all of the library, in the order of the comparison, each with its line of help, its
+/// cells and whether each cell has a share of the limit.
+macro_rules! algorithm_names {
+    ($(#[$help:meta] $variant:ident($cells:expr, $has_shares:literal),)+) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        pub(crate) enum AlgorithmName {
+            $(#[$help] $variant,)+
+        }
+
+        impl AlgorithmName {
+            /// All algorithms, in the order of the comparison: as many as the library has.
+            pub(crate) const ALL: [Self; RuleAlgorithm::NAMES.len()] = [$(Self::$variant),+];
+
+            pub(crate) const fn of_rule(self) -> RuleAlgorithm {
+                match self {
+                    $(Self::$variant => RuleAlgorithm::$variant,)+
+                }
+            }
+
+            pub(crate) const fn cells(self) -> Cells {
+                match self {
+                    $(Self::$variant => $cells,)+
+                }
+            }
+
+            /// Whether each cell has an equal share of the limit.
+            pub(crate) const fn has_shares(self) -> bool {
+                match self {
+                    $(Self::$variant => $has_shares,)+
+                }
+            }
+        }
+    };
+}
+
+algorithm_names! {
     /// Sliding log: exact, 8 bytes a permit
-    Log,
+    Log(Cells::None, false),
     /// Sliding window of one word, or of cells: at most the limit
-    SlidingWindow,
+    SlidingWindow(Cells::Chosen, false),
     /// Sliding window counter: at most the limit in any window
-    Counter,
+    Counter(Cells::Default(CounterRing::DEFAULT_CELLS), false),
     /// Sliding window counter: at most twice the limit
-    Classic,
+    Classic(Cells::Default(CounterRing::DEFAULT_CLASSIC_CELLS), false),
     /// As classic, with a share of the limit for each cell
-    Even,
+    Even(Cells::Default(CounterRing::DEFAULT_CLASSIC_CELLS), true),
     /// Token bucket, the limit as burst: at most twice the limit
-    Gcra,
+    Gcra(Cells::None, false),
     /// Fixed window: at most twice the limit
-    Fixed,
+    Fixed(Cells::None, false),
 }
 
 impl AlgorithmName {
-    /// All algorithms, in the order of the comparison: as many as the library has.
-    pub(crate) const ALL: [Self; RuleAlgorithm::NAMES.len()] = [
-        Self::Log,
-        Self::SlidingWindow,
-        Self::Counter,
-        Self::Classic,
-        Self::Even,
-        Self::Gcra,
-        Self::Fixed,
-    ];
-
-    pub(crate) const fn has_cells(self) -> bool {
-        match self {
-            Self::SlidingWindow | Self::Counter | Self::Classic | Self::Even => true,
-            Self::Log | Self::Gcra | Self::Fixed => false,
-        }
-    }
-
-    pub(crate) const fn of_rule(self) -> RuleAlgorithm {
-        match self {
-            Self::Log => RuleAlgorithm::Log,
-            Self::SlidingWindow => RuleAlgorithm::SlidingWindow,
-            Self::Counter => RuleAlgorithm::Counter,
-            Self::Classic => RuleAlgorithm::Classic,
-            Self::Even => RuleAlgorithm::Even,
-            Self::Gcra => RuleAlgorithm::Gcra,
-            Self::Fixed => RuleAlgorithm::Fixed,
-        }
-    }
-
     /// The name of a rule's algorithm. `None` for an algorithm that this tool does not simulate.
     pub(crate) fn of(algorithm: RuleAlgorithm) -> Option<Self> {
         Self::ALL.into_iter().find(|name| name.of_rule() == algorithm)
     }
 }
 
-/// The name on the command line.
+/// The name on the command line, which is that in a file of rules.
 impl fmt::Display for AlgorithmName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Log => "log",
-            Self::SlidingWindow => "sliding-window",
-            Self::Counter => "counter",
-            Self::Classic => "classic",
-            Self::Even => "even",
-            Self::Gcra => "gcra",
-            Self::Fixed => "fixed",
-        })
+        let mut names = RuleAlgorithm::NAMES.iter();
+        let own = names.find(|&&(_, algorithm)| algorithm == self.of_rule());
+        own.map_or(Ok(()), |(name, _)| f.write_str(name))
     }
 }
 

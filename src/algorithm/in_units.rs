@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::attempt::Attempt;
 use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
-use crate::quota::Quota;
+use crate::quota::{Quota, Unit};
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
@@ -48,16 +48,8 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 pub struct InUnits<A> {
     algorithm: A,
-    /// k: the unit is 2^k permits.
-    shift: u32,
+    unit: Unit,
 }
-
-/// The largest limit in units. A counter ring of 60 cells accepts it for a window of one second.
-const MAX_UNITS: u64 = (1 << 24) - 1;
-
-/// The shortest time per unit, in nanoseconds. [`Gcra`](crate::Gcra) rounds the time up to a multiple of half a nanosecond,
-/// which lowers the rate by less than one percent.
-const MIN_TIME: u64 = 64;
 
 impl<A: Algorithm> InUnits<A> {
     /// Builds the algorithm by `build`, which gets the quota in units, and the number of permits in a unit.
@@ -70,52 +62,22 @@ impl<A: Algorithm> InUnits<A> {
         quota: Quota,
         build: impl Fn(Quota, u64) -> Result<A, ConfigError>,
     ) -> Result<Self, ConfigError> {
-        let build_with = |shift: u32| {
-            build(
-                Quota::new(quota.limit() >> shift, quota.window())?,
-                1_u64 << shift,
-            )
-        };
-        let (algorithm, shift) = smallest_unit(&[quota], build_with)?;
-        Ok(Self { algorithm, shift })
+        let build_with = |unit: Unit| build(quota.in_units(unit)?, unit.get());
+        let (algorithm, unit) = Quota::in_smallest_unit(&[quota], build_with)?;
+        Ok(Self { algorithm, unit })
     }
-}
-
-/// Builds by the smallest unit of 2^k permits for these quotas, from the k that `build` gets. Returns the result and k.
-pub(crate) fn smallest_unit<T>(
-    quotas: &[Quota],
-    build: impl Fn(u32) -> Result<T, ConfigError>,
-) -> Result<(T, u32), ConfigError> {
-    let fits = |shift: u32| {
-        quotas.iter().all(|quota| {
-            let max_units = MAX_UNITS.min(quota.window_nanos() / MIN_TIME).max(1);
-            quota.limit() >> shift <= max_units
-        })
-    };
-    let mut shift = 0;
-    while !fits(shift) {
-        shift += 1;
-    }
-    let mut built = build(shift);
-    while matches!(&built, Err(error) if error.field == "limit")
-        && quotas.iter().all(|quota| quota.limit() >> (shift + 1) > 0)
-    {
-        shift += 1;
-        built = build(shift);
-    }
-    Ok((built?, shift))
 }
 
 impl<A> InUnits<A> {
-    /// An algorithm that counts units of 2^`shift` permits.
-    pub(crate) const fn with_shift(algorithm: A, shift: u32) -> Self {
-        Self { algorithm, shift }
+    /// An algorithm that counts units of `unit` permits.
+    pub(super) const fn with_unit(algorithm: A, unit: Unit) -> Self {
+        Self { algorithm, unit }
     }
 
     /// Returns the number of permits in a unit, a power of two.
     #[must_use]
     pub const fn unit(&self) -> u64 {
-        1 << self.shift
+        self.unit.get()
     }
 
     /// Returns the algorithm, which counts units.
@@ -127,11 +89,11 @@ impl<A> InUnits<A> {
     /// The permits of a request in units, rounded up.
     #[inline(always)]
     pub(super) const fn units(&self, permits: u64) -> u64 {
-        permits.div_ceil(1 << self.shift)
+        self.unit.units(permits)
     }
 
     pub(super) const fn permits(&self, units: u64) -> u64 {
-        units.saturating_mul(1 << self.shift)
+        self.unit.permits(units)
     }
 }
 
@@ -250,27 +212,27 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         Ok(Self {
-            algorithm: self.algorithm.with_limit(limit >> self.shift)?,
-            shift: self.shift,
+            algorithm: self.algorithm.with_limit(self.unit.whole_units(limit))?,
+            unit: self.unit,
         })
     }
 
     fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {
         Ok(Self {
-            algorithm: self.algorithm.for_table((lowest >> self.shift).max(1))?,
-            shift: self.shift,
+            algorithm: self.algorithm.for_table(self.unit.whole_units(lowest).max(1))?,
+            unit: self.unit,
         })
     }
 
     #[inline(always)]
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        self.algorithm.validate_limit(limit >> self.shift)
+        self.algorithm.validate_limit(self.unit.whole_units(limit))
     }
 
     #[inline(always)]
     fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
         self.algorithm
-            .attempt_with_limit(limit >> self.shift, words, now, self.units(permits))
+            .attempt_with_limit(self.unit.whole_units(limit), words, now, self.units(permits))
             .map(|receipt| with_permits(&receipt, permits))
     }
 }

@@ -17,7 +17,7 @@ use crate::time::Nanos;
 ///
 /// A decision is [an attempt in place](Reclaim::attempt_with_limit). `words`, `window`, `with_limit`, `is_idle`, `advance`,
 /// `idle_from`, `latest_time` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the
-/// limit](Reclaim::with_limit), which allocates for an [`OtherAlgorithm`](crate::algorithm::OtherAlgorithm).
+/// limit](Reclaim::with_limit), which allocates for a variant of [`AnyAlgorithm`] in a box.
 #[derive(Clone, Debug)]
 pub struct Lowered<'a, A> {
     algorithm: &'a A,

@@ -4,6 +4,7 @@ use core::time::Duration;
 use super::any::AnyAlgorithm;
 use super::attempt::{Attempt, opaque_copy};
 use super::counter_ring::CounterRing;
+use super::forward::{forward_algorithm, forward_reclaim};
 use super::timestamp_ring::TimestampRing;
 use super::traits::{Algorithm, Reclaim};
 use super::unit_ring::UnitRing;
@@ -182,62 +183,16 @@ impl From<SlidingWindow> for AnyAlgorithm {
 }
 
 impl Algorithm for SlidingWindow {
-    fn words(&self) -> usize {
-        each!(self, it => it.words())
-    }
-
-    fn max_request(&self) -> u64 {
-        each!(self, it => it.max_request())
-    }
-
-    fn bound(&self) -> u64 {
-        each!(self, it => it.bound())
-    }
-
-    fn window(&self) -> Duration {
-        each!(self, it => it.window())
-    }
+    forward_algorithm!(each);
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
         each!(self, it => it.decide(words, now, permits))
     }
 
-    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        each!(self, it => it.ready_at(words, now, permits))
-    }
-
-    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        each!(self, it => it.earliest(words, now, permits))
-    }
-
     #[inline]
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         each!(self, it => it.remaining(words, now))
-    }
-
-    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        each!(self, it => it.refund(words, receipt, permits))
-    }
-
-    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
-        each!(self, it => it.charge(words, now, permits))
-    }
-
-    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        each!(self, it => it.spent(words, now))
-    }
-
-    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        each!(self, it => it.idle_at(words, now))
-    }
-
-    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
-        each!(self, it => it.restored_at(now, idle_after))
-    }
-
-    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
-        each!(self, it => it.restore(words, at, permits))
     }
 
     fn for_limiter(self) -> Self {
@@ -250,13 +205,7 @@ impl Algorithm for SlidingWindow {
 }
 
 impl Reclaim for SlidingWindow {
-    fn span(&self) -> Duration {
-        each!(self, it => it.span())
-    }
-
-    fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
-        each!(self, it => it.counts_until(words, at, permits))
-    }
+    forward_reclaim!(each);
 
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
@@ -266,26 +215,6 @@ impl Reclaim for SlidingWindow {
         }
     }
 
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        each!(self, it => it.is_idle(first, now))
-    }
-
-    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        each!(self, it => it.advance(first, now))
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        each!(self, it => it.idle_from(first))
-    }
-
-    fn latest_time(&self, first: u64) -> Nanos {
-        each!(self, it => it.latest_time(first))
-    }
-
-    fn cells_and_unit(&self) -> Option<(u64, u64)> {
-        each!(self, it => it.cells_and_unit())
-    }
-
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         let form = match &self.form {
             Form::Word(ring) => Form::Word(ring.with_limit(limit)?),
@@ -293,11 +222,6 @@ impl Reclaim for SlidingWindow {
             Form::Cells(ring) => Form::Cells(ring.with_limit(limit)?),
         };
         Ok(Self { form, ..self.clone() })
-    }
-
-    #[inline]
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        each!(self, it => it.validate_limit(limit))
     }
 
     #[inline(always)]

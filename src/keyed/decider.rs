@@ -4,17 +4,31 @@ use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer, answer_at};
 use crate::receipt::{ChargedTo, Receipt};
 use crate::sync::Shared;
-use crate::table::{
-    Entry, Event, FrontSearch, FullFront, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View,
-};
+use crate::table::{Entry, Event, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View};
 use crate::time::Nanos;
 
 /// Decides about keys: a store, an algorithm, and a policy for keys without an entry.
 #[derive(Debug)]
 pub(crate) struct Decider<'a, A> {
-    pub(crate) store: &'a Store,
-    pub(crate) algorithm: &'a A,
-    pub(crate) on_full: OnFull,
+    pub(super) store: &'a Store,
+    pub(super) algorithm: &'a A,
+    pub(super) on_full: OnFull,
+}
+
+/// A charge to the state of a key.
+pub(crate) struct Charged {
+    pub(crate) receipt: Receipt,
+    /// Whether the overflow policy decided, because the key found no entry.
+    pub(crate) overflow: bool,
+}
+
+/// The capacity that was read for one request.
+#[derive(Clone, Copy)]
+pub(crate) struct CapacityLeft {
+    /// The most permits that the request would be granted. Another thread may take them first.
+    pub(crate) permits: u64,
+    /// Whether the overflow policy would decide, because the key found no entry.
+    pub(crate) overflow: bool,
 }
 
 impl<A> Clone for Decider<'_, A> {
@@ -24,6 +38,17 @@ impl<A> Clone for Decider<'_, A> {
 }
 
 impl<A> Copy for Decider<'_, A> {}
+
+impl<'a, A> Decider<'a, A> {
+    #[inline(always)]
+    pub(crate) const fn new(store: &'a Store, algorithm: &'a A, on_full: OnFull) -> Self {
+        Self {
+            store,
+            algorithm,
+            on_full,
+        }
+    }
+}
 
 impl<'a, A: Reclaim> Decider<'a, A> {
     #[inline(always)]
@@ -55,31 +80,72 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         if let Some(entry) = found
-            && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
+            && let Some(receipt) = self.charge_found(found, key, now, permits)
         {
-            return decision;
+            let state = StateRef::Entry(entry, key);
+            return answer(self.algorithm, state, now, permits, receipt);
         }
-        Self::decide_inserting(self.store, self.algorithm, self.on_full, key, now, permits)
+        Self::decide_inserting::<true>(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
-    /// Decides with an entry. `None` if the key has lost the entry, or another thread has changed the state first.
+    /// Charges `permits` of `key`, all or none of them, as [`decide_with`](Self::decide_with) decides. The error is whether the overflow
+    /// policy denied, because the key had no entry.
     #[inline(always)]
-    fn decide_by_entry(
+    pub(crate) fn charge_with(
         self,
-        entry: Entry<'a>,
+        found: Option<Entry<'a>>,
         key: u64,
         now: Nanos,
         permits: u64,
-    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        let receipt = self.charge(entry, key, SeenWord::read(entry, key)?, now, permits)?;
-        let state = StateRef::Entry(entry, key);
-        Some(answer(self.algorithm, state, now, permits, receipt))
+    ) -> Result<Charged, bool> {
+        match self.charge_found(found, key, now, permits) {
+            Some(Some(receipt)) => Ok(Charged {
+                receipt,
+                overflow: false,
+            }),
+            Some(None) => Err(false),
+            None => Self::charge_inserting(self.store, self.algorithm, self.on_full, key, now, permits),
+        }
+    }
+
+    /// [`decide_inserting`](Self::decide_inserting), with an answer that takes no memory of the caller.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn charge_inserting(
+        store: &'a Store,
+        algorithm: &'a A,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Charged, bool> {
+        match Self::decide_inserting::<true>(store, algorithm, on_full, key, now, permits) {
+            Ok(admitted) => Ok(Charged {
+                overflow: admitted.is_overflow(),
+                receipt: admitted.into_receipt(),
+            }),
+            Err(denied) => Err(denied.is_overflow()),
+        }
+    }
+
+    /// Charges the entry that was found. `Some(None)` is a denial. `None` if none was found, the key has lost it, or another thread has
+    /// changed the state first.
+    #[inline(always)]
+    pub(crate) fn charge_found(
+        self,
+        found: Option<Entry<'a>>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Option<Receipt>> {
+        let entry = found?;
+        self.charge(entry, key, SeenWord::read(entry, key)?, now, permits)
     }
 
     /// Charges an entry whose first word was read as `seen`. `Some(None)` is a denial. `None` if the key has lost the
     /// entry, or another thread has changed the state first.
     #[inline(always)]
-    pub(crate) fn charge(
+    fn charge(
         self,
         entry: Entry<'a>,
         key: u64,
@@ -100,126 +166,62 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Decides for a key that was not found in its primary bucket, or whose state another thread has changed meanwhile.
-    /// The fields of the decider are separate arguments, because the compiler would pass it in memory.
+    /// Finds or inserts the key, and decides: for a key that was not found in its primary bucket, or whose state another thread has
+    /// changed meanwhile. The fields of the decider are separate arguments, because the compiler would pass it in memory.
+    ///
+    /// The first search is for common cases, and is a function of its own: in a loop, the compiler would compute before it all that any
+    /// search may need.
     #[cold]
     #[inline(never)]
-    fn decide_inserting(
+    fn decide_inserting<const FIRST: bool>(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
-        key: u64,
-        now: Nanos,
-        permits: u64,
-    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let decider = Decider {
-            store,
-            algorithm,
-            on_full,
-        };
-        if permits == 0 || permits > algorithm.max_request() {
-            return decider.decide_without_state(key, now, permits);
-        }
-        let insertion = decider.insertion(key, now);
-        match insertion.search_front() {
-            FrontSearch::Own(entry) => {
-                if let Some(decision) = decider.decide_by_entry(entry, key, now, permits) {
-                    return decision;
-                }
-            }
-            FrontSearch::OwnOrVacant(entry) => {
-                if let Some(begun) = insertion.enter(entry)
-                    && let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), begun, permits)
-                {
-                    let state = StateRef::Entry(entry, key);
-                    return answer_at(algorithm, state, begun, now, permits, receipt);
-                }
-            }
-            FrontSearch::Full(front) => {
-                return decider.decide_with_full_front(&insertion, front, key, now, permits);
-            }
-        }
-        Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
-    }
-
-    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets are full, and do not have it.
-    #[inline(always)]
-    fn decide_with_full_front(
-        self,
-        insertion: &Insertion<'a, A>,
-        front: FullFront<'a>,
         key: u64,
         reading: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let Self {
-            store,
-            algorithm,
-            on_full,
-        } = self;
-        let outcome = insertion.insert_with_full_front(front, on_full == OnFull::Forget);
-        if let Some(InsertOutcome::Entered { entry, first, now }) = outcome {
-            if let Some(receipt) = self.charge(entry, key, SeenWord::known(first), now, permits) {
-                let state = StateRef::Entry(entry, key);
-                return answer_at(algorithm, state, now, reading, permits, receipt);
-            }
-        } else if let Some(outcome) = outcome
-            && let Some(decision) = self.decide_by_outcome(outcome, key, reading, permits)
-        {
-            return decision;
+        let decider = Self::new(store, algorithm, on_full);
+        if FIRST && (permits == 0 || permits > algorithm.max_request()) {
+            return decider.decide_without_state(key, reading, permits);
         }
-        Self::decide_inserting_anywhere(store, algorithm, on_full, key, reading, permits)
-    }
-
-    /// [`decide_inserting`](Self::decide_inserting) in any bucket, and until a decision is made.
-    #[inline(never)]
-    fn decide_inserting_anywhere(
-        store: &'a Store,
-        algorithm: &'a A,
-        on_full: OnFull,
-        key: u64,
-        now: Nanos,
-        permits: u64,
-    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let decider = Decider {
-            store,
-            algorithm,
-            on_full,
-        };
-        let insertion = decider.insertion(key, now);
+        let insertion = decider.insertion(key, reading);
+        // The search starts over only after a step of another thread has succeeded.
         loop {
-            let outcome = insertion.find_or_insert(on_full == OnFull::Forget);
-            if let Some(decision) = decider.decide_by_outcome(outcome, key, now, permits) {
-                return decision;
+            match insertion.find_or_insert::<FIRST>(on_full == OnFull::Forget) {
+                InsertOutcome::Occupied(entry, first) => {
+                    if let Some(receipt) =
+                        decider.charge(entry, key, SeenWord::known(first), reading, permits)
+                    {
+                        let state = StateRef::Entry(entry, key);
+                        return answer(algorithm, state, reading, permits, receipt);
+                    }
+                }
+                InsertOutcome::Unbegun(entry, now) => {
+                    if let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits) {
+                        let state = StateRef::Entry(entry, key);
+                        return answer_at(algorithm, state, now, reading, permits, receipt);
+                    }
+                }
+                InsertOutcome::TakenOver(entry, first, now) => {
+                    if let Some(receipt) = decider.charge(entry, key, SeenWord::known(first), now, permits) {
+                        let state = StateRef::Entry(entry, key);
+                        return answer_at(algorithm, state, now, reading, permits, receipt);
+                    }
+                }
+                InsertOutcome::NoEntry(no_entry) => {
+                    let decision = Self::decide_without_entry(
+                        store, algorithm, on_full, key, reading, permits, no_entry,
+                    );
+                    if let Some(decision) = decision {
+                        return decision;
+                    }
+                }
+                InsertOutcome::Retry => {}
             }
-        }
-    }
-
-    /// Decides by the outcome of the search for the key's entry. `None`: the search has to start over.
-    #[inline(always)]
-    fn decide_by_outcome(
-        self,
-        outcome: InsertOutcome<'a>,
-        key: u64,
-        reading: Nanos,
-        permits: u64,
-    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        match outcome {
-            InsertOutcome::Occupied(entry) => self.decide_by_entry(entry, key, reading, permits),
-            InsertOutcome::Entered { entry, first, now } => {
-                let receipt = self.charge(entry, key, SeenWord::known(first), now, permits)?;
-                let state = StateRef::Entry(entry, key);
-                Some(answer_at(self.algorithm, state, now, reading, permits, receipt))
+            if FIRST {
+                return Self::decide_inserting::<false>(store, algorithm, on_full, key, reading, permits);
             }
-            InsertOutcome::NoEntry(no_entry) => Self::decide_without_entry(
-                self.store,
-                self.algorithm,
-                self.on_full,
-                key,
-                reading,
-                permits,
-                no_entry,
-            ),
         }
     }
 
@@ -235,11 +237,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
         no_entry: NoEntry,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        let decider = Decider {
-            store,
-            algorithm,
-            on_full,
-        };
+        let decider = Self::new(store, algorithm, on_full);
         let insertion = &decider.insertion(key, reading);
         let now = no_entry.now;
         let state = decider.state_without_entry(insertion, no_entry);
@@ -262,10 +260,12 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if let Some(entry) = self.store.table.find(key)
-            && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
+        let found = self.store.table.find(key);
+        if let Some(entry) = found
+            && let Some(receipt) = self.charge_found(found, key, now, permits)
         {
-            return decision;
+            let state = StateRef::Entry(entry, key);
+            return answer(self.algorithm, state, now, permits, receipt);
         }
         let receipt = (permits == 0).then(|| Receipt::new(now, 0, 0));
         answer(self.algorithm, StateRef::Fresh, now, permits, receipt)
@@ -360,7 +360,44 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Attempt::Retry
     }
 
+    /// The capacity that is left for one request of `key`. `found` is the key's entry, if the caller has found one.
+    #[inline(always)]
+    pub(crate) fn capacity_left(self, found: Option<Entry<'a>>, key: u64, now: Nanos) -> CapacityLeft {
+        if let Some(entry) = found
+            && let Some(seen) = SeenWord::read(entry, key)
+        {
+            let words = OccupiedWords::new(entry, key, &seen);
+            let permits = self.algorithm.remaining(words, now);
+            // If the word is unchanged, the entry belonged to the key while the capacity was read. Otherwise the capacity may be that
+            // of another key.
+            if words.are_valid() {
+                let overflow = false;
+                return CapacityLeft { permits, overflow };
+            }
+        }
+        Self::capacity_left_without_entry(self.store, self.algorithm, self.on_full, key, now)
+    }
+
+    /// The fields are separate arguments, so that the caller does not have to store them in memory.
+    #[cold]
+    #[inline(never)]
+    fn capacity_left_without_entry(
+        store: &'a Store,
+        algorithm: &'a A,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+    ) -> CapacityLeft {
+        let decider = Self::new(store, algorithm, on_full);
+        let peek = decider.peek(key, now);
+        CapacityLeft {
+            permits: peek.remaining(),
+            overflow: peek.is_overflow(),
+        }
+    }
+
     /// Returns a view of the state of `key`. Changes nothing, and does not enter the key.
+    #[inline(never)]
     pub(crate) fn peek(self, key: u64, reading: Nanos) -> Peek<'a, A> {
         let insertion = self.insertion(key, reading);
         let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {
@@ -372,13 +409,6 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             }
         };
         Peek::read_at(self.algorithm, state, now, reading)
-    }
-
-    /// Bars a key without an entry from getting one, as long as a charge of `permits` at `now` counts.
-    pub(crate) fn bar(self, key: u64, now: Nanos, permits: u64) {
-        let catch_all = Shared::new(self.store.catch_all.get());
-        let end = self.algorithm.counts_until(catch_all, now, permits);
-        self.store.table.region(key).mark_overflow(key, now, end);
     }
 
     /// Takes the key's entry from it. Returns false if it has none, or if time has ended.

@@ -327,11 +327,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Returns the decider of the keys in a tier. A tier that does not exist counts as tier 0.
     #[inline]
     pub(crate) fn decider_in(&self, tier: usize) -> Decider<'_, A> {
-        Decider {
-            store: &self.store,
-            algorithm: self.algorithms.get(tier).unwrap_or(&self.algorithms[0]),
-            on_full: self.on_full,
-        }
+        let algorithm = self.algorithms.get(tier).unwrap_or(&self.algorithms[0]);
+        Decider::new(&self.store, algorithm, self.on_full)
     }
 
     #[inline]

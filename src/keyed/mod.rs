@@ -34,7 +34,7 @@ pub use saved::SeededKeys;
 pub use seeded_state::SeededState;
 pub use with_limit::WithLimit;
 
-pub(crate) use decider::Decider;
+pub(crate) use decider::{CapacityLeft, Charged, Decider};
 #[cfg(feature = "std")]
 pub(crate) use saved::Charger;
 pub(crate) use store::Store;

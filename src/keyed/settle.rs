@@ -77,4 +77,23 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             }
         }
     }
+
+    /// Charges as many of `permits` as the key's state can hold, and returns this number. A key that gets no entry is charged as its
+    /// overflow policy admits. The algorithm must have no limit of its own, because a table charges by a decision.
+    pub(crate) fn charge_debt(self, key: u64, now: Nanos, permits: u64) -> u64 {
+        loop {
+            let peek = self.peek(key, now);
+            if peek.is_overflow() {
+                // The catch-all may hold less than the debt. The key must not get an entry before the debt expires.
+                let catch_all = Shared::new(self.store.catch_all.get());
+                let end = self.algorithm.counts_until(catch_all, now, permits);
+                self.store.table.region(key).mark_overflow(key, now, end);
+            }
+            let permits = permits.min(peek.remaining());
+            // If it is denied, another thread has taken the capacity, which is then read again.
+            if self.decide(key, || now, permits).is_ok() {
+                return permits;
+            }
+        }
+    }
 }

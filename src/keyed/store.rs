@@ -107,11 +107,7 @@ mod tests {
     fn a_key_that_was_entered_since_its_lookup_is_found() {
         let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
         let store = &Store::new(1, algorithm.words()).expect("a table");
-        let decider = Decider {
-            store,
-            algorithm,
-            on_full: OnFull::Deny,
-        };
+        let decider = Decider::new(store, algorithm, OnFull::Deny);
         let decide = |key| decider.decide_with(None, key, Nanos::new(1_000), 1).is_ok();
         let entered = (1..100)
             .filter(|&key| decide(key))
@@ -127,16 +123,10 @@ mod tests {
         let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
         let store = &Store::new(1, algorithm.words()).expect("a table");
         let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
-        let decide = |on_full, key, now| {
-            let decider = Decider {
-                store,
-                algorithm,
-                on_full,
-            };
-            match decider.decide(key, || now, 1) {
-                Ok(_) => Ok(()),
-                Err(denied) => Err(denied.retry_after().expect("time does not end before")),
-            }
+        let decide = |on_full, key, now| match Decider::new(store, algorithm, on_full).decide(key, || now, 1)
+        {
+            Ok(_) => Ok(()),
+            Err(denied) => Err(denied.retry_after().expect("time does not end before")),
         };
         assert!((1..13).all(|key| decide(OnFull::Share, key, at(600)).is_ok()));
         assert!(decide(OnFull::Share, 100, at(630)).is_ok());
@@ -144,5 +134,25 @@ mod tests {
         assert!(wait(100) > wait(101) + Duration::from_secs(20 * 60));
         let ready = at(640).saturating_add(wait(100));
         assert_eq!(decide(OnFull::Deny, 100, ready), Ok(()));
+    }
+
+    /// Between the lookup of an entry and the read of its words, the key may lose the entry, and use up its limit in another one.
+    #[test]
+    fn capacity_is_not_read_from_an_entry_that_the_key_has_lost() {
+        let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
+        let store = &Store::new(1, algorithm.words()).expect("a table");
+        let decider = Decider::new(store, algorithm, OnFull::Deny);
+        let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
+        let charge = |key, minutes, permits| decider.charge_with(None, key, at(minutes), permits).is_ok();
+        assert!(charge(1, 60, 1));
+        let lost = store.table().find(1).expect("its entry");
+        let left = |minutes| decider.capacity_left(Some(lost), 1, at(minutes));
+        assert_eq!(left(60).permits, 1);
+        assert!(decider.reset(1, at(60)));
+        // Other keys take all twelve entries. One of these entries becomes idle before the others.
+        assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
+        assert!(charge(1, 650, 2));
+        assert_ne!(store.table().find(1).expect("another").number(), lost.number());
+        assert_eq!(left(650).permits, 0);
     }
 }

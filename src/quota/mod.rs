@@ -9,6 +9,16 @@ use core::time::Duration;
 use crate::error::ConfigError;
 
 mod nearest;
+mod unit;
+
+pub(crate) use unit::Unit;
+
+/// The largest limit in units. A counter ring of 60 cells accepts it for a window of one second.
+const MAX_UNITS: u64 = (1 << 24) - 1;
+
+/// The shortest time per unit, in nanoseconds. [`Gcra`](crate::Gcra) rounds the time up to a multiple of half a nanosecond,
+/// which lowers the rate by less than one percent.
+const MIN_TIME: u64 = 64;
 
 /// A limit and a window: at most `limit` permits per `window`.
 ///
@@ -111,6 +121,40 @@ impl Quota {
     #[must_use]
     pub const fn limit(self) -> u64 {
         self.limit
+    }
+
+    /// This quota in units of `unit` permits, rounded down.
+    pub(crate) fn in_units(self, unit: Unit) -> Result<Self, ConfigError> {
+        Self::new(unit.whole_units(self.limit), self.window())
+    }
+
+    /// Builds by the smallest unit that `build` accepts for these quotas, and in which each limit is less than 2^24 units and at
+    /// most one unit per 64 ns of its window. Returns the result and the unit.
+    ///
+    /// # Errors
+    ///
+    /// The error of `build`. If it is about the limit, `build` has rejected every larger unit up to the lowest limit.
+    pub(crate) fn in_smallest_unit<T>(
+        quotas: &[Self],
+        build: impl Fn(Unit) -> Result<T, ConfigError>,
+    ) -> Result<(T, Unit), ConfigError> {
+        let is_few = |quota: &Self, unit: Unit| {
+            unit.whole_units(quota.limit) <= MAX_UNITS.min(quota.window / MIN_TIME).max(1)
+        };
+        let mut unit = Unit::ONE;
+        while !quotas.iter().all(|quota| is_few(quota, unit)) {
+            unit = unit.doubled();
+        }
+        let mut built = build(unit);
+        while matches!(&built, Err(error) if error.field == "limit")
+            && quotas
+                .iter()
+                .all(|quota| unit.doubled().whole_units(quota.limit) > 0)
+        {
+            unit = unit.doubled();
+            built = build(unit);
+        }
+        Ok((built?, unit))
     }
 
     /// The quota of one period of a calendar, whose limit was checked.

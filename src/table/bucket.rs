@@ -38,9 +38,9 @@ impl<'a> Bucket<'a> {
         (found < WAYS).then(|| self.entry(found))
     }
 
-    /// The first entry that is vacant or has the fingerprint `key`.
+    /// The first way that is vacant or has the fingerprint `key`.
     #[inline(always)]
-    pub(super) fn own_or_vacant(self, key: u64) -> Option<Entry<'a>> {
+    pub(super) fn own_or_vacant(self, key: u64) -> Option<usize> {
         let is_candidate = |owner| (owner == Entry::VACANT) | (owner == key);
         let mut found = WAYS;
         for way in (0..WAYS).rev() {
@@ -48,13 +48,7 @@ impl<'a> Bucket<'a> {
             // one that is found are not vacant either, although they are read later.
             found = hint::select_unpredictable(is_candidate(self.fingerprint(way)), way, found);
         }
-        (found < WAYS).then(|| self.entry(found))
-    }
-
-    /// Whether some entry has the fingerprint `key`.
-    #[inline(always)]
-    pub(super) fn has_key(self, key: u64) -> bool {
-        (0..WAYS).any(|way| self.fingerprint(way) == key)
+        (found < WAYS).then_some(found)
     }
 
     /// The fingerprint of one entry.

@@ -71,9 +71,10 @@ mod tests {
         let bucket = Gcra::new(Quota::per_hour(5).expect("a quota")).expect("a bucket");
         let table = Table::new(100, 1).expect("a table");
         let primary = |key| Probe::new(&table, key).primary().entry(0).number();
-        let insert = |key| match Insertion::new(&table, &bucket, key, Nanos::new(1_000)).find_or_insert(false)
+        let insert = |key| match Insertion::new(&table, &bucket, key, Nanos::new(1_000))
+            .find_or_insert::<false>(false)
         {
-            InsertOutcome::Entered { entry, .. } => entry.number(),
+            InsertOutcome::Unbegun(entry, _) => entry.number(),
             outcome => panic!("room for {key}: {outcome:?}"),
         };
         let mut keys = (1..).filter(|&key| primary(key) == primary(1));

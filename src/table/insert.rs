@@ -1,15 +1,16 @@
+use super::bucket::Bucket;
 use super::counts::Event;
 use super::entry::{Entry, EntryState, EntryWord};
 use super::layout::WAYS;
 use super::memory::Table;
-use super::probe::{Lines, NO_ENTRY, Probe, Seen};
+use super::probe::{FrontLines, NO_ENTRY, Probe, Seen};
 use super::region::Region;
 use crate::algorithm::Reclaim;
 use crate::time::Nanos;
 
 /// Finds or inserts one key by [the protocol](super). `now` is the thread's reading of the clock.
 ///
-/// The two functions that are not inlined, `resolve` and `withdraw`, take what they need as arguments instead of `&self`. A
+/// The functions that are not inlined, `resolve` and `withdraw`, take what they need as arguments instead of `&self`. A
 /// reference would keep all fields in memory, so the inlined functions would load them again after each Acquire.
 pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
@@ -19,20 +20,19 @@ pub(crate) struct Insertion<'a, A> {
     pub(super) now: Nanos,
 }
 
-/// How the search for a key's entry ended.
+/// How a search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, which may have had decisions before.
-    Occupied(Entry<'a>),
-    /// The key's entry, in which no decision was made yet, and its first word. The first decision is made at `now` or
-    /// later.
-    Entered {
-        entry: Entry<'a>,
-        first: u64,
-        now: Nanos,
-    },
+    /// The key's entry, which may have had decisions before, and its first word.
+    Occupied(Entry<'a>, u64),
+    /// The key's entry, in which no state was begun. The first decision is made at this time or later.
+    Unbegun(Entry<'a>, Nanos),
+    /// An entry that the key has taken over, and its first word. The first decision is made at this time or later.
+    TakenOver(Entry<'a>, u64, Nanos),
     /// The key has no entry and can get none.
     NoEntry(NoEntry),
+    /// A step of another thread came first, or the search was for common cases only. The search starts over.
+    Retry,
 }
 
 /// A key that can get no entry now: all entries of its buckets are in use, or the catch-all may have admitted it.
@@ -57,7 +57,8 @@ pub(super) struct Evictable<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Idle<'a> {
     Found(Seen<'a>),
-    /// An entry is in a step of its algorithm that another thread has begun. Whether it is idle is known when that is finished.
+    /// An entry of the backyard is vacant, or one is in a step of its algorithm that another thread has begun. Whether that one is idle
+    /// is known when the step is finished.
     Unknown,
     None,
 }
@@ -75,100 +76,135 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// Finds the key's entry, or inserts the key. With `forget`, a key that can get no other entry gets the entry of the key
-    /// that has spent least.
+    /// Finds the key's entry, or inserts the key: *scan*, then *enter* or *evict*. With `forget`, a key that can get no other entry
+    /// gets the entry of the key that has spent least.
+    ///
+    /// If `COMMON`, a rare case ends as `Retry`, so that its code takes no registers. Then the caller repeats the search without it.
     #[inline(always)]
-    pub(crate) fn find_or_insert(&self, forget: bool) -> InsertOutcome<'a> {
-        loop {
-            // The search starts over only after a step of another thread has succeeded.
-            if let Some(outcome) = self.try_insert(forget) {
-                return outcome;
-            }
-        }
-    }
-
-    /// *scan* and *enter*: the key's own entry, or else the first vacant one, in index order.
-    #[inline(always)]
-    fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
-        let before = self.region.rendezvous_count();
-        let lines = &self.probe.lines();
+    pub(crate) fn find_or_insert<const COMMON: bool>(&self, forget: bool) -> InsertOutcome<'a> {
+        let primary = self.probe.bucket(0);
         // Claim: table I2, no entry is claimed beside a vacant one.
-        for choice in self.probe.front() {
-            let bucket = self.probe.bucket_at(lines[choice]);
-            for way in 0..WAYS {
-                let mut owner = bucket.fingerprint(way);
-                if owner != self.probe.key && owner != Entry::VACANT {
-                    continue;
-                }
-                let entry = bucket.entry(way);
-                if owner == Entry::VACANT {
-                    if let Some(barred) = self.barred_when_fresh() {
-                        return Some(InsertOutcome::NoEntry(barred));
-                    }
-                    owner = self.enter_vacant(entry);
-                }
-                if owner == self.probe.key {
-                    let seen = Seen::new(entry);
-                    if seen.is_of(self.probe.key) {
-                        return self.take_own(seen);
-                    }
-                }
+        if primary.has_vacancy()
+            && let Some(outcome) = self.scan::<COMMON>(primary)
+        {
+            return outcome;
+        }
+        let before = self.region.rendezvous_count();
+        let alternate = self.probe.bucket(self.probe.front().end - 1);
+        // Before the search: a bucket that was full cannot get the key by *enter* after it was searched. If it is searched first,
+        // another thread can enter the key into its last vacant entry between the two reads.
+        let has_vacancy = alternate.has_vacancy();
+        // The alternate bucket first, since most callers have searched the primary one. It is searched again, because another thread
+        // may have entered the key meanwhile. It is full now, so the key cannot be entered there after this search.
+        let key = self.probe.key;
+        if let Some(entry) = alternate.entry_of(key).or_else(|| primary.entry_of(key)) {
+            let seen = Seen::new(entry);
+            if seen.is_of(key) {
+                return self.take_own::<COMMON>(seen);
+            }
+            // The entry was claimed for another key. The key may have got another one since.
+            if COMMON {
+                return InsertOutcome::Retry;
+            }
+            let (lines, front) = (self.probe.lines(), self.probe.front());
+            if let Some(own) = self.probe.own_in(&lines, front, entry.number()) {
+                return self.take_own::<COMMON>(own);
             }
         }
-        // From here on no thread can enter the key into a vacant entry, because both buckets stay full.
-        self.insert_full(before, lines, forget)
+        // A search that finds neither has seen each entry with another key, so it counts as a search of a full bucket.
+        // Claim: table 3, a vacancy is read before the bucket is searched.
+        if has_vacancy && let Some(outcome) = self.scan::<COMMON>(alternate) {
+            return outcome;
+        }
+        self.insert_full::<COMMON>(before, [primary.line(), alternate.line()], forget)
     }
 
-    /// *scan* of the backyard, and *evict*, where the front was full of other keys. `before` is the number of rendezvous before
-    /// the scan of the front. `None`: the search has to start over.
+    /// *scan* and *enter* in a bucket that had a vacancy, in index order: the key's own entry, or else the first vacant one. `None` if
+    /// all entries are those of other keys.
     #[inline(always)]
-    fn insert_full(&self, before: u64, lines: &Lines<'a>, forget: bool) -> Option<InsertOutcome<'a>> {
-        if let Some(own) = self.probe.own_in(lines, self.probe.backyard(), NO_ENTRY) {
-            return self.take_own(own);
+    fn scan<const COMMON: bool>(&self, bucket: Bucket<'a>) -> Option<InsertOutcome<'a>> {
+        let way = bucket.own_or_vacant(self.probe.key)?;
+        if COMMON {
+            let is_plain = self.region.overflow_until(self.probe.key) == Nanos::ZERO;
+            let entered = if is_plain {
+                self.enter::<COMMON>(bucket.entry(way))
+            } else {
+                None
+            };
+            return Some(entered.unwrap_or(InsertOutcome::Retry));
         }
-        match self.find_evictable(lines, forget, true) {
-            Some(Evictable { seen, event }) => self.take_over(before, seen, event),
-            None => Some(InsertOutcome::NoEntry(self.full())),
-        }
+        (way..WAYS).find_map(|way| {
+            let entry = bucket.entry(way);
+            match self.barred_when_fresh() {
+                Some(barred) if entry.fingerprint() == Entry::VACANT => Some(InsertOutcome::NoEntry(barred)),
+                _ => self.enter::<COMMON>(entry),
+            }
+        })
     }
 
-    /// Enters the key into a vacant entry, and returns the fingerprint that the entry has afterwards.
+    /// *enter*, if the entry is vacant. `None` if it is that of another key, or is claimed for one.
     #[inline(always)]
-    fn enter_vacant(&self, entry: Entry<'a>) -> u64 {
+    fn enter<const COMMON: bool>(&self, entry: Entry<'a>) -> Option<InsertOutcome<'a>> {
+        // Claim: table 2, a thread whose exchange fails compares the key of the winner.
         match entry.enter(self.probe.key) {
             Ok(()) => {
                 self.table.counts().add(self.probe.key, Event::Filled);
-                self.probe.key
+                Some(InsertOutcome::Unbegun(entry, self.begin_time()))
             }
-            // Claim: table 2, a thread whose exchange fails compares the key of the winner.
-            Err(owner) => owner,
+            Err(owner) if owner == self.probe.key => {
+                let seen = Seen::new(entry);
+                seen.is_of(self.probe.key).then(|| self.take_own::<COMMON>(seen))
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// *scan* of the backyard, and *evict*, where the front is full of other keys. `before` is the number of rendezvous before the scan
+    /// of the front. No thread can enter the key into a vacant entry any more, because both buckets of the front stay full.
+    #[inline(always)]
+    fn insert_full<const COMMON: bool>(
+        &self,
+        before: u64,
+        front: FrontLines<'a>,
+        forget: bool,
+    ) -> InsertOutcome<'a> {
+        let lines = &self.probe.lines_with(front);
+        if let Some(own) = self.probe.own_in(lines, self.probe.backyard(), NO_ENTRY) {
+            return self.take_own::<COMMON>(own);
+        }
+        let evictable = match self.find_idle(lines) {
+            Idle::Found(seen) => Some(Evictable {
+                seen,
+                event: Event::Reclaimed,
+            }),
+            Idle::None if !forget => None,
+            Idle::None | Idle::Unknown if COMMON => return InsertOutcome::Retry,
+            Idle::None | Idle::Unknown => self.find_evictable(lines, forget, true),
+        };
+        match evictable {
+            Some(Evictable { seen, event }) => self.take_over(before, seen, event),
+            None => InsertOutcome::NoEntry(self.full()),
         }
     }
 
     #[inline(always)]
-    fn take_own(&self, own: Seen<'a>) -> Option<InsertOutcome<'a>> {
+    fn take_own<const COMMON: bool>(&self, own: Seen<'a>) -> InsertOutcome<'a> {
+        let (entry, first) = (own.entry, own.word.word());
         match own.word.state() {
-            EntryState::Open if own.word == EntryWord::UNBEGUN => Some(InsertOutcome::Entered {
-                entry: own.entry,
-                first: EntryWord::UNBEGUN.word(),
-                now: self.begin_time(),
-            }),
-            EntryState::Open => Some(InsertOutcome::Occupied(own.entry)),
+            EntryState::Open if own.word != EntryWord::UNBEGUN => InsertOutcome::Occupied(entry, first),
+            EntryState::Open | EntryState::Tentative if COMMON => InsertOutcome::Retry,
+            EntryState::Open => InsertOutcome::Unbegun(entry, self.begin_time()),
             EntryState::Tentative => {
                 let overflow_until = self.region.rendezvous(self.probe.key).overflow_until;
-                Self::resolve(
-                    self.table,
-                    self.algorithm,
-                    self.probe.key,
-                    own.entry.number(),
-                    own.word,
-                    Nanos::ZERO,
-                    overflow_until,
-                )
-                .then_some(InsertOutcome::Occupied(own.entry))
+                let (number, begun) = (entry.number(), Nanos::ZERO);
+                let (table, algorithm, key) = (self.table, self.algorithm, self.probe.key);
+                match Self::resolve(table, algorithm, key, number, own.word, begun, overflow_until) {
+                    true => InsertOutcome::Occupied(entry, first),
+                    false => InsertOutcome::Retry,
+                }
             }
             // The callers pass no such entry: they test `Seen::is_of`, which is false for a claimed one.
-            EntryState::Claimed => None,
+            EntryState::Claimed => InsertOutcome::Retry,
         }
     }
 
@@ -181,16 +217,15 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one. `before` is the number of
-    /// rendezvous before the scan that found no entry of the key. `event` is counted if a key loses the entry. `None`: the search
-    /// has to start over.
+    /// rendezvous before the scan that found no entry of the key. `event` is counted if a key loses the entry.
     #[inline(always)]
-    pub(super) fn take_over(&self, before: u64, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
+    fn take_over(&self, before: u64, seen: Seen<'a>, event: Event) -> InsertOutcome<'a> {
         let now = self.begin_time();
         let Some(word) = self.algorithm.advance(seen.word.word(), now) else {
-            return Some(InsertOutcome::NoEntry(self.full()));
+            return InsertOutcome::NoEntry(self.full());
         };
         if let Some(barred) = self.barred(word, now) {
-            return Some(InsertOutcome::NoEntry(barred));
+            return InsertOutcome::NoEntry(barred);
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
@@ -201,7 +236,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             self.table.region(seen.owner).reclaim_at(self.now);
         }
         // Claim: table 6, an entry is renamed only after it is claimed.
-        let claimed = seen.entry.claim(seen.word, word)?;
+        let Some(claimed) = seen.entry.claim(seen.word, word) else {
+            return InsertOutcome::Retry;
+        };
         let event = if has_owner { event } else { Event::Filled };
         self.table.counts().add(self.probe.key, event);
         seen.entry.rename(self.probe.key);
@@ -209,28 +246,20 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         // Of two threads that have each published an entry for the key, the one with the later rendezvous sees the other's
         // entry: in its scan, or in `resolve`.
         let met = self.region.rendezvous(self.probe.key);
-        let entered = InsertOutcome::Entered {
-            entry: seen.entry,
-            first: word,
-            now,
-        };
         // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
-        if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
+        let is_open = if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
             // *resolve* without a second scan, because no thread of the region had a rendezvous since the count was read. If
             // another thread has published an entry for the key meanwhile, its rendezvous comes later, so it sees this entry.
-            let is_open = seen.entry.open(tentative);
-            return is_open.then_some(entered);
+            seen.entry.open(tentative)
+        } else {
+            let (table, algorithm, key) = (self.table, self.algorithm, self.probe.key);
+            let number = seen.entry.number();
+            Self::resolve(table, algorithm, key, number, tentative, now, met.overflow_until)
+        };
+        if !is_open {
+            return InsertOutcome::Retry;
         }
-        Self::resolve(
-            self.table,
-            self.algorithm,
-            self.probe.key,
-            seen.entry.number(),
-            tentative,
-            now,
-            met.overflow_until,
-        )
-        .then_some(entered)
+        InsertOutcome::TakenOver(seen.entry, word, now)
     }
 
     /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key

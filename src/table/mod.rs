@@ -4,7 +4,6 @@ mod bucket;
 mod counts;
 mod entry;
 mod find;
-mod front;
 mod inheritance;
 mod insert;
 mod layout;
@@ -18,7 +17,6 @@ pub use counts::TableCounts;
 
 pub(crate) use counts::Event;
 pub(crate) use entry::Entry;
-pub(crate) use front::{FrontSearch, FullFront};
 pub(crate) use insert::{InsertOutcome, Insertion, NoEntry};
 pub(crate) use memory::Table;
 pub(crate) use queries::View;

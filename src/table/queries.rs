@@ -64,29 +64,19 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// vacant entry of the backyard; the first idle entry in the order of the key's buckets; with `forget`, the entry
     /// with the fewest spent permits. With `finish`, this thread first finishes a step that another thread has begun in
     /// an entry.
-    #[inline(always)]
     pub(super) fn find_evictable(
         &self,
         lines: &Lines<'a>,
         forget: bool,
         finish: bool,
     ) -> Option<Evictable<'a>> {
-        if let Some(vacant) = self.vacant_in_backyard(lines) {
-            return Some(Evictable {
-                seen: vacant,
-                event: Event::Filled,
-            });
-        }
-        match self.probe.entries().find_map(|seen| self.if_idle(seen, finish)) {
-            None if forget => self.least_spent().map(|seen| Evictable {
-                seen,
-                event: Event::Forgotten,
-            }),
-            idle => idle.map(|seen| Evictable {
-                seen,
-                event: Event::Reclaimed,
-            }),
-        }
+        let of = |event| move |seen| Evictable { seen, event };
+        let idle = || self.probe.entries().find_map(|seen| self.if_idle(seen, finish));
+        let forgotten = || forget.then(|| self.least_spent()).flatten();
+        self.vacant_in_backyard(lines)
+            .map(of(Event::Filled))
+            .or_else(|| idle().map(of(Event::Reclaimed)))
+            .or_else(|| forgotten().map(of(Event::Forgotten)))
     }
 
     /// The first vacant entry in the emptiest bucket of the backyard.
@@ -102,10 +92,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         (seen.word == EntryWord::UNBEGUN).then_some(seen)
     }
 
-    /// Searches the key's buckets, in their order, for an entry that the key may take over. It stops at an entry in which another
-    /// thread may have begun a step.
+    /// Searches the key's buckets, in their order, for an idle entry that the key may take over. It stops at an entry in which another
+    /// thread may have begun a step. The caller has searched the front for a vacant entry.
     #[inline(always)]
     pub(super) fn find_idle(&self, lines: &Lines<'a>) -> Idle<'a> {
+        let has_vacancy = |choice: usize| self.probe.bucket_at(lines[choice]).has_vacancy();
+        if self.probe.backyard().any(has_vacancy) {
+            return Idle::Unknown;
+        }
         for choice in self.probe.all() {
             let bucket = self.probe.bucket_at(lines[choice]);
             for way in 0..WAYS {

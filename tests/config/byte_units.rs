@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use ringgate::algorithm::{InUnits, OtherAlgorithm};
+use ringgate::algorithm::InUnits;
 use ringgate::rules::{FileFormat, RuleSetBuilder};
 use ringgate::{
     AnyAlgorithm, ConfigError, CounterRing, Gcra, LiveRules, ManualClock, Quota, RateLimiter, RuleSet,
@@ -65,10 +65,7 @@ fn a_rule_decides_as_the_algorithm_in_units() -> Result<(), ConfigError> {
             let rate: Quota = quota.parse()?;
             let in_units = AnyAlgorithm::for_costs(rate, build_algorithm)?;
             let unit = match &in_units {
-                AnyAlgorithm::Other(other) => match &**other {
-                    OtherAlgorithm::InUnits(in_units) => in_units.unit(),
-                    _ => 1,
-                },
+                AnyAlgorithm::InUnits(in_units) => in_units.unit(),
                 _ => 1,
             };
             // The words of a fixed window hold 25 Gbit in bytes.

@@ -8,6 +8,12 @@ use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Quota, TimestampRing, 
 
 use crate::common::Subject;
 
+#[cfg(feature = "rules")]
+const _: () = assert!(
+    ringgate::rules::RuleAlgorithm::NAMES.len() == 7,
+    "an algorithm was added: add it to the subjects below, and to those of `fuzz/src/setting.rs`"
+);
+
 /// Windows that the cells divide evenly or not, and the shortest and the longest.
 pub(crate) fn window() -> impl Strategy<Value = u64> {
     prop_oneof![

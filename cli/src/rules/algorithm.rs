@@ -4,7 +4,7 @@ use ringgate::algorithm::Reclaim;
 use ringgate::rules::Cost;
 use ringgate::{AnyAlgorithm, ConfigError, CounterRing, Key, Quota, Rule};
 
-use crate::args::AlgorithmName;
+use crate::args::{AlgorithmName, Cells};
 
 /// An algorithm and its parameters, without a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +25,10 @@ pub(crate) struct AlgorithmSpec {
 impl AlgorithmSpec {
     /// Cells per window, if they do not depend on the limit.
     pub(crate) const fn cells(self) -> Option<u64> {
-        let default = match self.algorithm {
-            AlgorithmName::Counter => CounterRing::DEFAULT_CELLS,
-            AlgorithmName::Classic | AlgorithmName::Even => CounterRing::DEFAULT_CLASSIC_CELLS,
-            AlgorithmName::SlidingWindow => return self.cells,
-            AlgorithmName::Log | AlgorithmName::Gcra | AlgorithmName::Fixed => return None,
-        };
-        match self.cells {
-            Some(cells) => Some(cells),
-            None => Some(default),
+        match (self.algorithm.cells(), self.cells) {
+            (Cells::None, _) => None,
+            (Cells::Default(cells), None) => Some(cells),
+            (Cells::Chosen | Cells::Default(_), given) => given,
         }
     }
 
@@ -83,7 +78,7 @@ impl AlgorithmSpec {
             burst: None,
             cells: self
                 .cells
-                .filter(|_| algorithm.has_cells() && algorithm != AlgorithmName::SlidingWindow),
+                .filter(|_| matches!(algorithm.cells(), Cells::Default(_))),
             ..self
         }
     }
@@ -114,15 +109,9 @@ impl AlgorithmSpec {
     /// No algorithm adds permits that are two windows or more apart: a strict ring has one cell more than the window, and a
     /// bucket drains within two windows. The oldest unit that a ring counts may have older permits, but not only such.
     fn needed(self, demand: u64, unit: u64) -> u64 {
-        let shares = match self.algorithm {
-            // Each cell has an equal share of the limit.
-            AlgorithmName::Even => self.cells().unwrap_or(1),
-            AlgorithmName::SlidingWindow
-            | AlgorithmName::Log
-            | AlgorithmName::Counter
-            | AlgorithmName::Classic
-            | AlgorithmName::Gcra
-            | AlgorithmName::Fixed => 1,
+        let shares = match self.algorithm.has_shares() {
+            true => self.cells().unwrap_or(1),
+            false => 1,
         };
         demand.saturating_mul(shares).saturating_add(unit - 1)
     }

@@ -2,7 +2,7 @@
 
 use ringgate::{Quota, Rule};
 
-use crate::args::{AlgorithmName, CountArgs};
+use crate::args::{AlgorithmName, Cells, CountArgs};
 use crate::failure::Failure;
 use crate::rules::fields::Fields;
 use crate::rules::record_layout::Event;
@@ -60,7 +60,7 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
         Some(cells) => Some(number("cells", cells)?),
         None => otherwise
             .cells
-            .filter(|_| algorithm.has_cells() || algorithm == otherwise.algorithm),
+            .filter(|_| algorithm.cells() != Cells::None || algorithm == otherwise.algorithm),
     };
     if let Some(cells) = cells {
         rule = rule.cells(cells);

@@ -16,6 +16,8 @@ mod unit;
 
 use case::{Case, NUMBERS, Random, Subject};
 
+use super::{Algorithm, AnyAlgorithm};
+
 const SUBJECTS: &[Subject] = &[
     unit::SUBJECT,
     bucket::SUBJECT,
@@ -23,6 +25,30 @@ const SUBJECTS: &[Subject] = &[
     slots::SUBJECT,
     block::SUBJECT,
 ];
+
+/// The subject that specifies the steps of an algorithm. `None` if its state has several words, or is one of another variant.
+fn subject_of(algorithm: &AnyAlgorithm) -> Option<&'static str> {
+    match algorithm {
+        AnyAlgorithm::Counter(ring) => (ring.words() == 1).then_some(unit::SUBJECT.name),
+        AnyAlgorithm::Gcra(_) => Some(bucket::SUBJECT.name),
+        AnyAlgorithm::Calendar(_) => Some(period::SUBJECT.name),
+        AnyAlgorithm::InFlight(_) => Some(slots::SUBJECT.name),
+        AnyAlgorithm::Violations(_) => Some(block::SUBJECT.name),
+        AnyAlgorithm::Log(_) | AnyAlgorithm::InUnits(_) => None,
+    }
+}
+
+/// Each algorithm of one word in an enum of all algorithms is specified.
+#[test]
+fn algorithms_of_one_word_are_specified() {
+    let quota = crate::quota::Quota::per_minute(60).expect("a quota");
+    let ring = crate::algorithm::UnitRing::new(quota).expect("a ring");
+    let bucket = crate::algorithm::Gcra::new(quota).expect("a bucket");
+    for algorithm in [AnyAlgorithm::from(ring), bucket.into()] {
+        let name = subject_of(&algorithm).expect("one word");
+        assert!(SUBJECTS.iter().any(|subject| subject.name == name), "{name}");
+    }
+}
 
 fn compare(subject: &Subject, case: &Case) {
     let (specified, performed) = ((subject.specified)(case), (subject.performed)(case));
@@ -88,7 +114,7 @@ fn words_step_as_proved() {
         return;
     };
     let transcript: String = std::fs::read_to_string(path).expect("a transcript");
-    let mut compared = 0;
+    let (mut compared, mut names) = (0, alloc::collections::BTreeSet::new());
     for line in transcript.lines() {
         let (name, numbers) = line.split_once(' ').expect("a name and numbers");
         let numbers: Vec<u64> = numbers
@@ -103,7 +129,12 @@ fn words_step_as_proved() {
         assert_eq!((subject.specified)(case), proved, "specified: {line}");
         assert_eq!((subject.performed)(case), proved, "performed: {line}");
         compared += 1;
+        names.insert(name);
     }
-    assert!(compared > 0, "the transcript is empty");
+    assert_eq!(
+        names.len(),
+        SUBJECTS.len(),
+        "a subject without a proof: {names:?}"
+    );
     std::println!("{compared} cases of the transcript agree");
 }

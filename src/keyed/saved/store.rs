@@ -235,9 +235,14 @@ impl Store {
     ) -> bool {
         let entry = self.table.enter_alone(key, pages).or_else(|| {
             let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
-            match insertion.find_or_insert(false) {
-                InsertOutcome::Entered { entry, .. } | InsertOutcome::Occupied(entry) => Some(entry),
-                InsertOutcome::NoEntry(_) => None,
+            loop {
+                match insertion.find_or_insert::<false>(false) {
+                    InsertOutcome::Occupied(entry, _)
+                    | InsertOutcome::Unbegun(entry, _)
+                    | InsertOutcome::TakenOver(entry, ..) => return Some(entry),
+                    InsertOutcome::NoEntry(_) => return None,
+                    InsertOutcome::Retry => {}
+                }
             }
         });
         let words = entry.and_then(|entry| AloneWords::new(entry, key));

@@ -9,11 +9,11 @@ use super::key_hashes::Seeds;
 use super::request_limit::{RequestLimit, StatePeek};
 use super::state_algorithms::{StateAlgorithms, StateKind};
 use super::state_decision::StateDecision;
-use super::storage::{CapacityLeft, Charged, KeyDecider, StateStorage, StorageLookup};
+use super::storage::{StateStorage, StorageLookup};
 use crate::algorithm::{AnyAlgorithm, Lowered};
 use crate::decision::Peek;
 use crate::error::ConfigError;
-use crate::keyed::{OnFull, Store};
+use crate::keyed::{CapacityLeft, Charged, OnFull, Store};
 use crate::own_words::OwnWords;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -199,15 +199,6 @@ impl<R: ?Sized> RuleState<R> {
         self.storage.find(extracted.key)
     }
 
-    #[inline(always)]
-    const fn decider<'a>(&self, algorithm: &'a AnyAlgorithm, extracted: &Extracted) -> KeyDecider<'a> {
-        KeyDecider {
-            algorithm,
-            on_full: self.on_full,
-            key: extracted.key,
-        }
-    }
-
     /// The most permits that one request of this key would now be granted. Another thread may take them first.
     #[inline(always)]
     pub(crate) fn capacity_left<'a>(
@@ -218,7 +209,7 @@ impl<R: ?Sized> RuleState<R> {
     ) -> CapacityLeft {
         let mut lower = None;
         let algorithm = self.algorithms.of(extracted.limit, &mut lower);
-        self.decider(algorithm, extracted).capacity_left(found, now)
+        found.capacity_left(algorithm, self.on_full, extracted.key, now)
     }
 
     /// Decides at the time that `now` returns. `now` is called while memory is being prefetched. There is no receipt.
@@ -248,16 +239,15 @@ impl<R: ?Sized> RuleState<R> {
     ) -> Result<Charged, bool> {
         let mut lower = None;
         let algorithm = self.algorithms.of(extracted.limit, &mut lower);
-        self.decider(algorithm, extracted)
-            .charge(found, now, extracted.permits)
+        found.charge(algorithm, self.on_full, extracted.key, now, extracted.permits)
     }
 
     /// Refunds a charge. Returns false if the algorithm can no longer refund it.
     pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt, permits: u64) -> bool {
         let mut lower = None;
         let algorithm = self.algorithms.of(extracted.limit, &mut lower);
-        self.decider(algorithm, extracted)
-            .refund(&self.storage, receipt, permits)
+        self.storage
+            .refund(algorithm, self.on_full, extracted.key, receipt, permits)
     }
 
     /// Refunds the charge of a request that is not admitted.
@@ -276,11 +266,17 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> StatePeek<'_> {
-        let limit = extracted.limit;
         // The lookup does not depend on the limit.
-        let decider = self.decider(&self.algorithms.tiers[limit.tier()], extracted);
-        let peek = decider.peek(&self.storage, now);
-        StatePeek::new(peek, self.algorithms.lowered(limit))
+        StatePeek::new(
+            self.peek_of_tier(extracted, now),
+            self.algorithms.lowered(extracted.limit),
+        )
+    }
+
+    /// A view of the key's state, with the limit of the request's tier.
+    fn peek_of_tier(&self, extracted: &Extracted, now: Nanos) -> Peek<'_, AnyAlgorithm> {
+        let algorithm = &self.algorithms.tiers[extracted.limit.tier()];
+        self.storage.peek(algorithm, self.on_full, extracted.key, now)
     }
 
     /// Copies the words of the key, so that several values are of one state. `None` if it has none of its own, or too many.
@@ -300,10 +296,8 @@ impl<R: ?Sized> RuleState<R> {
         copy: Option<&CopiedWords>,
         read: impl FnOnce(&Peek<'_, AnyAlgorithm>) -> T,
     ) -> T {
-        let limit = extracted.limit;
-        let decider = self.decider(&self.algorithms.tiers[limit.tier()], extracted);
-        let peek = decider.peek(&self.storage, now);
-        let lowered = self.algorithms.lowered(limit);
+        let peek = self.peek_of_tier(extracted, now);
+        let lowered = self.algorithms.lowered(extracted.limit);
         let algorithm = lowered.as_ref().unwrap_or_else(|| peek.algorithm());
         let peek = peek.with_algorithm(algorithm);
         match copy {
@@ -318,13 +312,9 @@ impl<R: ?Sized> RuleState<R> {
         seeds.tables.hash_one((first, extracted.key))
     }
 
-    /// Returns the decider that reads the permits that a key has spent, including debt.
-    pub(crate) fn usage_decider(&self, key: u64) -> KeyDecider<'_> {
-        KeyDecider {
-            algorithm: &self.algorithms.usage,
-            on_full: OnFull::Share,
-            key,
-        }
+    /// A view of the permits that a key has spent, including debt.
+    pub(crate) fn usage_peek(&self, key: u64, now: Nanos) -> Peek<'_, AnyAlgorithm> {
+        self.storage.peek(&self.algorithms.usage, OnFull::Share, key, now)
     }
 
     /// Charges the key as many of `permits` as its words can hold, independent of the limit, and returns this number. `limit` is
@@ -394,12 +384,6 @@ pub(crate) fn charge_debt(
     permits: u64,
 ) -> u64 {
     algorithms.with_unlimited(tier, at_most, |algorithm| {
-        let decider = KeyDecider {
-            algorithm,
-            // A key without an entry is charged to the catch-all, and cannot get an entry until that charge expires.
-            on_full: OnFull::Share,
-            key,
-        };
-        decider.charge_debt(storage, now, permits)
+        storage.charge_debt(algorithm, key, now, permits)
     })
 }

@@ -77,8 +77,7 @@ impl<R: ?Sized> CarryOver<R> {
         // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in all.into_iter().filter(|&(_, (permits, _))| permits > 0) {
             self.new.charge_debt_of_any_tier(key, None, at, permits);
-            let charged = self.new.usage_decider(key).peek(&self.new.storage, at);
-            is_complete &= self.new.keeps(permits, charged.spent());
+            is_complete &= self.new.keeps(permits, self.new.usage_peek(key, at).spent());
         }
         is_complete
     }
@@ -121,7 +120,7 @@ impl<R: ?Sized> RuleState<R> {
         let mut spent = SpentByKey::default();
         let mut add_key = |key: u64| {
             let at = old.storage.latest_time(&old.algorithms.usage, key).max(now);
-            let permits = old.usage_decider(key).peek(&old.storage, at).spent();
+            let permits = old.usage_peek(key, at).spent();
             spent.insert(key, (self.algorithms.carried(&old.algorithms, permits), at));
         };
         match (&*old.storage, &*self.storage) {

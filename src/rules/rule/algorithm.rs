@@ -1,8 +1,45 @@
 use crate::algorithm::CounterRing;
 
-/// Declares the algorithms of rules, and the list of their names, which no algorithm can be missing from.
+/// What the other modules know about an algorithm of rules. Its constructor is in `evaluate/state_algorithms`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AlgorithmFacts {
+    /// The cells per window of a rule that does not set them, or what is accepted in place of cells.
+    cells: Result<u64, &'static str>,
+    pub(crate) has_burst: bool,
+    pub(crate) has_tiers: bool,
+    /// Whether several windows are counted by one state.
+    pub(crate) has_windows: bool,
+    pub(crate) bound: Bound,
+    pub(crate) in_store: InStore,
+}
+
+/// The most permits that one state admits in any interval of one window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Limit,
+    /// Twice the limit.
+    Twice,
+    /// The limit and the share of one cell.
+    WithShare,
+    /// The limit and the burst, minus one permit.
+    WithBurst,
+}
+
+/// How a store of several machines keeps a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InStore {
+    Log,
+    Cells,
+    Bucket,
+    /// A counter for each window.
+    Periods,
+    /// No store keeps it.
+    Refused,
+}
+
+/// Declares the algorithms of rules, each with its name in a file of rules and its facts. No algorithm can be missing from these.
 macro_rules! rule_algorithms {
-    ($(#[$enum:meta])* pub enum $name:ident { $($(#[$meta:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$enum:meta])* pub enum $name:ident { $($(#[$meta:meta])* $variant:ident = $word:literal $facts:tt,)+ }) => {
         $(#[$enum])*
         pub enum $name {
             $($(#[$meta])* $variant,)+
@@ -11,6 +48,12 @@ macro_rules! rule_algorithms {
         impl $name {
             /// Every algorithm, with its name in a file of rules.
             pub const NAMES: &[(&str, Self)] = &[$(($word, Self::$variant)),+];
+
+            pub(crate) const fn facts(self) -> AlgorithmFacts {
+                match self {
+                    $(Self::$variant => AlgorithmFacts $facts,)+
+                }
+            }
         }
     };
 }
@@ -50,39 +93,82 @@ rule_algorithms! {
         /// else, share one state of several windows. [`RuleSet::algorithms`](crate::RuleSet::algorithms) and
         /// [`RulePeek::algorithm`](crate::rules::RulePeek::algorithm) tell what was chosen.
         #[default]
-        SlidingWindow = "sliding-window",
+        SlidingWindow = "sliding-window" {
+            cells: Ok(CounterRing::DEFAULT_CELLS),
+            has_burst: false,
+            has_tiers: true,
+            has_windows: true,
+            bound: Bound::Limit,
+            // The memory of a store is counted in keys and not in words, so it has cells there.
+            in_store: InStore::Cells,
+        },
         /// The strict sliding window counter, of 60 cells unless the rule sets another number: [`CounterRing::new`](crate::CounterRing::new).
-        Counter = "counter",
+        Counter = "counter" {
+            cells: Ok(CounterRing::DEFAULT_CELLS),
+            has_burst: false,
+            has_tiers: true,
+            has_windows: true,
+            bound: Bound::Limit,
+            in_store: InStore::Cells,
+        },
         /// The sliding window counter over N cells: [`classic`](crate::algorithm::CounterRingBuilder::classic).
-        Classic = "classic",
+        Classic = "classic" {
+            cells: Ok(CounterRing::DEFAULT_CLASSIC_CELLS),
+            has_burst: false,
+            has_tiers: true,
+            has_windows: true,
+            bound: Bound::Twice,
+            in_store: InStore::Refused,
+        },
         /// The sliding window counter with a share for each cell: [`even`](crate::algorithm::CounterRingBuilder::even).
-        Even = "even",
+        Even = "even" {
+            cells: Ok(CounterRing::DEFAULT_CLASSIC_CELLS),
+            has_burst: false,
+            has_tiers: true,
+            // Each cell has a share of one limit.
+            has_windows: false,
+            bound: Bound::WithShare,
+            in_store: InStore::Refused,
+        },
         /// The fixed window: [`CounterRing::fixed_window`](crate::CounterRing::fixed_window).
-        Fixed = "fixed",
+        Fixed = "fixed" {
+            cells: Err("no cells for a fixed window, which is one cell"),
+            has_burst: false,
+            has_tiers: true,
+            has_windows: true,
+            bound: Bound::Twice,
+            in_store: InStore::Periods,
+        },
         /// The sliding log: [`TimestampRing`](crate::TimestampRing).
-        Log = "log",
+        Log = "log" {
+            cells: Err("no cells for a log rule"),
+            has_burst: false,
+            // It has one slot per permit.
+            has_tiers: false,
+            has_windows: false,
+            bound: Bound::Limit,
+            in_store: InStore::Log,
+        },
         /// The token bucket: [`Gcra`](crate::Gcra).
-        Gcra = "gcra",
+        Gcra = "gcra" {
+            cells: Err("no cells for a gcra rule"),
+            has_burst: true,
+            has_tiers: true,
+            has_windows: false,
+            bound: Bound::WithBurst,
+            in_store: InStore::Bucket,
+        },
     }
 }
 
 impl RuleAlgorithm {
     /// The cells per window of a rule that does not set them.
-    pub(crate) const fn default_cells(self) -> u64 {
-        match self {
-            Self::Classic | Self::Even => CounterRing::DEFAULT_CLASSIC_CELLS,
-            Self::SlidingWindow | Self::Counter | Self::Fixed | Self::Log | Self::Gcra => {
-                CounterRing::DEFAULT_CELLS
-            }
-        }
+    pub(crate) fn default_cells(self) -> u64 {
+        self.facts().cells.unwrap_or(CounterRing::DEFAULT_CELLS)
     }
 
-    /// Whether several windows are counted by one state.
-    pub(crate) const fn has_windows(self) -> bool {
-        match self {
-            Self::SlidingWindow | Self::Counter | Self::Classic | Self::Fixed => true,
-            // Each cell of an even ring has a share of one limit, and the words of the others have one window.
-            Self::Even | Self::Log | Self::Gcra => false,
-        }
+    /// What is accepted in place of cells. `None` if the algorithm has cells.
+    pub(crate) fn in_place_of_cells(self) -> Option<&'static str> {
+        self.facts().cells.err()
     }
 }

@@ -316,7 +316,7 @@ impl<R: ?Sized> Rule<R> {
 
     /// Whether all quotas of the rule share one state.
     pub(crate) fn is_one_state(&self) -> bool {
-        self.algorithm.has_windows() && self.has_rate()
+        self.algorithm.facts().has_windows && self.has_rate()
     }
 
     /// Whether it limits requests per window, by an algorithm.

@@ -230,22 +230,11 @@ impl ReasonsOfRule {
 
     /// Adds the fields that the algorithm of a rule does not have.
     fn of_algorithm<R: ?Sized>(&mut self, rule: &Rule<R>) {
-        let no_burst = "no burst, except for a gcra rule";
-        match rule.algorithm {
-            RuleAlgorithm::Gcra => self.of_absent("cells", rule.cells, "no cells for a gcra rule"),
-            RuleAlgorithm::Log => {
-                self.of_absent("cells", rule.cells, "no cells for a log rule");
-                self.of_absent("burst", rule.burst, no_burst);
-            }
-            RuleAlgorithm::Fixed => {
-                let no_cells = "no cells for a fixed window, which is one cell";
-                self.of_absent("cells", rule.cells, no_cells);
-                self.of_absent("burst", rule.burst, no_burst);
-            }
-            RuleAlgorithm::SlidingWindow
-            | RuleAlgorithm::Counter
-            | RuleAlgorithm::Classic
-            | RuleAlgorithm::Even => self.of_absent("burst", rule.burst, no_burst),
+        if let Some(expected) = rule.algorithm.in_place_of_cells() {
+            self.of_absent("cells", rule.cells, expected);
+        }
+        if !rule.algorithm.facts().has_burst {
+            self.of_absent("burst", rule.burst, "no burst, except for a gcra rule");
         }
     }
 
@@ -378,7 +367,7 @@ impl ReasonsOfRule {
 
     fn of_tiers_of_log<R: ?Sized>(&mut self, rule: &Rule<R>) {
         if rule.has_rate()
-            && rule.algorithm == RuleAlgorithm::Log
+            && !rule.algorithm.facts().has_tiers
             && let [(_, limit), ..] = &rule.tiers[..]
         {
             let given = format!("a tier of {limit} permits");

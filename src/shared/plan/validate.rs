@@ -9,7 +9,7 @@ use crate::algorithm::CounterRing;
 use crate::error::ConfigError;
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::rule::Rule;
-use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::algorithm::{Bound, InStore, RuleAlgorithm};
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::clock_origin::ClockOrigin;
@@ -30,14 +30,9 @@ pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
         let beyond = match rule.mode {
             Mode::Strict | Mode::Lease { .. } => bound(rule, limit)? - limit,
             Mode::Sync { pending, .. } => {
-                let most = match rule.algorithm {
-                    RuleAlgorithm::Gcra => burst(rule, limit),
-                    RuleAlgorithm::SlidingWindow
-                    | RuleAlgorithm::Counter
-                    | RuleAlgorithm::Classic
-                    | RuleAlgorithm::Even
-                    | RuleAlgorithm::Fixed
-                    | RuleAlgorithm::Log => limit,
+                let most = match rule.algorithm.facts().has_burst {
+                    true => burst(rule, limit),
+                    false => limit,
                 };
                 let budgets = others.checked_mul(pending.min(most))?;
                 budgets.checked_add(bound(rule, limit)? - limit)?
@@ -53,12 +48,12 @@ fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
     if rule.calendar.is_some() {
         return limit.checked_mul(2);
     }
-    match rule.algorithm {
-        RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
-        RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
-        RuleAlgorithm::Even => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
+    match rule.algorithm.facts().bound {
+        Bound::Limit => Some(limit),
+        Bound::Twice => limit.checked_mul(2),
+        Bound::WithShare => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
         // The burst of a tier is proportional to its limit. Here it is rounded up.
-        RuleAlgorithm::Gcra => {
+        Bound::WithBurst => {
             let first = rule.quotas[0].limit();
             let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit);
             let burst = u64::try_from(burst.div_ceil(u128::from(first)).max(1)).ok()?;
@@ -83,18 +78,7 @@ pub(crate) enum StoredAs {
 
 /// Whether a store keeps the rule by a counter for each period.
 fn has_periods<R: ?Sized>(rule: &Rule<R>) -> bool {
-    if rule.calendar.is_some() {
-        return true;
-    }
-    match rule.algorithm {
-        RuleAlgorithm::Fixed => true,
-        RuleAlgorithm::SlidingWindow
-        | RuleAlgorithm::Counter
-        | RuleAlgorithm::Classic
-        | RuleAlgorithm::Even
-        | RuleAlgorithm::Log
-        | RuleAlgorithm::Gcra => false,
-    }
+    rule.calendar.is_some() || rule.algorithm.facts().in_store == InStore::Periods
 }
 
 /// The burst of a rule for a key of this limit: proportional to the limit, as that of a rule in one process.
@@ -211,8 +195,8 @@ fn kept_in_store<R: ?Sized>(
             wrong("limit", given, expected.into());
         }
     }
-    match rule.algorithm {
-        RuleAlgorithm::Log => {
+    match rule.algorithm.facts().in_store {
+        InStore::Log => {
             let limits = rule.quotas.iter().map(|quota| quota.limit());
             let limits = limits.chain(rule.tiers.iter().map(|&(_, limit)| limit));
             let most = limits.max().unwrap_or(1);
@@ -222,8 +206,7 @@ fn kept_in_store<R: ?Sized>(
             }
             StoredAs::Log
         }
-        // The memory of the store is counted in keys and not in words, so a sliding window has cells there.
-        RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter => {
+        InStore::Cells => {
             let cells = rule.cells.unwrap_or(CounterRing::DEFAULT_CELLS);
             if !(1..=MOST_CELLS).contains(&cells) {
                 wrong(
@@ -234,13 +217,24 @@ fn kept_in_store<R: ?Sized>(
             }
             StoredAs::Cells(cells)
         }
-        RuleAlgorithm::Gcra => StoredAs::Gcra(burst(rule, rule.quotas[0].limit())),
-        RuleAlgorithm::Fixed => StoredAs::Periods,
-        other @ (RuleAlgorithm::Classic | RuleAlgorithm::Even) => {
-            let expected = "SlidingWindow, Counter, Log, Gcra or Fixed in a store";
-            wrong("algorithm", format!("{other:?}"), expected.into());
+        InStore::Bucket => StoredAs::Gcra(burst(rule, rule.quotas[0].limit())),
+        InStore::Periods => StoredAs::Periods,
+        InStore::Refused => {
+            let expected = format!("{} in a store", kept_algorithms());
+            wrong("algorithm", format!("{:?}", rule.algorithm), expected);
             StoredAs::Log
         }
+    }
+}
+
+/// The algorithms that a store keeps, as in `Counter, Log or Gcra`.
+fn kept_algorithms() -> String {
+    let all = RuleAlgorithm::NAMES.iter().map(|&(_, algorithm)| algorithm);
+    let kept = all.filter(|algorithm| algorithm.facts().in_store != InStore::Refused);
+    let names: Vec<String> = kept.map(|algorithm| format!("{algorithm:?}")).collect();
+    match names.split_last() {
+        Some((last, before)) => format!("{} or {last}", before.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -256,14 +250,10 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Rule<R> {
     // The fallback of a log is a sliding window, which counts most keys in one word and is at least as strict. A table of logs
     // could be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
     // periods counts any window of their longest length, which is stricter, too.
-    rule.algorithm = match rule.algorithm {
-        RuleAlgorithm::Log | RuleAlgorithm::Fixed => RuleAlgorithm::SlidingWindow,
-        kept @ (RuleAlgorithm::SlidingWindow
-        | RuleAlgorithm::Counter
-        | RuleAlgorithm::Classic
-        | RuleAlgorithm::Even
-        | RuleAlgorithm::Gcra) => kept,
-    };
+    match rule.algorithm.facts().in_store {
+        InStore::Log | InStore::Periods => rule.algorithm = RuleAlgorithm::SlidingWindow,
+        InStore::Cells | InStore::Bucket | InStore::Refused => {}
+    }
     rule.calendar = None;
     if rule.on_error == OnError::Share {
         let share = |limit: u64| (limit / nodes).max(1);

@@ -69,7 +69,7 @@ impl<R: ?Sized> RuleState<R> {
 
     /// The end of the key's block, if the key is blocked at `now`.
     fn blocked_until(&self, key: u64, now: Nanos) -> Option<Nanos> {
-        let peek = self.usage_decider(key).peek(&self.storage, now);
+        let peek = self.usage_peek(key, now);
         let remaining = peek.retry_after(1).filter(|after| !after.is_zero())?;
         Some(now.saturating_add(remaining))
     }

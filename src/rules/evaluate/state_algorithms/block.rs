@@ -2,7 +2,7 @@
 
 use super::StateAlgorithms;
 use super::word_layout::WordLayout;
-use crate::algorithm::{AnyAlgorithm, OtherAlgorithm};
+use crate::algorithm::AnyAlgorithm;
 use crate::rules::rule::block::Block;
 
 impl StateAlgorithms {
@@ -21,9 +21,6 @@ impl StateAlgorithms {
 
     /// Whether a retry extends a block.
     pub(crate) fn extends_blocks(&self) -> bool {
-        let AnyAlgorithm::Other(other) = &self.usage else {
-            return false;
-        };
-        matches!(&**other, OtherAlgorithm::Violations(violations) if violations.extends())
+        matches!(&self.usage, AnyAlgorithm::Violations(violations) if violations.extends())
     }
 }

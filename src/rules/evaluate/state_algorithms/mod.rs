@@ -1,7 +1,6 @@
 mod block;
 mod buckets;
 mod calendar;
-mod description;
 mod in_flight;
 mod of_rule;
 mod sliding_window;
@@ -9,13 +8,14 @@ mod word_layout;
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::request_limit::{RequestLimit, lowered};
-use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, OtherAlgorithm, TimestampRing, smallest_unit};
+use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, TimestampRing};
 use crate::error::ConfigError;
-use crate::quota::Quota;
+use crate::quota::{Quota, Unit};
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::set::clock_origin::ClockOrigin;
@@ -67,8 +67,11 @@ impl StateAlgorithms {
         if !too_large || rule.limit_by.is_some() {
             return permits;
         }
-        let build = |shift| Self::of_units(rule, quotas, &tiers, shift);
-        match (smallest_unit(&[quotas, &of_tiers].concat(), build), permits) {
+        let build = |unit| Self::of_units(rule, quotas, &tiers, unit);
+        match (
+            Quota::in_smallest_unit(&[quotas, &of_tiers].concat(), build),
+            permits,
+        ) {
             (Ok((units, _)), _) if rule.cost.is_some() => Ok(units),
             (Ok(_), Err(error)) => Err(ConfigError {
                 expected: format!("{}, or a rule with a cost", error.expected),
@@ -79,35 +82,38 @@ impl StateAlgorithms {
         }
     }
 
-    /// The algorithms of a rule, which count units of 2^`shift` permits. Limits and the burst are rounded down.
+    /// The algorithms of a rule, which count units of `unit` permits. Limits and the burst are rounded down.
     fn of_units<R: ?Sized>(
         rule: &Rule<R>,
         quotas: &[Quota],
         tiers: &[u64],
-        shift: u32,
+        unit: Unit,
     ) -> Result<Self, ConfigError> {
-        let quotas_in_units: Result<Vec<Quota>, _> = quotas
-            .iter()
-            .map(|quota| Quota::new(quota.limit() >> shift, quota.window()))
-            .collect();
-        let tiers_in_units: Vec<u64> = tiers.iter().map(|limit| limit >> shift).collect();
-        let burst = rule.burst.map(|burst| burst >> shift);
+        let quotas_in_units: Result<Vec<Quota>, _> =
+            quotas.iter().map(|quota| quota.in_units(unit)).collect();
+        let tiers_in_units: Vec<u64> = tiers.iter().map(|&limit| unit.whole_units(limit)).collect();
+        let burst = rule.burst.map(|burst| unit.whole_units(burst));
         if let (Some(given), Some(0)) = (rule.burst, burst) {
-            let expected = format!("at least {}, one unit of such a limit", 1_u64 << shift);
+            let expected = format!("at least {}, one unit of such a limit", unit.get());
             return Err(ConfigError::new("burst", format!("{given}"), expected));
         }
         let mut algorithms = Self::of_permits(rule, &quotas_in_units?, &tiers_in_units, burst)?;
-        let in_units = |algorithm: &mut AnyAlgorithm| *algorithm = algorithm.clone().in_units(shift);
+        let in_units = |algorithm: &mut AnyAlgorithm| *algorithm = algorithm.clone().in_units(unit);
         algorithms.tiers.iter_mut().for_each(in_units);
         algorithms.unlimited.iter_mut().for_each(in_units);
         in_units(&mut algorithms.usage);
-        algorithms.units = (shift > 0).then(|| Box::new(StateUnits::new(rule, quotas, tiers, shift)));
+        algorithms.units = (unit != Unit::ONE).then(|| Box::new(StateUnits::new(rule, quotas, tiers, unit)));
         Ok(algorithms)
+    }
+
+    /// Returns the unit that the algorithms count.
+    fn units_counted(&self) -> Unit {
+        self.units.as_ref().map_or(Unit::ONE, |units| units.unit)
     }
 
     /// Returns the number of permits in the unit that the algorithms count.
     pub(crate) fn unit(&self) -> u64 {
-        self.units.as_ref().map_or(1, |units| 1 << units.shift)
+        self.units_counted().get()
     }
 
     /// The algorithms of a rule with these limits and this burst, which count single permits.
@@ -201,6 +207,18 @@ impl StateAlgorithms {
         })
     }
 
+    /// The algorithm and its tiers as text, without the rule's quotas.
+    pub(crate) fn description(&self) -> String {
+        let mut text = self.layout.description();
+        if self.unit() > 1 {
+            text += &format!(" in units of {}", self.unit());
+        }
+        for tier in &self.tiers[1..] {
+            text += &format!(", tier of {}", tier.bound());
+        }
+        text
+    }
+
     /// The kind of the counts.
     pub(super) const fn kind(&self) -> StateKind {
         self.layout.kind()
@@ -251,10 +269,7 @@ impl StateAlgorithms {
         if (form, windows) != (*old_form, old_windows) {
             return None;
         }
-        let limits = |algorithm: &AnyAlgorithm| match algorithm {
-            AnyAlgorithm::Counter(ring) => ring.limits(),
-            AnyAlgorithm::Log(_) | AnyAlgorithm::Gcra(_) | AnyAlgorithm::Other(_) => Vec::new(),
-        };
+        let limits = |algorithm: &AnyAlgorithm| algorithm.ring().map_or_else(Vec::new, CounterRing::limits);
         let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
         // Fails if the old words are too narrow for a new limit.
         Self::of_rings(
@@ -269,16 +284,7 @@ impl StateAlgorithms {
 
     /// These algorithms without the limits of removed quotas.
     pub(crate) fn without_limits(&self, is_removed: impl Fn(usize) -> bool) -> Self {
-        let own = match &self.tiers[0] {
-            AnyAlgorithm::Other(other) => match &**other {
-                OtherAlgorithm::InUnits(in_units) => in_units.algorithm(),
-                OtherAlgorithm::Calendar(_) | OtherAlgorithm::InFlight(_) | OtherAlgorithm::Violations(_) => {
-                    return self.clone();
-                }
-            },
-            own => own,
-        };
-        let (AnyAlgorithm::Counter(ring), WordLayout::Counter { widest, .. }) = (own, &self.layout) else {
+        let (Some(ring), WordLayout::Counter { widest, .. }) = (self.tiers[0].ring(), &self.layout) else {
             return self.clone();
         };
         let limits = ring.limits().into_iter().zip(widest.limits());
@@ -288,8 +294,7 @@ impl StateAlgorithms {
             .collect();
         let mut algorithms = self.clone();
         if let Ok(ring) = widest.with_limits(&limits) {
-            let shift = self.units.as_ref().map_or(0, |units| units.shift);
-            algorithms.tiers[0] = AnyAlgorithm::from(ring).in_units(shift);
+            algorithms.tiers[0] = AnyAlgorithm::from(ring).in_units(self.units_counted());
         }
         algorithms
     }
@@ -327,13 +332,11 @@ impl StateAlgorithms {
         at_most: Option<u64>,
         charge: impl FnOnce(&AnyAlgorithm) -> T,
     ) -> T {
-        match (&self.unlimited[tier.unwrap_or(self.slowest)], at_most) {
-            // A permit of a lower limit takes longer to refill.
-            (bucket @ AnyAlgorithm::Gcra(_), Some(at_most)) => charge(&lowered(bucket, at_most)),
-            (bucket @ AnyAlgorithm::Gcra(_), None) => charge(bucket),
-            (other @ (AnyAlgorithm::Counter(_) | AnyAlgorithm::Log(_) | AnyAlgorithm::Other(_)), _) => {
-                charge(other)
-            }
+        let algorithm = &self.unlimited[tier.unwrap_or(self.slowest)];
+        // A permit of a lower limit of a bucket takes longer to refill.
+        match at_most.filter(|_| algorithm.is_bucket()) {
+            Some(at_most) => charge(&lowered(algorithm, at_most)),
+            None => charge(algorithm),
         }
     }
 

@@ -1,18 +1,19 @@
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::algorithm::{Calendar, CalendarQuota, CounterRing, CounterRingBuilder};
 use crate::error::ConfigError;
-use crate::quota::Quota;
+use crate::quota::{Quota, Unit};
 use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
 
 /// The unit of a state, and the configuration that it was chosen for. States of one configuration have the same words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateUnits {
-    /// k: the unit is 2^k permits.
-    pub(super) shift: u32,
+    pub(super) unit: Unit,
     algorithm: RuleAlgorithm,
     cells: u64,
     burst: Option<u64>,
@@ -21,9 +22,9 @@ pub(super) struct StateUnits {
 }
 
 impl StateUnits {
-    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], tiers: &[u64], shift: u32) -> Self {
+    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], tiers: &[u64], unit: Unit) -> Self {
         Self {
-            shift,
+            unit,
             algorithm: rule.algorithm,
             cells: rule.cells_or_default(),
             burst: rule.burst,
@@ -70,6 +71,21 @@ pub(crate) enum StateKind {
 }
 
 impl WordLayout {
+    /// The algorithm as text, which is compared with that of saved states.
+    pub(super) fn description(&self) -> String {
+        match self {
+            Self::Counter { form, .. } => match form {
+                RingForm::Cells(kind, cells) => format!("{kind:?} of {cells} cells"),
+                RingForm::Word { cells, unit } => format!("one word of {cells} cells in units of {unit}"),
+            },
+            Self::Log(_) => String::from("Log"),
+            Self::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
+            Self::Calendar { quota, .. } => format!("Calendar of {quota}"),
+            Self::InFlight => String::from("InFlight"),
+            Self::Violations => String::from("Violations"),
+        }
+    }
+
     pub(super) const fn kind(&self) -> StateKind {
         match self {
             Self::Counter { .. } | Self::Log(_) | Self::Gcra { .. } | Self::Calendar { .. } => {
