@@ -1,4 +1,4 @@
-//! What an admitted request leaves to do: its charge, its slots in flight, and the headers of its response.
+//! The work that is left for an admitted request: its charge, its slots in flight, and the headers of its response.
 
 mod in_flight_slot;
 mod on_response;
