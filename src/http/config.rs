@@ -11,9 +11,10 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
+use ::http::Response;
 use ::http::request::Parts;
-use ::http::{Response, response};
 
+use super::admission::ChargeIf;
 use super::answer::{Rejection, RejectionReason, RejectionResponse, Statuses, respond};
 use super::rules::{Options, RuleQueue};
 use crate::clock::Clock;
@@ -51,8 +52,6 @@ pub(super) struct Settings<C> {
 
 /// A function that selects requests that are not limited.
 pub(super) type Skips = dyn Fn(&Parts) -> bool + Send + Sync;
-/// The function that decides by the response whether a request is charged.
-pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
 /// The response to a rejected request. The box keeps the futures of admitted requests small.
 pub(super) type RejectedResponse<B> = Box<Response<B>>;
 

@@ -50,6 +50,7 @@
 //!
 //! - A client may be able to choose its key. [`HttpKey`] documents this for each source of a key.
 
+mod admission;
 mod answer;
 mod client;
 mod config;
@@ -59,6 +60,7 @@ mod request;
 mod rules;
 mod service;
 
+pub use admission::{InFlightSlot, SlotGuard};
 pub use answer::{
     Decision, DenialResponse, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse,
 };
@@ -68,6 +70,4 @@ pub use drain::{DrainBody, DrainFuture, DrainLayer, DrainService};
 pub use layer::RateLimitLayer;
 pub use request::{ClientIp, HttpKey, PeerAddress};
 pub use rules::HttpRules;
-pub use service::{
-    InFlightSlot, Metered, MeteredBody, RateLimitFuture, RateLimitService, SlotGuard, Unmetered,
-};
+pub use service::{Metered, MeteredBody, RateLimitFuture, RateLimitService, Unmetered};

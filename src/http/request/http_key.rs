@@ -8,7 +8,8 @@ use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 
 use super::client_ip::ClientIp;
-use super::{outer_path, spelling};
+use super::outer_path::outer_path;
+use super::spelling;
 use crate::keyed::KeyHasher;
 use crate::rules::{Key, OnMissingKey};
 

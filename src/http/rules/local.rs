@@ -5,22 +5,13 @@ use alloc::sync::Arc;
 
 use ::http::request::Parts;
 
-use super::{Admission, Charge, Options, Outcome, Queueable, Refusal, RuleQueue, Slots, Undecided};
+use super::decision::{Admission, Options, Outcome, Refusal, Undecided};
+use super::queue::LocalQueue;
 use crate::clock::Clock;
+use crate::http::admission::{Charge, Slots};
 use crate::http::answer::{Rejection, policy};
-use crate::rules::{Admitted, Cost, Denied, DeniedQuotas, KeyHashes, LiveRules, Reservation, RuleSet};
-use crate::wait::{Fair, WaitError};
-
-/// The rules, with the queue of requests that wait.
-pub(in crate::http) type LocalQueue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
-
-impl<C: Clock + Clone + Send + Sync + 'static> Queueable for LiveRules<Parts, C> {
-    type Clock = C;
-
-    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<C> {
-        RuleQueue::Local(Arc::new(Fair::new(self).max_waiting(max_waiting)))
-    }
-}
+use crate::rules::{Admitted, Cost, Denied, DeniedQuotas, KeyHashes, Reservation, RuleSet};
+use crate::wait::WaitError;
 
 #[inline]
 pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static, T>(

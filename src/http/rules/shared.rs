@@ -6,64 +6,17 @@ use core::time::Duration;
 
 use ::http::request::Parts;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-use super::{Admission, Charge, Options, Outcome, Queueable, Refusal, RuleQueue, Slots, Undecided};
-use crate::clock::DefaultClock;
+use super::decision::{Admission, Options, Outcome, Refusal, Undecided};
+use super::shared_queue::SharedQueue;
+use crate::http::admission::{Charge, Slots};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::Cost;
-use crate::shared::{Admitted, Charges, CheckPlan, Denied, LiveSharedRules, Reason, SharedRules};
-
-/// Shared rules, with a permit for each request that may wait.
-#[derive(Clone)]
-pub(in crate::http) struct SharedQueue {
-    rules: Source,
-    places: Arc<Semaphore>,
-}
-
-/// The rules of a layer, which may be replaced while they are in use.
-#[derive(Clone)]
-enum Source {
-    Fixed(Arc<SharedRules<Parts>>),
-    Live(Arc<LiveSharedRules<Parts>>),
-}
+use crate::shared::{Admitted, Charges, CheckPlan, Denied, Reason, SharedRules};
 
 /// The shortest wait between two decisions about a request.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
-
-impl Queueable for SharedRules<Parts> {
-    // The rules have their own clock.
-    type Clock = DefaultClock;
-
-    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
-        SharedQueue::of(Source::Fixed(self), max_waiting)
-    }
-}
-
-impl Queueable for LiveSharedRules<Parts> {
-    type Clock = DefaultClock;
-
-    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
-        SharedQueue::of(Source::Live(self), max_waiting)
-    }
-}
-
-impl SharedQueue {
-    fn of<C>(rules: Source, max_waiting: usize) -> RuleQueue<C> {
-        let places = Arc::new(Semaphore::new(max_waiting.min(Semaphore::MAX_PERMITS)));
-        RuleQueue::Shared(Self { rules, places })
-    }
-
-    /// Calls `work` with the rules in force.
-    #[inline]
-    pub(super) fn with_rules<T>(&self, work: impl FnOnce(&Arc<SharedRules<Parts>>) -> T) -> T {
-        match &self.rules {
-            Source::Fixed(rules) => work(rules),
-            Source::Live(live) => work(&live.load()),
-        }
-    }
-}
 
 #[inline]
 pub(super) fn decide<C, T>(

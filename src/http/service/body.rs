@@ -7,7 +7,7 @@ use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::on_response::OnResponse;
+use crate::http::admission::OnResponse;
 
 /// The type of a layer's bodies: [`Unmetered`] or [`Metered`]. This trait is sealed.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]

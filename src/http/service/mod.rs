@@ -1,6 +1,4 @@
 mod body;
-mod in_flight_slot;
-mod on_response;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -8,17 +6,17 @@ use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
+use ::http::request::Parts;
 use ::http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use self::body::Metering;
 pub use self::body::{Metered, MeteredBody, Unmetered};
-pub use self::in_flight_slot::{InFlightSlot, SlotGuard};
-pub(super) use self::on_response::OnResponse;
-use super::answer::{Problem, RejectionResponse};
-use super::config::{Config, RejectedResponse};
-use super::rules::{DecisionFuture, HttpRules, Outcome};
+use super::admission::OnResponse;
+use super::answer::{Decision, Problem, RejectionResponse};
+use super::config::{Config, RejectedResponse, Settings};
+use super::rules::{Admission, DecisionFuture, HttpRules, Outcome};
 use crate::rules::LiveRules;
 
 /// A rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
@@ -35,7 +33,7 @@ use crate::rules::LiveRules;
 ///
 /// Clones share the rules, and decide concurrently without locks. If a request is rejected, the readiness of the inner
 /// service is kept for the next request.
-pub struct RateLimitService<T, S: HttpRules = LiveRules<::http::request::Parts>, R = Problem, M = Unmetered> {
+pub struct RateLimitService<T, S: HttpRules = LiveRules<Parts>, R = Problem, M = Unmetered> {
     inner: T,
     config: Arc<Config<S::Clock, R, M>>,
 }
@@ -77,7 +75,7 @@ where
         } else {
             let rules = &settings.rules;
             match rules.decide(settings.options, &head, |rejection| config.reject(rejection)) {
-                Outcome::Admitted(admission) => admission.record(settings, &mut head),
+                Outcome::Admitted(admission) => record(admission, settings, &mut head),
                 Outcome::Rejected(response) => {
                     let response = Some(response);
                     let state = FutureState::Rejected { response };
@@ -115,6 +113,28 @@ where
             },
         }
     }
+}
+
+/// Records the decision in an admitted request, and returns the work that is left for its response.
+#[inline]
+fn record<C>(admission: Admission, settings: &Settings<C>, head: &mut Parts) -> Option<Box<OnResponse>> {
+    let Admission {
+        at,
+        limited,
+        mut on_response,
+    } = admission;
+    if settings.decision_extension {
+        head.extensions.insert(Decision {
+            at,
+            admitted: true,
+            limited,
+        });
+    }
+    if let Some(on_response) = &mut on_response {
+        let (charge_if, cost) = (settings.charge_if.as_ref(), settings.body_cost.as_ref());
+        on_response.reserve(charge_if, cost, head);
+    }
+    on_response
 }
 
 impl<T: Clone, S: HttpRules, R, M> Clone for RateLimitService<T, S, R, M> {
@@ -215,7 +235,7 @@ where
                     // Also after an error the request has ended, although its future may be kept.
                     let on_response = on_response.take();
                     return Poll::Ready(response.map(|response| match on_response {
-                        Some(on_response) => on_response.apply::<B, M>(response),
+                        Some(mut on_response) => M::meter(on_response.apply(response), Some(on_response)),
                         None => M::meter(response, None),
                     }));
                 }
@@ -239,7 +259,7 @@ where
                     } = *request;
                     match decided {
                         Ok(admission) => {
-                            let on_response = admission.record(&config.settings, &mut head);
+                            let on_response = record(admission, &config.settings, &mut head);
                             FutureState::Admitted {
                                 inner: inner.call(Request::from_parts(head, body)),
                                 on_response,

@@ -2,15 +2,27 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use ::http::Response;
 use ::http::request::Parts;
+use ::http::{Response, response};
 
-use super::body::Metering;
-use super::in_flight_slot::InFlightSlot;
-use crate::http::answer::{Decision, HeaderValues};
-use crate::http::config::{ChargeIf, Settings};
-use crate::http::rules::{Admission, Charge, Slots};
+use super::in_flight_slot::{InFlightSlot, Slots};
+use crate::http::answer::HeaderValues;
 use crate::rules::Cost;
+
+/// The charge of an admitted request, with the rules that it belongs to.
+pub(in crate::http) trait Charge: Send + Sync {
+    /// Takes the slots in flight. `None` if it holds none.
+    fn take_slots(&mut self) -> Option<Slots>;
+
+    /// Refunds a charge that holds no slots.
+    fn refund(self: Box<Self>);
+
+    /// Settles the rules that have this cost: replaces their charge by the actual amount.
+    fn settle(self: Box<Self>, cost: &Cost<Parts>, actual: u64);
+}
+
+/// The function that decides by the response whether a request is charged.
+pub(in crate::http) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
 
 /// The work that remains when the inner service has responded to an admitted request: its headers, its charge, which is refunded, or
 /// settled by the bytes of a body, and its slots in flight.
@@ -24,37 +36,23 @@ pub struct OnResponse {
     pub(in crate::http) charge: Option<Box<dyn Charge>>,
     charge_if: Option<Arc<ChargeIf>>,
     cost: Option<Cost<Parts>>,
-    pub(super) bytes: u64,
+    pub(in crate::http) bytes: u64,
     slots: Option<Slots>,
-}
-
-impl Admission {
-    /// Records the decision in an admitted request, and returns the work that is left for its response.
-    #[inline]
-    pub(super) fn record<C>(self, settings: &Settings<C>, head: &mut Parts) -> Option<Box<OnResponse>> {
-        if settings.decision_extension {
-            head.extensions.insert(Decision {
-                at: self.at,
-                admitted: true,
-                limited: self.limited,
-            });
-        }
-        let mut on_response = self.on_response;
-        if let Some(on_response) = &mut on_response {
-            on_response.reserve(settings, head);
-        }
-        on_response
-    }
 }
 
 impl OnResponse {
     /// Prepares to settle the charge of the request, if there is one.
     #[inline(never)]
-    fn reserve<C>(&mut self, settings: &Settings<C>, head: &mut Parts) {
+    pub(in crate::http) fn reserve(
+        &mut self,
+        charge_if: Option<&Arc<ChargeIf>>,
+        cost: Option<&Cost<Parts>>,
+        head: &mut Parts,
+    ) {
         if let Some(charge) = &mut self.charge {
             self.slots = charge.take_slots();
-            self.charge_if.clone_from(&settings.charge_if);
-            self.cost.clone_from(&settings.body_cost);
+            self.charge_if = charge_if.cloned();
+            self.cost = cost.cloned();
         }
         if let Some(slots) = &self.slots {
             InFlightSlot::insert(slots, &mut head.extensions);
@@ -62,10 +60,7 @@ impl OnResponse {
     }
 
     #[inline(never)]
-    pub(super) fn apply<B, M: Metering<B>>(
-        mut self: Box<Self>,
-        mut response: Response<B>,
-    ) -> Response<M::Body> {
+    pub(in crate::http) fn apply<B>(&mut self, mut response: Response<B>) -> Response<B> {
         if let Some(charge_if) = self.charge_if.take() {
             let (head, body) = response.into_parts();
             if !charge_if(&head)
@@ -76,7 +71,7 @@ impl OnResponse {
             response = Response::from_parts(head, body);
         }
         self.headers.add_to(response.headers_mut());
-        M::meter(response, Some(self))
+        response
     }
 }
 

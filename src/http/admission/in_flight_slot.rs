@@ -5,7 +5,8 @@ use core::fmt;
 
 use ::http::Extensions;
 
-use crate::http::rules::Slots;
+/// The slots in flight of a request. Dropping the last reference releases them, and wakes the requests that wait for them.
+pub(in crate::http) type Slots = Arc<dyn Any + Send + Sync>;
 
 /// The slot [in flight](crate::Rule::in_flight) of a request, which a handler can hold longer than the request.
 ///
