@@ -1,9 +1,9 @@
 use crate::algorithm::CounterRing;
 
-/// What the other modules know about an algorithm of rules. Its constructor is in `evaluate/state_algorithms`.
+/// The facts that other modules need about an algorithm of rules. Its constructor is in `evaluate/state_algorithms`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AlgorithmFacts {
-    /// The cells per window of a rule that does not set them, or what is accepted in place of cells.
+    /// The cells per window of a rule that does not set them, or the error text of a rule that sets them.
     cells: Result<u64, &'static str>,
     pub(crate) has_burst: bool,
     pub(crate) has_tiers: bool,
@@ -167,7 +167,7 @@ impl RuleAlgorithm {
         self.facts().cells.unwrap_or(CounterRing::DEFAULT_CELLS)
     }
 
-    /// What is accepted in place of cells. `None` if the algorithm has cells.
+    /// The error text of a rule with cells. `None` if the algorithm has cells.
     pub(crate) fn in_place_of_cells(self) -> Option<&'static str> {
         self.facts().cells.err()
     }
