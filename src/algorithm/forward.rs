@@ -24,6 +24,7 @@ macro_rules! forward_algorithm {
             $each!(self, it => it.ready_at(words, now, permits))
         }
 
+        #[inline]
         fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
             $each!(self, it => it.earliest(words, now, permits))
         }

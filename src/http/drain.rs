@@ -109,7 +109,7 @@ where
             rest: body_rest,
         });
         DrainFuture {
-            inner: self.inner.call(request),
+            inner: Some(self.inner.call(request)),
             rest,
             draining: None,
             layer: self.layer,
@@ -175,8 +175,9 @@ pin_project! {
     /// The future of a request to a [`DrainService`].
     #[must_use = "futures do nothing unless polled"]
     pub struct DrainFuture<F, Q, A> {
+        // `None` after the inner service has responded.
         #[pin]
-        inner: F,
+        inner: Option<F>,
         rest: Option<Rest<Q>>,
         // After the inner service has responded, until the response is returned.
         draining: Option<Draining<Q, A>>,
@@ -219,11 +220,16 @@ where
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
+        let mut this = self.project();
         let mut draining = match this.draining.take() {
             Some(draining) => draining,
             None => {
-                let response = ready!(this.inner.poll(cx))?;
+                let inner = this.inner.as_mut().as_pin_mut();
+                let inner = inner.expect("`DrainFuture` polled after completion");
+                let response = ready!(inner.poll(cx));
+                // It may hold a permit of its own until it is dropped, which a client that sends slowly must not keep.
+                this.inner.set(None);
+                let response = response?;
                 let rest = this.rest.take();
                 let rest = rest.and_then(|rest| rest.lock().unwrap_or_else(PoisonError::into_inner).take());
                 let Some(body) = rest else {

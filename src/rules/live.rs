@@ -15,6 +15,7 @@ use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
 use crate::sync::published::{InUse, Published, Replaced};
+use crate::time::Nanos;
 
 /// A rule set that can be replaced while it is in use, without a fresh budget for any key.
 ///
@@ -82,8 +83,9 @@ struct Writer<R: ?Sized, C> {
     previous: Vec<Replaced<RuleSet<R, C>>>,
     /// The carry-overs of the last reload that are not complete.
     carry_overs: Vec<CarryOver<R>>,
-    /// The latest states that are no longer enforced, and whose permits did not all fit into their successors.
-    retained: Vec<Arc<RuleState<R>>>,
+    /// The latest states that are no longer enforced, and whose permits did not all fit into their successors. Each has the time at
+    /// which these permits expire.
+    retained: Vec<(Arc<RuleState<R>>, Nanos)>,
 }
 
 /// The rules that were in force at the time of [`LiveRules::load`].
@@ -218,23 +220,23 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         let seeds = current.states.seeds.clone();
         let origin = current.states.origin.or(rules.origin);
         let origin = origin.known_for(rules.rules(), &current.clock);
+        let (now, clock) = (current.clock.now(), current.clock.clone());
+        writer.retained.retain(|&(_, until)| until > now);
+        let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
         let Migration {
             mut states,
             retired,
             carry_overs,
-        } = migration::migrate(
-            rules.rules(),
-            Some(&current.states),
-            &writer.retained,
-            seeds,
-            origin,
-        )
-        .map_err(ReplaceError::Rules)?;
+            retained,
+        } = migration::migrate(rules.rules(), Some(&current.states), &retained, seeds, origin)
+            .map_err(ReplaceError::Rules)?;
         drop(current);
         // Claim: rules 5, the old state is enforced beside the new one.
         states.states = states.states.into_iter().chain(retired).collect();
-        self.publish(&mut writer, states);
-        writer.retained.clear();
+        self.publish(&mut writer, states, clock);
+        let until = writer.retained.drain(..).map(|(_, until)| until);
+        let retained = retained.into_iter().zip(until);
+        writer.retained = retained.filter_map(|(old, until)| Some((old?, until))).collect();
         writer.carry_overs = carry_overs;
         for _ in 0..MAX_YIELDS {
             if self.complete(&mut writer) == Reloaded::Done {
@@ -268,29 +270,33 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         }
         let current = self.current.load();
         let (mut states, now) = (current.states.clone(), current.clock.now());
+        // Code of the user, which runs before a step that a panic would leave half done.
+        let clock = current.clock.clone();
         drop(current);
         let carry_overs = writer.carry_overs.iter_mut();
         if carry_overs.fold(false, |any, carry_over| any | carry_over.bar_keys(now)) {
             // Claim: rules 6, the keys are read after every thread sees the marks.
-            self.publish(writer, states);
+            self.publish(writer, states, clock);
             return self.complete(writer);
         }
         for carry_over in writer.carry_overs.drain(..) {
             if !carry_over.complete(now) {
+                let until = |old: &Arc<RuleState<R>>| now.saturating_add(old.span());
                 // Claim: rules reloading, permits that do not fit are retained.
-                writer.retained.extend(carry_over.enforced().cloned());
+                let states = carry_over.enforced();
+                let retained = states.map(|old| (Arc::clone(old), until(old)));
+                writer.retained.extend(retained);
             }
         }
         let excess = writer.retained.len().saturating_sub(MAX_RETAINED);
         writer.retained.drain(..excess);
         let all = states.states.into_iter();
         states.states = all.filter(|state| !state.retired).collect();
-        self.publish(writer, states);
+        self.publish(writer, states, clock);
         Reloaded::Done
     }
 
-    fn publish(&self, writer: &mut Writer<R, C>, states: RuleStates<R>) {
-        let clock = self.current.load().clock.clone();
+    fn publish(&self, writer: &mut Writer<R, C>, states: RuleStates<R>, clock: C) {
         let replaced = self.current.replace(RuleSet { states, clock });
         writer.previous.push(replaced);
     }

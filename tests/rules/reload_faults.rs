@@ -26,6 +26,43 @@ fn a_limit_that_is_lowered_and_raised_again_gives_a_fresh_budget() {
     assert_eq!(fresh, []);
 }
 
+/// One key has spent more than the words of the lower limit can hold, so the old state is retained. Further reloads of the same rules
+/// charge nothing again.
+#[test]
+fn a_retained_state_is_not_charged_twice() {
+    let rule = |text| rule("each", text).by(&by_user());
+    let (live, clock) = live([rule("1000/min")]);
+    assert_eq!(admissions(&live, &user(1), 1000), 1000);
+    assert_eq!(admissions(&live, &user(2), 10), 10);
+    for _ in 0..5 {
+        reload(&live, [rule("50/min")]);
+    }
+    assert_eq!(admissions(&live, &user(2), 50), 40);
+    assert_eq!(admissions(&live, &user(1), 50), 0);
+    // The retained state expires with the window.
+    clock.advance(secs(120));
+    reload(&live, [rule("1000/min")]);
+    assert_eq!(admissions(&live, &user(1), 1000), 1000);
+}
+
+/// A log of three slots holds the last three admissions. Permits that it had to forget for others are retained.
+#[test]
+fn a_log_that_overwrites_its_slots_gives_a_fresh_budget() {
+    let log = |text| rule("all", text).algorithm(RuleAlgorithm::Log);
+    let (live, clock) = live([log("20/60s")]);
+    assert_eq!(admissions(&live, &user(1), 7), 7);
+    clock.advance(secs(10));
+    assert_eq!(admissions(&live, &user(1), 3), 3);
+    reload(&live, [log("3/1s")]);
+    // The seven have expired, and the three have not.
+    clock.advance(Duration::from_millis(50_400));
+    let more = admissions(&live, &user(1), 3);
+    reload(&live, [log("3/1s")]);
+    reload(&live, [log("20/60s")]);
+    // The last window holds the three of the tenth second, and these.
+    assert!(3 + more + admissions(&live, &user(1), 20) <= 20);
+}
+
 /// No window exceeds the highest bound of the rules in force in it. The last burst of the first case is much longer, and the
 /// last rate of the second case is below the highest one.
 #[test]

@@ -31,7 +31,7 @@ struct Case {
     text: &'static str,
 }
 
-fn cases() -> [Case; 8] {
+fn cases() -> [Case; 9] {
     let case = |rules: &[Rule<Request>], request, admitted, reason, text| Case {
         rules: rules.to_vec(),
         request,
@@ -42,6 +42,7 @@ fn cases() -> [Case; 8] {
     let cost = Cost::new("tokens", |request: &Request| request.1);
     let each = Rule::new("each", quota("2/min")).by(&by_user());
     let all = Rule::new("all", quota("2/min"));
+    let none = all.clone().limit_by(|_: &Request| Some(0));
     let wide = Rule::new("wide", quota("9/min"));
     let tokens = Rule::new("tokens", quota("2/min")).cost(&cost);
     let slots = Rule::in_flight("slots", 2);
@@ -102,6 +103,13 @@ fn cases() -> [Case; 8] {
             0,
             Reason::Listed,
             "request lacks a key: each; never admitted",
+        ),
+        case(
+            slice::from_ref(&none),
+            ("ann", 1),
+            0,
+            Reason::Listed,
+            "limit is 0: all; never admitted",
         ),
     ]
 }

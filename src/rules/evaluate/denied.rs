@@ -207,10 +207,21 @@ impl<R: ?Sized> fmt::Debug for Denied<'_, R> {
 
 impl<R: ?Sized> fmt::Display for Denied<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (reason, violations) = (self.reason(), self.violated_quotas());
+        let reason = self.reason();
+        let violations: Vec<_> = match &self.cause {
+            // A quota that is only used up is not the reason.
+            Cause::States(states, request, violations) if reason == Reason::Listed => {
+                let seen = states.extract_violations(request, violations);
+                let listed = seen.filter(|(_, extracted)| extracted.is_denied());
+                let status = |(violation, extracted)| states.violated_status(violation, extracted, self.at);
+                listed.map(status).collect()
+            }
+            _ => self.violated_quotas(),
+        };
         let text = match reason {
             Reason::Spent => "rate limit reached: ",
             Reason::Listed if violations.iter().any(QuotaStatus::lacks_key) => "request lacks a key: ",
+            Reason::Listed if violations.iter().all(|violation| violation.limit == 0) => "limit is 0: ",
             Reason::Listed => "key is always denied: ",
             Reason::Unavailable => "store of the limits does not answer: ",
         };
@@ -252,7 +263,8 @@ impl<R: ?Sized> Denial for Denied<'_, R> {
     }
 
     fn is_unavailable(&self) -> bool {
-        self.reason() == Reason::Unavailable
+        self.values()
+            .is_some_and(|values| values.reason == Reason::Unavailable)
     }
 }
 

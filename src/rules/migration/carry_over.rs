@@ -60,6 +60,10 @@ impl<R: ?Sized> CarryOver<R> {
     ///
     /// By now, every thread that may enter a barred key must see that it is barred.
     pub(crate) fn complete(&self, now: Nanos) -> bool {
+        if let StateStorage::Keyed(to) = &*self.new.storage {
+            // A key whose permits are no longer read must not begin at an older reading, at which they count.
+            to.table().begin_after(now);
+        }
         let (mut all, mut is_complete) = (SpentByKey::default(), true);
         for (index, (old, &overflow)) in self.enforced().zip(&self.overflow).enumerate() {
             is_complete &= self.new.holds_overflow(overflow);
@@ -76,8 +80,10 @@ impl<R: ?Sized> CarryOver<R> {
         }
         // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in all.into_iter().filter(|&(_, (permits, _))| permits > 0) {
+            // What the new state had before is lost if a log overwrites its slots.
+            let total = permits.saturating_add(self.new.usage_peek(key, at).spent());
             self.new.charge_debt_of_any_tier(key, None, at, permits);
-            is_complete &= self.new.keeps(permits, self.new.usage_peek(key, at).spent());
+            is_complete &= self.new.keeps(total, self.new.usage_peek(key, at).spent());
         }
         is_complete
     }
@@ -103,8 +109,10 @@ impl<R: ?Sized> RuleState<R> {
     /// Whether the catch-all could hold all permits that it was charged at that time.
     fn holds_overflow(&self, (permits, at): (u64, Nanos)) -> bool {
         match &*self.storage {
-            StateStorage::Keyed(store) => self.keeps(permits, store.overflow(&self.algorithms.usage, at).0),
-            StateStorage::Single(_) => true,
+            StateStorage::Keyed(store) if permits > 0 => {
+                self.keeps(permits, store.overflow(&self.algorithms.usage, at).0)
+            }
+            StateStorage::Keyed(_) | StateStorage::Single(_) => true,
         }
     }
 

@@ -27,6 +27,9 @@ pub(crate) struct Migration<R: ?Sized> {
     /// The old states that are enforced in addition until then.
     pub(crate) retired: Vec<Arc<RuleState<R>>>,
     pub(crate) carry_overs: Vec<CarryOver<R>>,
+    /// Each retained state with the names of the new rules, if it stays retained, because a new state has the words into which its
+    /// permits did not fit. Otherwise `None`.
+    pub(crate) retained: Vec<Option<Arc<RuleState<R>>>>,
 }
 
 /// Builds the states of new rules, which continue the states of `old` and the `retained` states.
@@ -47,7 +50,8 @@ pub(crate) fn migrate<R: ?Sized>(
         .collect();
     let successors = &Successors(rules);
     let old_states = old.iter().flat_map(|old| &old.states);
-    let old_states: Vec<&Arc<RuleState<R>>> = old_states.chain(retained).collect();
+    let old_states: Vec<&Arc<RuleState<R>>> = old_states.collect();
+    let mut still_retained: Vec<_> = retained.iter().map(|_| None).collect();
     let mut retired = RetiredStates(Vec::new());
     let (mut states, mut carry_overs) = (Vec::new(), Vec::new());
     for mut state in compile::states(rules, &seeds, origin)? {
@@ -69,6 +73,20 @@ pub(crate) fn migrate<R: ?Sized>(
             let old = retired.of(old, successors, &state.extractor);
             if !of_kind.iter().any(|other| Arc::ptr_eq(other, &old)) {
                 of_kind.push(old);
+            }
+        }
+        for (old, retained) in retained.iter().zip(&mut still_retained) {
+            if !carries_over || !state.succeeds(old, successors) {
+                continue;
+            }
+            // Claim: rules reloading, words that are reused get no permits twice.
+            if is_reused {
+                *retained = Some(Arc::new(old.retire(successors, &state.extractor)));
+                continue;
+            }
+            let old = retired.of(old, successors, &state.extractor);
+            if !earlier.iter().any(|other| Arc::ptr_eq(other, &old)) {
+                earlier.push(old);
             }
         }
         let new = Arc::new(state.with_counts(&counts));
@@ -93,6 +111,7 @@ pub(crate) fn migrate<R: ?Sized>(
         states,
         retired: retired.0,
         carry_overs,
+        retained: still_retained,
     })
 }
 

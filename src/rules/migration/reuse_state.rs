@@ -2,8 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::time::Duration;
 
 use super::successor::Successors;
+use crate::algorithm::Reclaim;
 use crate::keyed::OnFull;
 use crate::rules::evaluate::extractor::Extractor;
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
@@ -85,5 +87,10 @@ impl<R: ?Sized> RuleState<R> {
             .collect();
         let is_removed = |at: usize| !self.continues(&self.quotas[at], successors);
         self.as_retired(quotas, scope, self.algorithms.without_limits(is_removed))
+    }
+
+    /// The longest time for which a charge to the state can count.
+    pub(crate) fn span(&self) -> Duration {
+        self.algorithms.unlimited().span()
     }
 }

@@ -109,6 +109,29 @@ fn frames(left: u64, end: End, read: &Arc<AtomicU64>) -> Request<Frames> {
     })
 }
 
+/// The future of the inner service may hold a permit, which is free before the rest of a body is read.
+#[tokio::test(start_paused = true)]
+async fn the_inner_future_ends_before_the_rest_is_read() {
+    let permits = Arc::new(tokio::sync::Semaphore::new(1));
+    let held = Arc::clone(&permits);
+    let rejecting = tower::service_fn(move |request: Request<DrainBody<Frames>>| {
+        let permit = Arc::clone(&held).try_acquire_owned().expect("a permit");
+        drop(request);
+        // An async block would drop the permit when it ends.
+        core::future::poll_fn(move |_| {
+            assert_eq!(permit.num_permits(), 1);
+            Poll::Ready(Ok::<_, Infallible>(Response::new(())))
+        })
+    });
+    let request = frames(3, End::Never, &Arc::default());
+    let layer = DrainLayer::new(1000, SECOND);
+    let mut response = Box::pin(layer.layer(rejecting).oneshot(request));
+    let polled = response.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending());
+    assert_eq!(permits.available_permits(), 1);
+    assert!(response.await.is_ok());
+}
+
 /// A service that reads the body, or keeps it, is not disturbed.
 #[tokio::test]
 async fn a_body_of_the_service_is_left_to_it() {
