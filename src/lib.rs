@@ -58,14 +58,14 @@
 //!
 //! L is the limit, W the window and b the burst. A ring divides the window into N *cells*, and keeps one count for all permits of
 //! a cell. A `UnitRing` counts in *units* of several permits. A `CounterRing` takes 8 bytes if its quota fits into one word, and
-//! otherwise the larger size. A `StripedLimiter` has S *stripes*, each for some of the threads, and takes permits from the ring
-//! in *batches* of B. A *paced* client asks evenly, exactly at the limit.
+//! otherwise the second size in its row. A `StripedLimiter` has S *stripes*, each for some of the threads, and takes permits from
+//! the ring in *batches* of B. A *paced* client asks evenly, exactly at the limit.
 //!
 //! | algorithm | state in bytes | most admitted in any interval of length W | admitted of a paced client | `Retry-After` after a burst |
 //! |---|---|---|---|---|
 //! | [`SlidingWindow`] | by its choice of the next three rows | **L** | by its choice | by its choice |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time in which a unit fills |
+//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time from a unit's first permit to its last |
 //! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1), where M is the lesser of L and N: 98 % with 60 cells, the default | up to W + W/N |
 //! | [`CounterRing`], classic | 8 or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8 or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
@@ -107,8 +107,8 @@
 //!   cells of 200 ms) and says so in its error.
 //! - 20 years after the origin of its clock (15 years for [`Gcra`]) a limiter may deny every request, because later times do
 //!   not fit into its words.
-//! - Bounds hold by clock readings, and those of two processors can differ by half a microsecond. So the bound in true time is
-//!   slightly different, and [`RateLimiter::promise`] states it.
+//! - Bounds hold by clock readings, and the readings of two processors can differ by half a microsecond. So the bound in true
+//!   time is slightly different, and [`RateLimiter::promise`] states it.
 //! - The default clock may not count the time during which the machine is suspended, which makes limits stricter. A
 //!   [`clock::SystemClock`] counts it.
 //! - Targets without 64-bit atomics use those of `portable-atomic`, which may take locks.
@@ -154,8 +154,8 @@
         reason = "links lead to items of features that are not enabled"
     )
 )]
-// A module has no conditions for the features that use its items, so without one of these features some items are unused. Items
-// that no feature uses are reported when all features are enabled.
+// A module is compiled whole, so some of its items are unused if a feature that uses them is not enabled. Items that no feature
+// uses are reported when all features are enabled.
 #![cfg_attr(
     not(all(feature = "observe", feature = "redis", feature = "tower")),
     expect(

@@ -101,7 +101,7 @@ Charge(m, k, e, at) ==
                         ELSE IF at \in m.own[k] THEN "two permits of a limit of one" ELSE "none"]
 
 ---------------------------------------------------------------------------
-(* search_front: the common cases of an insertion. *)
+(* find_or_insert of the common cases. *)
 
 (* Bucket::has_vacancy of the primary bucket: its last entry *)
 FrontBegin(m, l) ==
@@ -142,7 +142,7 @@ FrontOwn(m, l) ==
             ELSE IF l.f = 1 THEN [l EXCEPT !.pc = "front: primary", !.i = Ways + 1, !.f = 0]
             ELSE [l EXCEPT !.pc = "front: backyard", !.i = 2 * Ways + 1])
 
-(* insert_with_full_front *)
+(* insert_full of the common cases *)
 FrontBackyard(m, l) ==
     IF l.i > Len(Probe[l.k]) THEN
         R(m, IF Backyard > 0 /\ m.fp[Front + Backyard] = Vacant THEN Again(l) ELSE [l EXCEPT !.pc = "idle", !.i = 1])
@@ -150,7 +150,7 @@ FrontBackyard(m, l) ==
          IN R(m, IF m.fp[e] = l.k THEN [Plain(l) EXCEPT !.pc = "decide: word", !.e = e] ELSE [l EXCEPT !.i = @ + 1])
 
 ---------------------------------------------------------------------------
-(* try_insert: the whole search. *)
+(* find_or_insert of all cases, in another order: see README.md. *)
 
 ScanBegin(m, l) == R(m, [l EXCEPT !.same = TRUE, !.pc = "scan", !.i = 1])
 
@@ -188,7 +188,7 @@ ScanMark(m, l) ==
     IN R(m, IF until > 0 /\ HeadOf(Advance(0, begin)) < LatestOfFresh(until) THEN Done
             ELSE [l EXCEPT !.pc = "scan: enter"])
 
-(* enter_vacant *)
+(* enter *)
 ScanEnter(m, l) ==
     LET f == m.fp[l.e]
     IN IF f = Vacant \/ mutation = "enter is a store" THEN R(Rename(m, l.e, l.k), [l EXCEPT !.pc = "own: word"])

@@ -185,7 +185,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// A request is charged before it is served, and refunded if the predicate returns `false`. So concurrent requests cannot
     /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays.
-    /// Only the rules with the cost of [`settle_body`](Self::settle_body) are settled then, by 0 bytes.
+    /// Then only the rules with the cost of [`settle_body`](Self::settle_body) are settled, as for a body of 0 bytes.
     ///
     /// The algorithm determines how much can be refunded. The rest stays charged, and is counted by
     /// [`RuleCounts::forfeited`](crate::rules::RuleCounts):
@@ -199,13 +199,13 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// | log | nothing |
     ///
     /// A rule with a key counts in one word by default. At a high limit it counts in units of several permits. Then each refund
-    /// can keep older permits, fewer than a unit, in the count for longer. So set [`cells`](crate::Rule::cells) if the predicate
+    /// can delay the expiry of older permits, fewer than one unit of them. So set [`cells`](crate::Rule::cells) if the predicate
     /// refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false`
     /// for each of them.
     ///
     /// # Cost
     ///
-    /// Each admitted request allocates two boxes, and counts two references for each state that it charges.
+    /// Each admitted request allocates two boxes, and changes a reference count twice for each state that it charges.
     ///
     /// # Examples
     ///
@@ -271,7 +271,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.rejection_response(response)
     }
 
-    /// Rejects all requests with gRPC statuses, for body types that cannot be made from a `String`, such as tonic's.
+    /// Makes every rejection a gRPC status, for body types that cannot be made from a `String`, such as tonic's.
     ///
     /// The default, [`Problem`], does so for requests with a content type of gRPC or gRPC-Web.
     pub fn grpc(self) -> RateLimitLayer<S, Grpc, M> {
@@ -338,20 +338,20 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// By default a request is in flight until the inner service returns the response, because the layer does not see the end
     /// of the body. This changes the type of response bodies to [`MeteredBody`](super::MeteredBody), as
-    /// [`settle_body`](Self::settle_body) does, which includes it.
+    /// [`settle_body`](Self::settle_body) does, which includes `until_body_end`.
     ///
     /// # Caveats
     ///
-    /// - The body has ended when the server has taken its last frame. The server may still send it then: hyper buffers what it has
-    ///   taken, all of a body of one frame. So a slot bounds the work of the inner service, and not the sockets that are
-    ///   written to.
+    /// - The body has ended when the server has taken its last frame. The server may send that frame later, because hyper buffers
+    ///   the frames that it has taken: if a body is one frame, hyper buffers all of it. So a slot bounds the work of the inner
+    ///   service, and not the sockets that are written to.
     /// - The response 101 of an upgrade has no body, so the slot of a WebSocket is released at once, unless its handler
     ///   [holds](crate::http::InFlightSlot) it.
     ///
     /// # Guarantee
     ///
     /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, and when the
-    /// inner service fails or panics. A [`SlotGuard`](crate::http::SlotGuard) makes it later.
+    /// inner service fails or panics. A [`SlotGuard`](crate::http::SlotGuard) delays the release.
     ///
     /// # Examples
     ///
@@ -381,8 +381,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// By default, its response has no `Retry-After`: a slot is free when another request ends, and no time is known. Most
     /// clients then back off by their own defaults. Set this to the usual duration of a request, for clients that retry at once or
-    /// never without the header. [`jitter`](Self::jitter) is added. If a quota is violated too, `Retry-After` is at least its time,
-    /// also without this option.
+    /// never if the header is missing. [`jitter`](Self::jitter) is added. If a quota is violated too, `Retry-After` is at least
+    /// its time, also without this option.
     pub fn slot_retry_after(self, after: Duration) -> Self {
         self.with(|settings| settings.slot_retry_after = Some(after))
     }
@@ -396,8 +396,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// # Guarantee
     ///
-    /// `Retry-After`, and `RetryInfo` of gRPC, are never earlier than without jitter, and later by less than `max_jitter` and one
-    /// second. [`Rejection::retry_after`](crate::http::Rejection::retry_after) and the quota headers remain exact:
+    /// `Retry-After`, and `RetryInfo` of gRPC, are never earlier than without jitter, and later by less than `max_jitter` plus
+    /// one second. [`Rejection::retry_after`](crate::http::Rejection::retry_after) and the quota headers remain exact:
     /// `t` is the time until more permits remain.
     ///
     /// # Cost
@@ -427,7 +427,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|settings| settings.max_jitter = max_jitter)
     }
 
-    /// Delays requests for at most `max_wait` until they are admitted, instead of rejecting them.
+    /// Delays requests for at most `max_wait` until they are admitted, instead of rejecting them. The time begins with the first poll
+    /// of the future.
     ///
     /// With local rules, requests are served in order of arrival. A request is served at once if its permits are free and no
     /// earlier request waits for them. It is rejected at once if it cannot be admitted in time, or if the queue is full.
@@ -449,7 +450,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// - A waiting request occupies its connection, and the resources that the inner service has reserved for it. Set
     ///   [`max_waiting`](Self::max_waiting) to the number of waiting requests that the server can hold.
-    /// - `Retry-After` of a rejection by local rules is a lower bound of the wait behind the requests that already wait.
+    /// - If local rules reject a request, `Retry-After` is a lower bound: the requests that already wait may delay the retry for
+    ///   longer.
     /// - After a reload, call `recheck` of the [queue](Self::queue), for example in the callback of a `RulesWatcher`.
     ///   Otherwise waiting requests are decided again only when their timers fire, which were set by the old rules.
     /// - Rules count each denied attempt as a denial. So a request that waits and is admitted is also counted as denied. A request

@@ -60,7 +60,8 @@ impl<C: Clock> StripedLimiter<C> {
         (self.decision_time(now) < until).then_some(now)
     }
 
-    /// Takes `permits` from the batch of a stripe, if the function `capacity` returns as many for the stripe word and the batch.
+    /// Takes `permits` from the batch of a stripe, if the function `capacity` returns at least that number for the stripe word
+    /// and the batch.
     #[inline(always)]
     fn take(
         &self,
@@ -103,9 +104,9 @@ impl<C: Clock> StripedLimiter<C> {
                 return Ok(());
             }
             // A denial is right only if at one moment neither the stripes nor the ring had capacity. The stripes had none, then
-            // the ring had none. If the stripes have none now either, they had none while the ring was read. Otherwise a
-            // stripe has got capacity in between, because another thread has charged it, or has published a time at which
-            // its count has expired. Then the search starts over.
+            // the ring had none. If the stripes have none now either, they had none when the ring was read (protocol, claim 5).
+            // Otherwise a stripe has got capacity in between, because another thread has charged it, or has published a time at
+            // which its count has expired. Then the search starts over.
             // Claim: striped 5, a denied caller searches the stripes after the ring.
             if !self.any_has_capacity(permits, now) {
                 self.close(permits, now);
@@ -173,7 +174,7 @@ impl<C: Clock> StripedLimiter<C> {
         })
     }
 
-    /// Takes `permits` from the batch of a stripe. If the batch is full then, charges the stripe at once.
+    /// Takes `permits` from the batch of a stripe. If that uses up the batch, charges the stripe at once.
     fn take_and_flush(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
         match self.take(index, permits, given, StripeWord::capacity) {
             TakeResult::Taken => true,
@@ -215,8 +216,8 @@ impl<C: Clock> StripedLimiter<C> {
         word.is_chargeable() && self.is_expired(word, now)
     }
 
-    /// Whether the whole count of a stripe has expired at the time that the ring can publish for `at`: the beginning of the cell
-    /// that contains `at`, or of the last cell that a word can hold.
+    /// Whether the whole count of a stripe has expired at the latest time that the ring can publish at `at`: the beginning of the
+    /// cell that contains `at`, or of the last cell that a word can hold.
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
@@ -245,8 +246,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges a claimed stripe at a time after all of its admissions, `now` or later, and ends the claim. Returns the
-    /// time of the charge, or `None` if the ring is full.
+    /// Charges a claimed stripe at `now` or later, after all of its admissions, and ends the claim. Returns the time of the
+    /// charge, or `None` if the ring is full.
     fn charge(&self, index: usize, word: StripeWord, now: Nanos) -> Option<Nanos> {
         let stripe = &self.stripes[index];
         match self.charge_keeping_claim(index, word, now) {
@@ -261,8 +262,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges a claimed stripe at a time after all of its admissions, `now` or later, without ending the claim. Returns
-    /// the time of the charge and the stripe word after it, or the word to store if the ring is full.
+    /// Charges a claimed stripe at `now` or later, after all of its admissions, without ending the claim. Returns the time of the
+    /// charge and the stripe word after it, or the word to store if the ring is full.
     pub(super) fn charge_keeping_claim(
         &self,
         index: usize,

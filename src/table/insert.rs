@@ -10,6 +10,8 @@ use crate::time::Nanos;
 
 /// Finds or inserts one key by [the protocol](super). `now` is the thread's reading of the clock.
 ///
+/// A comment that begins with "Claim:" names a claim of the protocol's proof, and not the event *claim*.
+///
 /// The functions that are not inlined, `resolve` and `withdraw`, take what they need as arguments instead of `&self`. A
 /// reference would keep all fields in memory, so the inlined functions would load them again after each Acquire.
 pub(crate) struct Insertion<'a, A> {
@@ -25,9 +27,9 @@ pub(crate) struct Insertion<'a, A> {
 pub(crate) enum InsertOutcome<'a> {
     /// The key's entry, which may have had decisions before, and its first word.
     Occupied(Entry<'a>, u64),
-    /// The key's entry, in which no state was begun. The first decision is made at this time or later.
+    /// The key's entry, in which no state was begun. The first decision is made at the given time or later.
     Unbegun(Entry<'a>, Nanos),
-    /// An entry that the key has taken over, and its first word. The first decision is made at this time or later.
+    /// An entry that the key has taken over, and its first word. The first decision is made at the given time or later.
     TakenOver(Entry<'a>, u64, Nanos),
     /// The key has no entry and can get none.
     NoEntry(NoEntry),
@@ -38,8 +40,8 @@ pub(crate) enum InsertOutcome<'a> {
 /// A key that can get no entry now: all entries of its buckets are in use, or the catch-all may have admitted it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoEntry {
-    /// The time at which the catch-all decides: the reading, or a newer time of the region, since the key may have lost an entry
-    /// then.
+    /// The time at which the catch-all decides: the reading, or a later time of the region at which the key may have lost an
+    /// entry.
     pub(crate) now: Nanos,
     /// The time before which the key gets no entry, because admissions of the key by the catch-all may count until then. `None`
     /// if there are no such admissions.
@@ -57,8 +59,8 @@ pub(super) struct Evictable<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Idle<'a> {
     Found(Seen<'a>),
-    /// An entry of the backyard is vacant, or one is in a step of its algorithm that another thread has begun. Whether that one is idle
-    /// is known when the step is finished.
+    /// An entry of the backyard is vacant, or another thread may have begun a step of the algorithm in an entry. Such an entry
+    /// shows whether it is idle only when the step is finished.
     Unknown,
     None,
 }
@@ -79,7 +81,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// Finds the key's entry, or inserts the key: *scan*, then *enter* or *evict*. With `forget`, a key that can get no other entry
     /// gets the entry of the key that has spent least.
     ///
-    /// If `COMMON`, a rare case ends as `Retry`, so that its code takes no registers. Then the caller repeats the search without it.
+    /// If `COMMON`, a rare case ends as `Retry`, so that its code takes no registers. Then the caller repeats the search with
+    /// `COMMON` false.
     #[inline(always)]
     pub(crate) fn find_or_insert<const COMMON: bool>(&self, forget: bool) -> InsertOutcome<'a> {
         let primary = self.probe.bucket(0);
@@ -91,18 +94,19 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let before = self.region.rendezvous_count();
         let alternate = self.probe.bucket(self.probe.front().end - 1);
-        // Before the search: a bucket that was full cannot get the key by *enter* after it was searched. If it is searched first,
-        // another thread can enter the key into its last vacant entry between the two reads.
+        // Read before the search: a bucket that is full before its search cannot get the key by *enter* after it. If the search
+        // came first, another thread could enter the key into the last vacant entry between the search and this read.
         let has_vacancy = alternate.has_vacancy();
-        // The alternate bucket first, since most callers have searched the primary one. It is searched again, because another thread
-        // may have entered the key meanwhile. It is full now, so the key cannot be entered there after this search.
+        // The alternate bucket first, since most callers have searched the primary one. The primary one is searched again,
+        // because another thread may have entered the key meanwhile. The primary one is full now, so the key cannot be entered
+        // there after this search.
         let key = self.probe.key;
         if let Some(entry) = alternate.entry_of(key).or_else(|| primary.entry_of(key)) {
             let seen = Seen::new(entry);
             if seen.is_of(key) {
                 return self.take_own::<COMMON>(seen);
             }
-            // The entry was claimed for another key. The key may have got another one since.
+            // The entry was claimed for another key. This thread's key may have got another entry since.
             if COMMON {
                 return InsertOutcome::Retry;
             }
@@ -111,7 +115,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 return self.take_own::<COMMON>(own);
             }
         }
-        // A search that finds neither has seen each entry with another key, so it counts as a search of a full bucket.
+        // If `scan` returns `None`, it has found no entry that is vacant or the key's, so it counts as a search of a full bucket.
         // Claim: table 3, a vacancy is read before the bucket is searched.
         if has_vacancy && let Some(outcome) = self.scan::<COMMON>(alternate) {
             return outcome;
@@ -308,8 +312,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // Never: `own_in` skips claimed entries. A thread that has claimed one for this key has its rendezvous after that
-                // of this thread, so it will see the entry of this thread. So this thread need not wait for it.
+                // Never: `own_in` skips claimed entries. A thread that has claimed one for this key has its rendezvous later, so
+                // it will see the entry of this thread. So this thread need not wait for that one.
                 EntryState::Claimed => {}
             }
             overflow_until = this.region.rendezvous(key).overflow_until;
@@ -338,14 +342,15 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         true
     }
 
-    /// *reset*: takes the key's open entry from it. Returns false if the key has none, or if the algorithm has no later time.
+    /// *reset*: takes the key's open entry from it. Returns false if the key has none, or if the algorithm cannot advance the
+    /// entry's word to a later time.
     pub(crate) fn reset(&self) -> bool {
         while let Some(own) = self.probe.own_entry() {
             let first = own.word.word();
             let now = self.now.max(self.algorithm.latest_time(first));
             let Some(word) = self.algorithm.advance(first, now) else {
                 if !self.finish(own) {
-                    // No step is unfinished, so `advance` failed because the algorithm has no later time.
+                    // No step is unfinished, so `advance` failed because the word can hold no later time.
                     return false;
                 }
                 continue;

@@ -31,7 +31,7 @@ struct Case {
     text: &'static str,
 }
 
-fn cases() -> [Case; 9] {
+fn cases() -> [Case; 8] {
     let case = |rules: &[Rule<Request>], request, admitted, reason, text| Case {
         rules: rules.to_vec(),
         request,
@@ -42,7 +42,6 @@ fn cases() -> [Case; 9] {
     let cost = Cost::new("tokens", |request: &Request| request.1);
     let each = Rule::new("each", quota("2/min")).by(&by_user());
     let all = Rule::new("all", quota("2/min"));
-    let none = all.clone().limit_by(|_: &Request| Some(0));
     let wide = Rule::new("wide", quota("9/min"));
     let tokens = Rule::new("tokens", quota("2/min")).cost(&cost);
     let slots = Rule::in_flight("slots", 2);
@@ -104,13 +103,6 @@ fn cases() -> [Case; 9] {
             Reason::Listed,
             "request lacks a key: each; never admitted",
         ),
-        case(
-            slice::from_ref(&none),
-            ("ann", 1),
-            0,
-            Reason::Listed,
-            "limit is 0: all; never admitted",
-        ),
     ]
 }
 
@@ -168,6 +160,29 @@ async fn a_denial_reads_the_same_wherever_it_is_decided() {
             assert_denied(&denied, &case, decider);
             assert_denied(&denied.clone(), &case, decider);
         }
+    }
+}
+
+/// A rule that is only used up is not the reason for which a request is never admitted.
+#[test]
+fn a_denial_names_the_rules_that_never_admit() {
+    let each = Rule::new("each", quota("2/min")).by(&by_user());
+    let all =
+        Rule::new("all", quota("9/min")).limit_by(|request: &Request| (request.0 == "eve").then_some(0));
+    let rules = RuleSetBuilder::new()
+        .rule(each.deny("mallory"))
+        .rule(all)
+        .rule(Rule::new("two", quota("2/min")));
+    let rules = rules.build().expect("rules");
+    for _ in 0..2 {
+        assert!(rules.check(&("ann", 1)).is_ok());
+    }
+    for (user, text) in [
+        ("eve", "limit is 0: all; never admitted"),
+        ("mallory", "key is always denied: each; never admitted"),
+    ] {
+        let denied = rules.check(&(user, 1)).expect_err(text).to_string();
+        assert_eq!(denied, text);
     }
 }
 

@@ -19,8 +19,8 @@ pub(super) use word::{TotalLayout, TotalWord};
 
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
-/// The control word has the current cell and the total of all admissions. A slot has that total at the beginning of one cell. The
-/// base has it at the beginning of the oldest cell that the window sums, so the control word less the base is the sum.
+/// The control word has the current cell and the total of all admissions. A slot has that total as it was when one cell began.
+/// The base has it as it was when the oldest cell that the window sums began, so the control word less the base is the sum.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
     layout: TotalLayout,
@@ -158,8 +158,8 @@ impl WideRing {
         self.attempt(limit, words, tick, permits)
     }
 
-    /// Decides once, with the limit `limit` of the first window. `Admitted` has the tick that is charged. `Retry`: the cell is not
-    /// open, or another thread changed the control word.
+    /// Decides once, with `limit` in place of the first window's own limit. `Admitted` has the tick that is charged. `Retry`: the
+    /// cell is not open, or another thread changed the control word.
     #[inline(always)]
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         if self.needs_one_sum {
@@ -178,8 +178,8 @@ impl WideRing {
         self.attempt_by(Some(first), first.limit(), words, tick, permits)
     }
 
-    /// Decides once. `first` is the first window with this limit, or `None` if the ring needs only the sum of that window
-    /// (`needs_one_sum`).
+    /// Decides once. `first` is the first window, whose limit is then `limit`, or `None` if the ring needs only the sum of that
+    /// window (`needs_one_sum`).
     #[inline(always)]
     fn attempt_by<W: Words>(
         &self,
@@ -211,8 +211,8 @@ impl WideRing {
         Attempt::Retry
     }
 
-    /// The least capacity of all windows at an open control word, with the limit and the shares of `first` for the first one.
-    /// The result is valid only if the control word is unchanged afterwards.
+    /// The least capacity of all windows at an open control word. The first window has the limit and the shares of `first`. The
+    /// result is valid only if the control word is unchanged afterwards.
     #[inline(always)]
     fn least_capacity<W: Words>(&self, first: &CellWindow, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
@@ -258,8 +258,8 @@ impl WideRing {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let total = entering.with_tick(cell);
-            // The base is published first, because the slot replaces that of the oldest cell, whose total is then in the base
-            // only. A thread that finds the old slot replaced finds the base published.
+            // The base is published first, because the slot overwrites the oldest cell's, and then only the base has the total of
+            // that cell. A thread that finds the old slot replaced finds the base published.
             let end = cell.min(window.cell(newest_before) + 1);
             let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
             // Claim: counter_ring 1, the base is published before the slot.
@@ -269,7 +269,7 @@ impl WideRing {
         state.open(entering);
     }
 
-    /// The slot of the first cell among `cells` that has been entered. `None` if no slot is of one of these cells.
+    /// The slot of the first cell among `cells` that has been entered. `None` if none of these cells has a slot.
     #[inline]
     fn first_entered<W: Words>(
         state: State<W>,
@@ -343,8 +343,8 @@ impl WideRing {
         }
     }
 
-    /// Refunds permits of a cell before the current one. In each window that still sums the cell, this raises the totals from
-    /// which its permits are counted. Returns false if no window sums it.
+    /// Refunds permits of a cell before the current one. In each window that still sums the cell, this raises the base and the
+    /// slots up to that cell, so the window no longer counts the permits. Returns false if no window sums the cell.
     #[cold]
     fn refund_older<W: Words>(&self, state: State<W>, current: u64, charged: u64, permits: u64) -> bool {
         let mut counted = false;
@@ -357,7 +357,7 @@ impl WideRing {
                 continue;
             }
             counted = true;
-            // The slots are raised before the base. So a thread that admits a request because the base was raised computes the
+            // The slots are raised before the base. So if a thread admits a request because the base was raised, it computes the
             // base of the next cell from raised slots.
             for cell in (oldest..=charged).rev() {
                 state.raise(window.slot(cell), cell, permits);

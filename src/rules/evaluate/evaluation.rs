@@ -181,8 +181,8 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(reservation(now, &evaluations, charged))
     }
 
-    /// Returns the quotas that have too little capacity left for the request, of the states in `applied`, which has the index of
-    /// each state, and the values that the state extracts from the request.
+    /// Returns the quotas of the states in `applied` that have too little capacity left for the request. `applied` has the index
+    /// of each state, and the values that the state extracts from the request.
     pub(crate) fn look(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -442,7 +442,7 @@ impl<R: ?Sized> RuleStates<R> {
             }
         }
         if has_denied && !some {
-            // Another thread has refunded permits since the denial, so the quota with the least capacity stands for it.
+            // Another thread has refunded permits since the denial, so the quota with the least capacity is reported as violated.
             violated(least.1);
         }
     }
@@ -472,7 +472,7 @@ fn peek_all<R: ?Sized>(
         if enforced && (denied || left.permits < permits) {
             return Some(DeniedEvaluation {
                 evaluation: index,
-                // A request that is denied without a decision of the state needs no entry.
+                // A request that is denied without a decision of the state needs no entry, so it counts no overflow.
                 overflow: left.overflow && !denied,
             });
         }

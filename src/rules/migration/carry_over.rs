@@ -61,7 +61,8 @@ impl<R: ?Sized> CarryOver<R> {
     /// By now, every thread that may enter a barred key must see that it is barred.
     pub(crate) fn complete(&self, now: Nanos) -> bool {
         if let StateStorage::Keyed(to) = &*self.new.storage {
-            // A key whose permits are no longer read must not begin at an older reading, at which they count.
+            // A key whose permits are not read any more must not begin at an older reading, at which they count.
+            // Claim: rules 6, no key begins before the carry-over.
             to.table().begin_after(now);
         }
         let (mut all, mut is_complete) = (SpentByKey::default(), true);
@@ -80,7 +81,7 @@ impl<R: ?Sized> CarryOver<R> {
         }
         // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in all.into_iter().filter(|&(_, (permits, _))| permits > 0) {
-            // What the new state had before is lost if a log overwrites its slots.
+            // A log that overwrites its slots loses permits that the new state had before.
             let total = permits.saturating_add(self.new.usage_peek(key, at).spent());
             self.new.charge_debt_of_any_tier(key, None, at, permits);
             is_complete &= self.new.keeps(total, self.new.usage_peek(key, at).spent());
@@ -96,8 +97,6 @@ impl<R: ?Sized> RuleState<R> {
         let (StateStorage::Keyed(from), StateStorage::Keyed(to)) = (&*old.storage, &*self.storage) else {
             return (0, now);
         };
-        // Claim: rules 6, no key begins before the carry-over.
-        to.table().begin_after(now);
         let (spent, at) = from.overflow(&old.algorithms.usage, now);
         let permits = self.algorithms.carried(&old.algorithms, spent);
         if permits > 0 {

@@ -35,7 +35,7 @@ pub(crate) struct LeaseManager {
     failed_copies: u64,
     /// Whether the next request gives everything back. Making that request clears the flag.
     is_release_due: bool,
-    /// The number of deciders that keep the lease without permits ([`withhold`](Self::withhold)). While there are any, each request
+    /// The number of deciders that let the lease get no permits ([`withhold`](Self::withhold)). While there are any, each request
     /// asks for no permits.
     withholders: u16,
     /// Whether the flusher looks at the lease in every period.
@@ -48,8 +48,8 @@ enum Standing {
     /// The store has answered no request about it.
     #[default]
     New,
-    /// The store has answered no request about it, and has refused the lease before it, because the store has not run for a term
-    /// and a window yet. So the node asks only once in a period, even if callers wait.
+    /// The store has answered no request about it, and has refused its predecessor, because the store has not yet run for a term
+    /// and a window. So the node asks only once in a period, even if callers wait.
     BackingOff,
     /// The store has granted it permits, perhaps none.
     Held,
@@ -100,7 +100,7 @@ impl LeaseManager {
         self.demand.target_permits
     }
 
-    /// Whether a request should wait for an answer about the lease.
+    /// Whether a caller should wait for an answer about the lease.
     pub(crate) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
         let is_worth_asking = |lease: &Lease| lease.is_worth_asking(self.demand.target_permits);
         let is_expected =
@@ -147,8 +147,8 @@ impl LeaseManager {
         self.phase.unanswered().is_none() && self.carried_permits + balance.used() + balance.budget() == 0
     }
 
-    /// Returns the lease and the sequence of the request that charges the last of the use that was taken from the state. `None`:
-    /// all of it is charged.
+    /// Returns the lease and the sequence of the last request that charges use taken from the state. `None`: all of that use is
+    /// charged.
     pub(super) fn charging_request(&self) -> Option<(u128, u64)> {
         if self.carried_permits > 0 {
             return Some((self.lease_id, self.sequence + 1));
@@ -286,7 +286,7 @@ impl LeaseManager {
         };
         if !releases && !self.is_due(lease, state, now, dirty) {
             if self.demand.target_permits == 0 {
-                // So few permits are not worth a lease. The store has decided the requests for them, so no caller waits.
+                // A demand this small is not worth a lease. The store has decided the requests for it, so no caller waits.
                 self.demand.unmet_permits = 0;
             }
             return None;
@@ -382,7 +382,7 @@ impl LeaseManager {
             None => {
                 let used = state.lose();
                 if !lease.covers_ended_use() {
-                    // The store registers nothing for a budget, so nothing covers this use, and it is still to be charged.
+                    // For a budget, the store has registered nothing that covers this use, so it is still to be charged.
                     // Claim: shared 7, the use of an ended budget is charged by the next one.
                     self.carried_permits = answered.report.charge + used;
                     self.is_release_due |= answered.releases && self.carried_permits > 0;
