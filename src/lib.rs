@@ -57,15 +57,15 @@
 //! # Guarantees
 //!
 //! L is the limit, W the window and b the burst. A ring divides the window into N *cells*, and keeps one count for all permits of
-//! a cell. A `UnitRing` counts in *units* of several permits. A `CounterRing` takes 8 bytes if its quota fits into one word, and
-//! otherwise the second size in its row. A `StripedLimiter` has S *stripes*, each for some of the threads, and takes permits from
-//! the ring in *batches* of B. A *paced* client asks evenly, exactly at the limit.
+//! a cell. A `UnitRing` counts in *units* of several permits. Where the table has two sizes, a `CounterRing` takes 8 bytes if its
+//! quota fits into one word, and otherwise the second size. A `StripedLimiter` has S *stripes*, each for some of the threads, and
+//! takes permits from the ring in *batches* of B. A *paced* client asks evenly, exactly at the limit.
 //!
 //! | algorithm | state in bytes | most admitted in any interval of length W | admitted of a paced client | `Retry-After` after a burst |
 //! |---|---|---|---|---|
 //! | [`SlidingWindow`] | by its choice of the next three rows | **L** | by its choice | by its choice |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time from a unit's first permit to its last |
+//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time between the first and the last permit of a unit |
 //! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1), where M is the lesser of L and N: 98 % with 60 cells, the default | up to W + W/N |
 //! | [`CounterRing`], classic | 8 or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8 or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
@@ -74,21 +74,21 @@
 //! | [`Gcra`] | 8 | b + L − 1 | all | W/L |
 //! | [`StripedLimiter`] | 8·(N + 2), and 128·S | **L** | (L − S·B)/L times that of a strict ring | up to W + W/N |
 //!
-//! The bounds hold for limiters and for rules. Waiting, throttling, metrics and shared limits document their additional
-//! bounds.
+//! The bounds hold for limiters and for rules. The pages of waiting, throttling and shared limits state which further bounds
+//! hold there.
 //!
 //! - The third column is [`RateLimiter::bound`]. It holds in every interleaving of threads, if each admission is dated by the
 //!   clock reading of its decision. Windows are half-open: an admission at s counts at t if t − W < s ≤ t.
-//! - For the algorithms whose state is one word, z3 proves the transitions for every word, reading and request.
-//!   `proofs/README.md` in the repository states what is proved, and what is only modelled or tested.
+//! - For the algorithms whose state is one word, z3 proves that each transition keeps the bound, for every word, reading and
+//!   request. `proofs/README.md` in the repository states what is proved, and what is only modelled or tested.
 //! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
 //! - A decision takes no lock, allocates nothing, makes no system call, waits for no thread and needs no timer. There is one
 //!   exception: the first decision that a thread makes by a `RuleSet` takes a lock, and may allocate a cache line for the
 //!   thread's counts.
 //! - A table of keys never grows. A key whose window runs does not lose its count to another key, except under
 //!   [`OnFull::Forget`](keyed::OnFull::Forget).
-//! - A request that one of several rules denies is charged to none of them: the charges that it has made before are refunded. If
-//!   another thread has prevented such a refund, [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts the permits.
+//! - A request that one of several rules denies is charged to none of them, because its charges to the other rules are refunded.
+//!   If another thread has prevented such a refund, [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts the permits.
 //! - A reload gives no key a fresh budget, as long as the rule keeps its name and the name of its key.
 //! - No reading of the clock leads to a panic. A clock that jumps ahead ends windows early. A clock that steps back or stalls makes
 //!   a limiter stricter, except a [`StripedLimiter`], whose documentation states the effect.
@@ -98,8 +98,8 @@
 //!
 //! - A strict counter ring denies for up to one cell too long, because it forgets a cell only when all of it has left the window.
 //!   More cells shorten that time. A [`TimestampRing`] has no cells, and takes 8 bytes a permit instead.
-//! - Threads that share a limiter share one word. An admission transfers its cache line; a denial only reads it. A
-//!   [`StripedLimiter`] avoids most transfers and most clock readings.
+//! - Threads that share a limiter share one word. An admission moves the cache line of this word to the core of its thread, while
+//!   a denial only reads the line. A [`StripedLimiter`] avoids most of these moves and most clock readings.
 //!
 //! # Caveats
 //!

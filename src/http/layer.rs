@@ -185,7 +185,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// A request is charged before it is served, and refunded if the predicate returns `false`. So concurrent requests cannot
     /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays.
-    /// Then only the rules with the cost of [`settle_body`](Self::settle_body) are settled, as for a body of 0 bytes.
+    /// Rules with the cost of [`settle_body`](Self::settle_body) are an exception: their charge is settled by 0 bytes.
     ///
     /// The algorithm determines how much can be refunded. The rest stays charged, and is counted by
     /// [`RuleCounts::forfeited`](crate::rules::RuleCounts):
@@ -194,12 +194,12 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
     /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word | everything while the charge counts, but see below |
-    /// | a window of N cells | everything while the charge counts, which is N − 1 cells or longer |
+    /// | a window of N cells | everything while the charge counts, for N − 1 cells or longer |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
     /// A rule with a key counts in one word by default. At a high limit it counts in units of several permits. Then each refund
-    /// can delay the expiry of older permits, fewer than one unit of them. So set [`cells`](crate::Rule::cells) if the predicate
+    /// can delay the expiry of older permits, but of less than one unit. So set [`cells`](crate::Rule::cells) if the predicate
     /// refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false`
     /// for each of them.
     ///
@@ -382,7 +382,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// By default, its response has no `Retry-After`: a slot is free when another request ends, and no time is known. Most
     /// clients then back off by their own defaults. Set this to the usual duration of a request, for clients that retry at once or
     /// never if the header is missing. [`jitter`](Self::jitter) is added. If a quota is violated too, `Retry-After` is at least
-    /// its time, also without this option.
+    /// the retry time of that quota, also without this option.
     pub fn slot_retry_after(self, after: Duration) -> Self {
         self.with(|settings| settings.slot_retry_after = Some(after))
     }
@@ -398,7 +398,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// `Retry-After`, and `RetryInfo` of gRPC, are never earlier than without jitter, and later by less than `max_jitter` plus
     /// one second. [`Rejection::retry_after`](crate::http::Rejection::retry_after) and the quota headers remain exact:
-    /// `t` is the time until more permits remain.
+    /// their parameter `t` is the time until more permits remain.
     ///
     /// # Cost
     ///

@@ -24,7 +24,8 @@ impl<C: Clock> StripedLimiter<C> {
         // Without stripes the batch is zero.
         if permits > 0 && permits <= self.batch {
             let index = self.stripe_of(thread_index);
-            // An expiring stripe is left out, because only a clock reading shows whether its count has expired.
+            // A stripe whose count may expire (`is_expiring`) is left out, because only a clock reading shows whether it has
+            // expired.
             match self.take(index, permits, given, StripeWord::capacity_unless_expiring) {
                 TakeResult::Taken => return Ok(()),
                 TakeResult::Filled(word) => {
@@ -127,8 +128,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Ends a claim of a stripe, and then reopens the limiter. In the other order, a thread that finds the stripe claimed could
-    /// close the limiter in between, although the end of the claim frees permits.
+    /// Ends a claim of a stripe, and then clears the published denial, which *reopens* the limiter. In the other order, a thread
+    /// that finds the stripe claimed could publish a denial in between, although the end of the claim frees permits.
     pub(super) fn end_claim(&self, stripe: &Stripe, word: StripeWord) {
         // Claim: striped 6, the limiter is reopened after the claim has ended.
         stripe.release(word);
@@ -187,7 +188,7 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `smallest_denied` is the smallest
-    /// count that the ring has denied in this search, so a count as large is not tried again.
+    /// count that the ring has denied in this search, so no count of that size or more is tried again.
     fn try_charge(&self, index: usize, now: Nanos, smallest_denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.load();
@@ -216,8 +217,9 @@ impl<C: Clock> StripedLimiter<C> {
         word.is_chargeable() && self.is_expired(word, now)
     }
 
-    /// Whether the whole count of a stripe has expired at the latest time that the ring can publish at `at`: the beginning of the
-    /// cell that contains `at`, or of the last cell that a word can hold.
+    /// Whether the whole count of a stripe has expired by the latest time that the ring can publish for the reading `at`. The
+    /// ring publishes beginnings of cells: this time is that of the cell that contains `at`, or of the last cell that a word can
+    /// hold.
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
@@ -229,7 +231,7 @@ impl<C: Clock> StripedLimiter<C> {
         if !word.is_expiring() {
             return None;
         }
-        // Every permit was admitted before the end of the period.
+        // Every permit of the count was admitted before the end of the period in the word.
         // Claim: striped 3, a count expires a window after the end of its last period.
         let end = self.periods.start(word.tick() + 1)?;
         let expiry = end.get() + self.window;
@@ -246,8 +248,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges a claimed stripe at `now` or later, after all of its admissions, and ends the claim. Returns the time of the
-    /// charge, or `None` if the ring is full.
+    /// Charges a claimed stripe, and ends the claim. The time of the charge is `now` or later, and no earlier than that of any
+    /// admission of the stripe. Returns this time, or `None` if the ring is full.
     fn charge(&self, index: usize, word: StripeWord, now: Nanos) -> Option<Nanos> {
         let stripe = &self.stripes[index];
         match self.charge_keeping_claim(index, word, now) {
@@ -262,16 +264,17 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges a claimed stripe at `now` or later, after all of its admissions, without ending the claim. Returns the time of the
-    /// charge and the stripe word after it, or the word to store if the ring is full.
+    /// Charges a claimed stripe without ending the claim. The time of the charge is `now` or later, and no earlier than that of
+    /// any admission of the stripe. Returns this time and the stripe word after the charge, or the word to store if the ring is
+    /// full.
     pub(super) fn charge_keeping_claim(
         &self,
         index: usize,
         word: StripeWord,
         now: Nanos,
     ) -> Result<(Nanos, StripeWord), StripeWord> {
-        // Every admission came before the claim, or was made by the claiming thread. So none is later than the newer of
-        // the clock reading and the latest given time, both of which are read after the claim. `now` may be older than an admission.
+        // Every admission came before the claim, or was made by the claiming thread. The clock and the latest given time are read
+        // after the claim, so no admission is later than the newer of these two times. An admission may be later than `now`.
         // Claim: striped 2, a charge reads the clock after the claim.
         let at = self.clock.now().max(self.stripes[index].latest_given()).max(now);
         let tick = self.periods.tick(at);
@@ -290,7 +293,8 @@ impl<C: Clock> StripedLimiter<C> {
     /// capacity, and removes expired counts.
     ///
     /// The caller has just charged its own stripe at the time `at`, and `since` is the period in which that stripe was charged
-    /// before. If `at` is in the same period, there is nothing to do, because the earlier charge has led to this call already.
+    /// before. If `at` is in the same period, there is nothing to do, because this function was called after the earlier charge,
+    /// too.
     pub(super) fn charge_old_stripes(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {
@@ -332,8 +336,8 @@ impl<C: Clock> StripedLimiter<C> {
                 .map(|stripe| stripe.load())
                 .filter(|seen| seen.is_chargeable())
         };
-        // The request is admitted when the ring has capacity for it, when the ring has capacity for the count of a stripe, whose
-        // batch is then free again, or when the count of a stripe has expired.
+        // The request is admitted at the first of three events: the ring has capacity for it, the ring has capacity for the count
+        // of a stripe, or the count of a stripe has expired. The second and the third event free the batch of the stripe.
         let needed = words().map(StripeWord::count).fold(permits, u64::min);
         let expiries = words().filter_map(|seen| self.expires_at(seen));
         expiries

@@ -12,8 +12,9 @@ use crate::time::Nanos;
 ///
 /// A comment that begins with "Claim:" names a claim of the protocol's proof, and not the event *claim*.
 ///
-/// The functions that are not inlined, `resolve` and `withdraw`, take what they need as arguments instead of `&self`. A
-/// reference would keep all fields in memory, so the inlined functions would load them again after each Acquire.
+/// `resolve` and `withdraw` are not inlined, and take their inputs as arguments instead of `&self`. If a call passed a reference
+/// to an `Insertion`, the compiler would keep all of its fields in memory, and the inlined functions would load them again after
+/// each Acquire.
 pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
     pub(super) algorithm: &'a A,
@@ -33,15 +34,16 @@ pub(crate) enum InsertOutcome<'a> {
     TakenOver(Entry<'a>, u64, Nanos),
     /// The key has no entry and can get none.
     NoEntry(NoEntry),
-    /// A step of another thread came first, or the search was for common cases only. The search starts over.
+    /// A step of another thread came first, or the case is rare and the search was for common cases only (`COMMON`). The search
+    /// starts over.
     Retry,
 }
 
 /// A key that can get no entry now: all entries of its buckets are in use, or the catch-all may have admitted it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoEntry {
-    /// The time at which the catch-all decides: the reading, or a later time of the region at which the key may have lost an
-    /// entry.
+    /// The time at which the catch-all decides: the later of the thread's reading and the `reclaimed` time of the region, at
+    /// which the key may have lost an entry.
     pub(crate) now: Nanos,
     /// The time before which the key gets no entry, because admissions of the key by the catch-all may count until then. `None`
     /// if there are no such admissions.
@@ -59,8 +61,9 @@ pub(super) struct Evictable<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Idle<'a> {
     Found(Seen<'a>),
-    /// An entry of the backyard is vacant, or another thread may have begun a step of the algorithm in an entry. Such an entry
-    /// shows whether it is idle only when the step is finished.
+    /// The search ended before it found an idle entry. Either an entry of the backyard is vacant, which the key takes before an
+    /// idle one. Or another thread may have begun a step of the algorithm in an entry, and the entry shows whether it is idle
+    /// only when this step is finished.
     Unknown,
     None,
 }
@@ -94,8 +97,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let before = self.region.rendezvous_count();
         let alternate = self.probe.bucket(self.probe.front().end - 1);
-        // Read before the search: a bucket that is full before its search cannot get the key by *enter* after it. If the search
-        // came first, another thread could enter the key into the last vacant entry between the search and this read.
+        // The vacancy is read before the bucket is searched. If the bucket is full at this read, no thread can *enter* the key
+        // into it after the search. If the search came first, another thread could enter the key into the last vacant entry
+        // between the search and this read.
         let has_vacancy = alternate.has_vacancy();
         // The alternate bucket first, since most callers have searched the primary one. The primary one is searched again,
         // because another thread may have entered the key meanwhile. The primary one is full now, so the key cannot be entered
@@ -115,7 +119,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 return self.take_own::<COMMON>(own);
             }
         }
-        // If `scan` returns `None`, it has found no entry that is vacant or the key's, so it counts as a search of a full bucket.
+        // If `scan` returns `None`, it has found neither the key's entry nor a vacant one. So the bucket is full, and need not be
+        // searched again.
         // Claim: table 3, a vacancy is read before the bucket is searched.
         if has_vacancy && let Some(outcome) = self.scan::<COMMON>(alternate) {
             return outcome;
@@ -233,9 +238,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
-            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The evicted key was idle at
-            // `self.now`. The local `now` may be a later time, that of the region of the inserted key, and must not be passed on:
-            // otherwise a reading far ahead of the clock would spread from one region to another.
+            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The evicted key was idle
+            // at `self.now`, so its region gets this time. It does not get the local `now`, which may be a later time of the
+            // inserted key's region: otherwise a reading far ahead of the clock would spread from one region to another.
             // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
@@ -312,8 +317,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // Never: `own_in` skips claimed entries. A thread that has claimed one for this key has its rendezvous later, so
-                // it will see the entry of this thread. So this thread need not wait for that one.
+                // Never: `own_in` skips claimed entries. This thread need not wait until a claimed entry is published, because a
+                // thread that has claimed one for this key has its rendezvous later, so it will see the entry of this thread.
                 EntryState::Claimed => {}
             }
             overflow_until = this.region.rendezvous(key).overflow_until;

@@ -287,7 +287,7 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
         }
         Some(_) | None => None,
     };
-    // Of several that deny equally few, `min_by_key` returns the first, which has the fewest cells.
+    // Of several that deny equally few, `min_by_key` returns the first in the order of the comparison.
     let fewer = found
         .iter()
         .filter(|row| row.denied < own)

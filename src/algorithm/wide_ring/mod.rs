@@ -19,8 +19,9 @@ pub(super) use word::{TotalLayout, TotalWord};
 
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
-/// The control word has the current cell and the total of all admissions. A slot has that total as it was when one cell began.
-/// The base has it as it was when the oldest cell that the window sums began, so the control word less the base is the sum.
+/// Time is counted in *ticks*, and a cell of a window lasts one tick or more. The control word has the current tick and the total
+/// of all admissions. A slot has that total as it was when one cell began. The base has the total as it was when the oldest cell
+/// that the window sums began. So the total in the control word minus the total in the base is the sum.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
     layout: TotalLayout,
@@ -172,14 +173,14 @@ impl WideRing {
         }
     }
 
-    /// Decides once, by the shares and all windows. `first` is the first window, with the limit of the request.
+    /// Decides once, by the shares and the sums of all windows. `first` is the first window, with the limit for this request.
     #[inline(never)]
     fn attempt_all<W: Words>(&self, first: &CellWindow, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         self.attempt_by(Some(first), first.limit(), words, tick, permits)
     }
 
-    /// Decides once. `first` is the first window, whose limit is then `limit`, or `None` if the ring needs only the sum of that
-    /// window (`needs_one_sum`).
+    /// Decides once, with `limit` for the first window. `first` is that window with this limit, or `None` if its sum alone
+    /// decides (`needs_one_sum`).
     #[inline(always)]
     fn attempt_by<W: Words>(
         &self,
@@ -204,8 +205,8 @@ impl WideRing {
                 return Attempt::Admitted(seen.tick());
             }
         } else if state.control() == seen {
-            // Both reads of the control word are equal, and a refund that raised a base in between has only lowered a sum. So at
-            // the first read, at least one window lacked the capacity.
+            // The control word was the same at both reads. In between, a refund may have raised a base, but that only lowers a
+            // sum. So at the first read no sum was smaller, and at least one window lacked the capacity.
             return Attempt::Denied;
         }
         Attempt::Retry
@@ -238,8 +239,8 @@ impl WideRing {
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
         if seen.entering() {
-            // The number of the cell before is lost, because another thread has replaced it in the control word. With
-            // `seen.tick()` in its place, all slots are searched.
+            // This thread does not know which cell was current before, because another thread has replaced that cell in the
+            // control word. So it passes `seen.tick()`, and all slots are searched.
             self.publish_and_open(state, seen, seen.tick());
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
@@ -258,8 +259,8 @@ impl WideRing {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let total = entering.with_tick(cell);
-            // The base is published first, because the slot overwrites the oldest cell's, and then only the base has the total of
-            // that cell. A thread that finds the old slot replaced finds the base published.
+            // The base is published first: the new slot replaces that of the oldest cell, and from then on only the base has the
+            // total of that cell. So a thread that finds the old slot replaced also finds the base published.
             let end = cell.min(window.cell(newest_before) + 1);
             let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
             // Claim: counter_ring 1, the base is published before the slot.
@@ -357,8 +358,8 @@ impl WideRing {
                 continue;
             }
             counted = true;
-            // The slots are raised before the base. So if a thread admits a request because the base was raised, it computes the
-            // base of the next cell from raised slots.
+            // The slots are raised before the base. So if a request is admitted because the base was raised, the base of the next
+            // cell is taken from raised slots, too. Otherwise the sum of that cell would count the refunded permits again.
             for cell in (oldest..=charged).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }

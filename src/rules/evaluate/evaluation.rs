@@ -66,7 +66,7 @@ impl<R: ?Sized> RuleStates<R> {
     /// first, so that a denied request seldom charges any.
     ///
     /// If `violates`, a denial counts as a violation of the rules with a block. The caller passes false for a request that waits,
-    /// because such a request is not denied yet. The values that have led to a denial are added to `evidence`.
+    /// because such a request is not denied yet. A denial adds the values of its quotas to `evidence`.
     #[inline]
     pub(crate) fn check<'a, E: Evidence<'a>>(
         &'a self,
@@ -125,7 +125,7 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(Admitted::new(DecidedBy::Local, decision.at))
     }
 
-    /// Decides a request by several states, or by one that is not simply charged.
+    /// Decides a request by several states, or by one that is in the shadow or has another handling than [`Handling::Charge`].
     #[inline(never)]
     pub(super) fn check_all<'a, E: Evidence<'a>>(
         &'a self,
@@ -191,8 +191,8 @@ impl<R: ?Sized> RuleStates<R> {
         self.violations(&self.evaluations(applied), now, None)
     }
 
-    /// Charges the request to all of these states or to none. It does not count the admission, because the caller has other charges
-    /// to make, which may be denied. The error is the violated quotas.
+    /// Charges a request to all of the states in `applied` or to none. It does not count the admission, because the caller has
+    /// other charges to make, which may be denied. The error is the violated quotas.
     pub(crate) fn charge(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,

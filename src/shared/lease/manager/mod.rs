@@ -24,7 +24,7 @@ pub(crate) struct LeaseManager {
     standing: Standing,
     phase: Phase,
     demand: Demand,
-    /// The permits that were spent under budgets that have ended. The next request charges them.
+    /// The permits that were spent under leases that have ended, and are still to be charged. The next request charges them.
     carried_permits: u64,
     /// The part of this epoch's use that was charged to the fallback limiter.
     fallback_permits: u64,
@@ -35,8 +35,8 @@ pub(crate) struct LeaseManager {
     failed_copies: u64,
     /// Whether the next request gives everything back. Making that request clears the flag.
     is_release_due: bool,
-    /// The number of deciders that let the lease get no permits ([`withhold`](Self::withhold)). While there are any, each request
-    /// asks for no permits.
+    /// The number of deciders that withhold permits from the lease ([`withhold`](Self::withhold)). While there are any, each
+    /// request asks for no permits.
     withholders: u16,
     /// Whether the flusher looks at the lease in every period.
     pub(super) is_watched: bool,
@@ -48,8 +48,8 @@ enum Standing {
     /// The store has answered no request about it.
     #[default]
     New,
-    /// The store has answered no request about it, and has refused its predecessor, because the store has not yet run for a term
-    /// and a window. So the node asks only once in a period, even if callers wait.
+    /// The store has answered no request about it, and has refused the lease before it: the store grants no lease before it has
+    /// run for a term and a window. So the node asks only once in a period, even if callers wait.
     BackingOff,
     /// The store has granted it permits, perhaps none.
     Held,
@@ -147,8 +147,8 @@ impl LeaseManager {
         self.phase.unanswered().is_none() && self.carried_permits + balance.used() + balance.budget() == 0
     }
 
-    /// Returns the lease and the sequence of the last request that charges use taken from the state. `None`: all of that use is
-    /// charged.
+    /// Returns the lease and the sequence of the request after whose answer all use that was taken from the state is charged.
+    /// `None`: all of it is charged already.
     pub(super) fn charging_request(&self) -> Option<(u128, u64)> {
         if self.carried_permits > 0 {
             return Some((self.lease_id, self.sequence + 1));
@@ -231,8 +231,8 @@ impl LeaseManager {
     /// of the unanswered one, or a new one. `None`: no request is due, or a copy is on its way.
     ///
     /// A lease is `dirty` if a decider has marked it, because half of its budget is used or because permits are lacking. Its
-    /// request is due at once. The exception is a request of which the last copy was not answered: the next copy is sent a period
-    /// after that one.
+    /// request is due at once, with one exception: if the last copy of a request was not answered, the next copy is sent a period
+    /// after it.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -286,7 +286,8 @@ impl LeaseManager {
         };
         if !releases && !self.is_due(lease, state, now, dirty) {
             if self.demand.target_permits == 0 {
-                // A demand this small is not worth a lease. The store has decided the requests for it, so no caller waits.
+                // Demand this small is not worth a lease. The store has decided the requests of these callers, so none of them
+                // waits for an answer about the lease.
                 self.demand.unmet_permits = 0;
             }
             return None;
@@ -299,8 +300,8 @@ impl LeaseManager {
             self.begin(new_id(), Standing::New);
         }
         if wanted_permits < state.balance().budget() {
-            // The request returns a part of the budget, so the store will have permits again. A notice that it has none must not
-            // stay.
+            // The request returns a part of the budget, so the store will have permits again. So the notice that the store has
+            // none is removed.
             state.reopen();
         }
         let mut report = state.report(wanted_permits);
@@ -382,7 +383,7 @@ impl LeaseManager {
             None => {
                 let used = state.lose();
                 if !lease.covers_ended_use() {
-                    // For a budget, the store has registered nothing that covers this use, so it is still to be charged.
+                    // The store has registered no permits that cover this use, so the use is still to be charged.
                     // Claim: shared 7, the use of an ended budget is charged by the next one.
                     self.carried_permits = answered.report.charge + used;
                     self.is_release_due |= answered.releases && self.carried_permits > 0;
