@@ -78,7 +78,7 @@ fn each_of_many_rules_retains_its_state() {
     reload(&live, rules("50/min"));
     reload(&live, rules("1000/min"));
     for peek in live.load().peek(&user(1)) {
-        assert_eq!(peek.remaining(), 0, "{}", peek.name());
+        assert_eq!(peek.remaining(), 0, "{}", peek.rule());
     }
 }
 
