@@ -29,7 +29,7 @@ impl<R: ?Sized> SharedRules<R> {
                     continue;
                 }
                 let same = |status: &&QuotaStatus| {
-                    !status.is_block && status.rule == *planned.name && status.quota == planned.quota
+                    !status.is_block && status.rule == *planned.name && status.quota == planned.quota_now()
                 };
                 let local = || {
                     let (room, reset) = self.planner.room_on_node(target, quota)?;
