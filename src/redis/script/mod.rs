@@ -81,7 +81,11 @@ const UNITS: u64 = 2000;
 /// The braces keep all counters of one key in one slot of a cluster. The name says how the counter is kept, so nodes that
 /// disagree about that, as during a deployment, do not misread each other's counts.
 pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
-    let (key, rule, index) = (counter.key_hash(), counter.rule(), counter.quota_index());
+    let (key, index) = (counter.key_hash(), counter.quota_index());
+    let rule = match counter.period() {
+        Some(start) => format!("{}@{start}", counter.rule()),
+        None => String::from(counter.rule()),
+    };
     let (window, cells) = measures(counter);
     match counter.counting() {
         Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{window}"),
@@ -361,6 +365,32 @@ mod tests {
             let error = check_result(&reply, 1).expect_err("an error");
             assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply, "{reply:?}");
         }
+    }
+
+    /// The counters of a rule and its block share a number, also if each period of the rule has a counter of its own.
+    #[test]
+    fn a_rule_and_its_block_share_a_number() {
+        let second = Duration::from_secs(1);
+        let of = |rule: &str, counting| CounterRequest::new(rule, 1, counting, 10, second);
+        let fixed = |rule: &str, start| of(rule, Counting::Cells(1)).with_period(start);
+        let block = |rule: &str| of(rule, Counting::Violations);
+        let shadow = |rule: &str, start| fixed(rule, start).with_enforced(false);
+        for (counters, expected) in [
+            (vec![fixed("a", 60), block("a")], vec!["1", "1"]),
+            (vec![fixed("a", 0), fixed("b", 0), block("b"), block("a")], vec!["1", "2", "2", "1"]),
+            (vec![fixed("a", 60), fixed("a", 3600), block("a")], vec!["1", "1", "1"]),
+            (vec![of("a", Counting::Log), block("a"), fixed("b", 1)], vec!["1", "1", "3"]),
+            (vec![of("a@60", Counting::Log), fixed("a", 60)], vec!["1", "2"]),
+            (vec![shadow("a", 60), shadow("a", 3600), fixed("b", 0)], vec!["-1", "-1", "3"]),
+            (vec![shadow("a", 60), fixed("a", 60)], vec!["-1", "2"]),
+        ] {
+            let asked: Vec<_> = counters.iter().map(|counter| (counter, (0, 0))).collect();
+            let arguments = arguments("charge", &asked);
+            let numbers: Vec<&str> = arguments[1..].chunks_exact(11).map(|counter| &*counter[5]).collect();
+            assert_eq!(numbers, expected, "{counters:?}");
+        }
+        let named = name("p", &fixed("login", 60_000_000));
+        assert_eq!(named, format!("p:{{{:032x}}}:login@60000000:0:cells:1x1000000", 1));
     }
 
     /// A cell is at least as long as its part of the window, and a window as long as it was given.

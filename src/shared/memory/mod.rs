@@ -60,8 +60,8 @@ pub struct MemoryStore {
     counters: Mutex<Counters>,
 }
 
-/// The name of a counter. Another counting, window or rule is another counter.
-type Name = (u128, String, usize, Counting, Duration);
+/// The name of a counter. Another counting, window, rule or period is another counter.
+type Name = (u128, String, Option<u64>, usize, Counting, Duration);
 
 /// The counters of the store, by their names.
 #[derive(Debug, Default)]
@@ -179,6 +179,7 @@ fn name(request: &CounterRequest) -> Name {
     (
         request.key_hash(),
         String::from(request.rule()),
+        request.period(),
         request.quota_index(),
         request.counting(),
         window,
