@@ -26,11 +26,14 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
         StoredAs::Cells(cells) => Counting::Cells(cells),
         StoredAs::Gcra(burst) => Counting::Gcra(burst),
         StoredAs::Slots(_) => Counting::Slots,
+        // Its counter has permits of this period only, so one cell is enough.
         StoredAs::Periods => Counting::Cells(1),
     };
     let window = match (planned.stored_as, planned.period) {
         (StoredAs::Slots(term), _) => term,
-        (_, Some(period)) => period.length,
+        // A node whose clock is early charges the period before the store's clock reaches it, and a node whose clock is late charges
+        // it afterwards. The second length is for the difference of their clocks.
+        (_, Some(period)) => 2 * period.length,
         (_, None) => planned.quota.window(),
     };
     let name = Arc::clone(planned.name);

@@ -113,7 +113,7 @@ fn measures(counter: &CounterRequest) -> (u64, u64) {
 
 /// A time in microseconds, rounded up.
 fn micros(time: Duration) -> u64 {
-    #[expect(clippy::cast_possible_truncation, reason = "a time is at most 366 days")]
+    #[expect(clippy::cast_possible_truncation, reason = "a time is at most 732 days")]
     let micros = time.as_nanos().div_ceil(1000) as u64;
     micros
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use ringgate::rules::{Block, RuleAlgorithm};
 use ringgate::shared::{MemoryStore, OnError, SharedRules};
-use ringgate::{ManualClock, Rule, Settled};
+use ringgate::{ManualClock, Nanos, Rule, Settled};
 
 use crate::user;
 
@@ -63,6 +63,44 @@ async fn a_fixed_window_admits_its_limit_until_its_end() {
         assert_eq!(ten(&nodes[of]).await, expected, "{at}");
     }
     assert_eq!(nodes[0].max_overshoot(2).next(), Some(("fixed", Some(5))));
+}
+
+/// One node charges a period before the store's clock reaches it, and another one after it, because their clocks differ.
+#[tokio::test]
+async fn a_period_admits_its_limit_on_both_sides_of_its_ends() {
+    let mut cases = vec![
+        (fixed("5/min"), 60_000),
+        (fixed("5/s"), 1_000),
+        (fixed("5/h"), 3_600_000),
+    ];
+    cases.extend(calendars());
+    for (rule, length) in cases {
+        // A Monday at midnight.
+        let (starts, ends) = (18 * DAY, 18 * DAY + length);
+        // The store's clock and the node's clock at the first charge, and at the second one.
+        for (first, second) in [
+            ((starts - 1, starts), (ends, ends - 1)),
+            ((starts - 1, starts), (ends + length / 2, ends - 1)),
+            ((starts - length / 2, starts), (ends + 1, ends - 1)),
+            ((starts - length / 2, starts), (ends + length / 2 - 1, ends - 1)),
+            ((starts - 1, starts), (ends + length - 2, ends - 1)),
+            ((starts - length, starts), (ends - 1, ends - 1)),
+            // The clock of one node goes back over the boundary.
+            ((starts, starts), (ends, ends - 1)),
+            ((starts + 1, ends - 1), (ends + length, starts)),
+        ] {
+            let (clock, wall) = (Arc::new(ManualClock::new()), Wall::default());
+            let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+            let nodes = [(); 2].map(|()| node(&store, rule.clone(), &wall));
+            let mut admitted = Vec::new();
+            for (node, (at_store, at_node)) in nodes.iter().zip([first, second]) {
+                clock.set(Nanos::from_duration(Duration::from_millis(at_store)));
+                wall.store(at_node, Ordering::Relaxed);
+                admitted.push(ten(node).await.0);
+            }
+            assert_eq!(admitted, [5, 0], "{rule:?}, {first:?}, {second:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -135,7 +173,11 @@ async fn a_rule_of_periods_blocks_its_keys() {
         for (passed, left) in [(0, 600), (60, 540), (539, 1)] {
             clock.advance(Duration::from_secs(passed));
             let blocked = (0, Some(Duration::from_secs(left)));
-            assert_eq!(ten(&nodes[0]).await, blocked, "{context}, {left} s before the end");
+            assert_eq!(
+                ten(&nodes[0]).await,
+                blocked,
+                "{context}, {left} s before the end"
+            );
         }
         nodes[1].unblock("alice").await.expect("an answer");
         assert!(nodes[0].check("alice").await.is_ok(), "{context}");
