@@ -6,7 +6,9 @@ use std::collections::HashSet;
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::rules::{Block, RuleAlgorithm};
-use ringgate::shared::{OnError, SharedLimiter, SharedRules};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, OnError, SharedLimiter, SharedRules,
+};
 use ringgate::{Rule, Settled};
 
 use crate::load::{Load, most_by_calls, most_by_stamps};
@@ -337,6 +339,74 @@ async fn a_node_is_lost() {
     let calls = load.end().await;
     // The permits of this node were lost with it.
     assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);
+}
+
+/// The node of a slot is lost. Its keys fail, and the keys of the other nodes are charged, renewed, refunded and reset, in whatever
+/// order they are named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_node_fails_only_its_own_keys() {
+    let hour = Duration::from_secs(3600);
+    for lost in 0..3 {
+        let Some(mut cluster) = Cluster::start().await else {
+            return;
+        };
+        for node in &cluster.nodes {
+            // Otherwise the other nodes answer nothing after a while.
+            let _: () = node.ask("CONFIG SET cluster-node-timeout 600000");
+        }
+        let store = cluster.store().await;
+        let requests: Vec<CounterRequest> = (0..30)
+            .map(|key| {
+                let counting = [Counting::Log, Counting::Cells(5), Counting::Slots][usize::from(key % 3_u8)];
+                CounterRequest::new("lost", u128::from(key), counting, 9, hour).with_slot((1, 1))
+            })
+            .collect();
+        let charged = store.decide(&requests).await.expect("room");
+        assert!(charged.is_admitted());
+        let (mut gone, mut kept) = (Vec::new(), Vec::new());
+        for (node, name) in cluster.names() {
+            let at = requests.iter().position(|request| store.name_of(request) == name);
+            if let Some(at) = at {
+                if node == lost { &mut gone } else { &mut kept }.push(at);
+            }
+        }
+        assert_eq!(gone.len() + kept.len(), requests.len());
+        assert!(gone.len() > 3 && kept.len() > 3, "{gone:?}");
+        // The keys of the lost node come first, last, and in between.
+        let in_order = |at: &[usize]| at.iter().map(|&at| requests[at].clone()).collect::<Vec<_>>();
+        let orders = [
+            in_order(&[&*gone, &kept].concat()),
+            in_order(&[&*kept, &gone].concat()),
+            requests.clone(),
+        ];
+        cluster.nodes[lost].kill();
+        let left = async |at: usize| {
+            let peeked = store.peek(core::slice::from_ref(&requests[at])).await.expect("an answer");
+            peeked.statuses()[0].remaining()
+        };
+        let connected = async || until("it is connected", || store.health().connected).await;
+        for requests in &orders {
+            connected().await;
+            assert!(store.reset(requests).await.is_err());
+            connected().await;
+            for &at in &kept {
+                assert_eq!(left(at).await, 9, "reset");
+            }
+            assert!(store.charge(requests).await.is_err());
+            connected().await;
+            for &at in &kept {
+                assert_eq!(left(at).await, 8, "charged");
+            }
+        }
+        let statuses: Vec<CounterStatus> = orders[0].iter().map(|_| CounterStatus::with_room(0)).collect();
+        // Only slots are released without a receipt.
+        assert!(store.refund(&orders[0], &CheckResult::admitted(0, statuses)).await.is_err());
+        connected().await;
+        for &at in &kept {
+            let is_slot = requests[at].counting() == Counting::Slots;
+            assert_eq!(left(at).await, if is_slot { 9 } else { 8 }, "refunded");
+        }
+    }
 }
 
 /// A rule with a block and one without, by keys in different slots.

@@ -1,7 +1,7 @@
 //! The promises of counters that do not depend on time.
 
-use super::kit::{BrokenPromise, counter, decide, holds, join_all, left};
-use crate::shared::store::{CounterRequest, CounterStore, Counting};
+use super::kit::{BrokenPromise, counter, decide, holds, left};
+use crate::shared::store::{CounterRequest, CounterStore, Counting, join_all};
 use alloc::format;
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
