@@ -34,6 +34,8 @@ mod pausing;
 mod periods;
 #[path = "common/random.rs"]
 mod random;
+#[path = "shared/releases.rs"]
+mod releases;
 #[path = "shared/reloads.rs"]
 mod reloads;
 #[path = "shared/reserves.rs"]

@@ -11,7 +11,8 @@ use super::terms::Lease;
 use crate::shared::store::StoreError;
 
 /// A lease whose release is awaited: its number, the sequence to be answered, and its failures so far.
-struct PendingRelease {
+#[derive(Debug)]
+pub(crate) struct PendingRelease {
     at: usize,
     lease_id: u128,
     sequence: u64,
@@ -50,6 +51,12 @@ impl LeaseTable {
 
     /// Has these leases charge their use and give their permits back.
     pub(crate) async fn release(&self, leases: impl IntoIterator<Item = usize>) -> Result<(), StoreError> {
+        let pending = self.begin_release(leases);
+        self.wait_for_all(pending).await
+    }
+
+    /// Marks these leases, so that their next reports charge their use and give their permits back.
+    pub(crate) fn begin_release(&self, leases: impl IntoIterator<Item = usize>) -> Vec<PendingRelease> {
         let mut pending: Vec<PendingRelease> = Vec::new();
         {
             let mut inner = self.lock();
@@ -65,11 +72,15 @@ impl LeaseTable {
                 }
             }
         }
-        // All leases are marked before the first wait, because the future may be dropped there.
         for release in &pending {
             self.dirty.insert(release.at);
         }
         self.wake.notify_one();
+        pending
+    }
+
+    /// Waits until these leases are released.
+    pub(crate) async fn wait_for_all(&self, pending: Vec<PendingRelease>) -> Result<(), StoreError> {
         let mut result = Ok(());
         for release in pending {
             let released = self.wait_for(release).await;
