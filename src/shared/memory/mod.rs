@@ -171,9 +171,9 @@ impl Counters {
 }
 
 fn name(request: &CounterRequest) -> Name {
-    // A block keeps its counter when the window of its violations is changed.
+    // A block keeps its counter when the window of its violations is changed, and nodes with different terms share their slots.
     let window = match request.counting() {
-        Counting::Violations => Duration::ZERO,
+        Counting::Violations | Counting::Slots => Duration::ZERO,
         _ => request.window(),
     };
     (

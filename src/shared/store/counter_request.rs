@@ -152,7 +152,7 @@ impl CounterRequest {
     }
 
     /// The position of the quota in its rule. Key hash, rule, period, position, counting and window together name a counter; the
-    /// window does not name one of [`Counting::Violations`].
+    /// window does not name one of [`Counting::Slots`] or [`Counting::Violations`].
     #[must_use]
     pub const fn quota_index(&self) -> usize {
         self.quota_index as usize
