@@ -24,6 +24,8 @@ mod equal;
 mod foreign;
 #[path = "common/equal.rs"]
 mod histories;
+#[path = "shared/lost.rs"]
+mod lost;
 #[path = "shared/many.rs"]
 mod many;
 #[path = "shared/memory.rs"]

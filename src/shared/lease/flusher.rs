@@ -190,7 +190,9 @@ impl LeaseTable {
                 let manager = &mut inner.managers[*at];
                 match grant {
                     Ok(grant) => {
-                        manager.answer(&self.states[*at], (request, grant), (sent, now), || new_id);
+                        let answer = (request, grant);
+                        let fallback = manager.answer(&self.states[*at], answer, (sent, now), || new_id);
+                        self.charge_fallback_of(manager, fallback.unwrap_or(0));
                     }
                     Err(error) => {
                         manager.fail(request);
