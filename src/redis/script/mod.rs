@@ -287,16 +287,18 @@ pub(super) fn check_result(reply: &Value, counters: usize) -> Result<CheckResult
         let status = match status[0] {
             0 => CounterStatus::without_room(remaining, retry_after),
             1 => CounterStatus::with_room(remaining),
-            _ => CounterStatus::with_room(remaining).not_charged(),
+            2 => CounterStatus::with_room(remaining).not_charged(),
+            other => return Err(unexpected(other)),
         };
         Ok(status.with_receipt(receipt.0, receipt.1))
     });
     let statuses: Vec<CounterStatus> = statuses.collect::<Result<_, StoreError>>()?;
     let at = unsigned(head[1])?;
-    Ok(match head[0] {
-        0 => CheckResult::denied(at, statuses),
-        _ => CheckResult::admitted(at, statuses),
-    })
+    match head[0] {
+        0 => Ok(CheckResult::denied(at, statuses)),
+        1 => Ok(CheckResult::admitted(at, statuses)),
+        other => Err(unexpected(other)),
+    }
 }
 
 /// The numbers of a reply, exactly `count` of them.
@@ -316,7 +318,12 @@ pub(super) fn numbers(reply: &Value, count: usize) -> Result<Vec<i64>, StoreErro
 }
 
 fn unsigned(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| StoreError::new(StoreErrorKind::UnexpectedReply, format!("{number}")))
+    u64::try_from(number).map_err(|_| unexpected(number))
+}
+
+/// A number that no script of this version replies with.
+fn unexpected(number: i64) -> StoreError {
+    StoreError::new(StoreErrorKind::UnexpectedReply, format!("{number}"))
 }
 
 #[cfg(test)]
@@ -358,6 +365,11 @@ mod tests {
             ints(&[1, 5, 1, 3, 0, 8]),
             ints(&[1, 5, 1, 3, 0, 8, 9, 1]),
             ints(&[1, -5, 1, 3, 0, 8, 9]),
+            ints(&[2, 5, 1, 3, 0, 8, 9]),
+            ints(&[-1, 5, 1, 3, 0, 8, 9]),
+            ints(&[1, 5, 3, 3, 0, 8, 9]),
+            ints(&[0, 5, -1, 3, 0, 8, 9]),
+            ints(&[1, 5, i64::MAX, 3, 0, 8, 9]),
             ints(&[1, 5, 1, -3, 0, 8, 9]),
             ints(&[1, 5, 1, 3, 0, 8, i64::MIN]),
             Value::Array(vec![Value::Nil; 7]),
@@ -377,20 +389,38 @@ mod tests {
         let shadow = |rule: &str, start| fixed(rule, start).with_enforced(false);
         for (counters, expected) in [
             (vec![fixed("a", 60), block("a")], vec!["1", "1"]),
-            (vec![fixed("a", 0), fixed("b", 0), block("b"), block("a")], vec!["1", "2", "2", "1"]),
-            (vec![fixed("a", 60), fixed("a", 3600), block("a")], vec!["1", "1", "1"]),
-            (vec![of("a", Counting::Log), block("a"), fixed("b", 1)], vec!["1", "1", "3"]),
+            (
+                vec![fixed("a", 0), fixed("b", 0), block("b"), block("a")],
+                vec!["1", "2", "2", "1"],
+            ),
+            (
+                vec![fixed("a", 60), fixed("a", 3600), block("a")],
+                vec!["1", "1", "1"],
+            ),
+            (
+                vec![of("a", Counting::Log), block("a"), fixed("b", 1)],
+                vec!["1", "1", "3"],
+            ),
             (vec![of("a@60", Counting::Log), fixed("a", 60)], vec!["1", "2"]),
-            (vec![shadow("a", 60), shadow("a", 3600), fixed("b", 0)], vec!["-1", "-1", "3"]),
+            (
+                vec![shadow("a", 60), shadow("a", 3600), fixed("b", 0)],
+                vec!["-1", "-1", "3"],
+            ),
             (vec![shadow("a", 60), fixed("a", 60)], vec!["-1", "2"]),
         ] {
             let asked: Vec<_> = counters.iter().map(|counter| (counter, (0, 0))).collect();
             let arguments = arguments("charge", &asked);
-            let numbers: Vec<&str> = arguments[1..].chunks_exact(11).map(|counter| &*counter[5]).collect();
+            let numbers: Vec<&str> = arguments[1..]
+                .chunks_exact(11)
+                .map(|counter| &*counter[5])
+                .collect();
             assert_eq!(numbers, expected, "{counters:?}");
         }
         let named = name("p", &fixed("login", 60_000_000));
-        assert_eq!(named, format!("p:{{{:032x}}}:login@60000000:0:cells:1x1000000", 1));
+        assert_eq!(
+            named,
+            format!("p:{{{:032x}}}:login@60000000:0:cells:1x1000000", 1)
+        );
     }
 
     /// A cell is at least as long as its part of the window, and a window as long as it was given.

@@ -10,10 +10,11 @@ use super::table::LeaseTable;
 use super::terms::Lease;
 use crate::shared::store::StoreError;
 
-/// A lease whose release is awaited: its number, the sequence to be answered, and its failures so far.
+/// A lease whose release is awaited: its key, its number, the sequence to be answered, and its failures so far.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
     at: usize,
+    owner: u64,
     lease_id: u128,
     sequence: u64,
     failures: u64,
@@ -65,6 +66,7 @@ impl LeaseTable {
                 if let Some((lease_id, sequence)) = manager.release(&self.states[at]) {
                     pending.push(PendingRelease {
                         at,
+                        owner: self.states[at].owner(),
                         lease_id,
                         sequence,
                         failures: manager.failed_copies(),
@@ -95,6 +97,10 @@ impl LeaseTable {
             let answer = self.answer_of(release.at).notified();
             {
                 let inner = self.lock();
+                if self.states[release.at].owner() != release.owner {
+                    // Only a lease without uncharged use and without permits is given to another key.
+                    return Ok(());
+                }
                 let manager = &inner.managers[release.at];
                 let (lease_id, sequence) = manager.last_answered();
                 if lease_id != release.lease_id {
