@@ -60,7 +60,8 @@ mod verbs;
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::rules::{Condition, Cost, Reloaded, RuleCounts, RuleError, RuleSetBuilder, TierOf};
+use ringgate::rules::kind::AnyKind;
+use ringgate::rules::{AnyRule, Condition, Cost, Reloaded, RuleCounts, RuleError, RuleSetBuilder, TierOf};
 use ringgate::{Clock, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
 
 /// The requests of the tests.
@@ -110,7 +111,7 @@ fn rule(name: &'static str, text: &str) -> Rule<Request> {
     Rule::new(name, quota(text))
 }
 
-fn set(rules: impl IntoIterator<Item = Rule<Request>>) -> RuleSetBuilder<Request> {
+fn set<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) -> RuleSetBuilder<Request> {
     rules
         .into_iter()
         .fold(RuleSetBuilder::new(), RuleSetBuilder::rule)
@@ -120,31 +121,31 @@ type ByHand = RuleSet<Request, ManualClock>;
 type Live = LiveRules<Request, ManualClock>;
 
 /// Rules with a manual clock that shows one hour.
-fn by_hand(rules: impl IntoIterator<Item = Rule<Request>>) -> (ByHand, ManualClock) {
+fn by_hand<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) -> (ByHand, ManualClock) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
     let rules = set(rules).build_with(clock.clone(), [1, 2, 3, 4]).expect("rules");
     (rules, clock)
 }
 
-fn live(rules: impl IntoIterator<Item = Rule<Request>>) -> (Live, ManualClock) {
+fn live<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) -> (Live, ManualClock) {
     let (rules, clock) = by_hand(rules);
     (LiveRules::new(rules), clock)
 }
 
 /// The error of rules that cannot be built.
-fn refused(rules: impl IntoIterator<Item = Rule<Request>>) -> RuleError {
+fn refused<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) -> RuleError {
     let built = set(rules).build_with(ManualClock::new(), [1; 4]);
     built.expect_err("an invalid rule")
 }
 
 /// A reload that is complete at once.
-fn reload(live: &Live, rules: impl IntoIterator<Item = Rule<Request>>) {
+fn reload<K: Into<AnyKind>>(live: &Live, rules: impl IntoIterator<Item = Rule<Request, K>>) {
     assert_eq!(live.store(&set(rules)), Ok(Reloaded::Done));
 }
 
 /// A reload whose old rules stay in force, because a caller holds them.
-fn reload_beside(live: &Live, rules: impl IntoIterator<Item = Rule<Request>>) {
+fn reload_beside<K: Into<AnyKind>>(live: &Live, rules: impl IntoIterator<Item = Rule<Request, K>>) {
     assert_eq!(live.store(&set(rules)), Ok(Reloaded::Pending(1)));
 }
 

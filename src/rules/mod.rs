@@ -12,6 +12,7 @@
 //! | limit the requests in flight | [`Rule::in_flight`] |
 //! | block keys that violate a rule too often | [`Rule::block`], [`Block`] |
 //! | limit each calendar day, week, month or year | [`Rule::calendar`] |
+//! | list rules of different kinds | [`AnyRule`] |
 //! | change rules while they are in use | [`LiveRules`] |
 //! | read rules from TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, `Extractors` |
 //! | follow a file (feature `watch`) | `RulesWatcher` |
@@ -63,13 +64,14 @@ pub use key_missing::OnMissingKey;
 pub use key_parts::KeyParts;
 pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
 pub use quota_status::QuotaStatus;
-pub use rule::Rule;
 pub use rule::algorithm::RuleAlgorithm;
 pub use rule::block::Block;
 pub use rule::error::RuleError;
+pub use rule::kind;
 pub use rule::mode::Mode;
 pub use rule::on_error::OnError;
 pub use rule::view::RuleView;
+pub use rule::{AnyRule, Rule};
 pub use set::RuleSet;
 pub use set::builder::RuleSetBuilder;
 pub use set::counts::RuleCounts;

@@ -16,7 +16,8 @@ use super::store::CounterStore;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::keyed::random_seeds;
-use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder};
+use crate::rules::kind::AnyKind;
+use crate::rules::{AnyRule, Mode, Rule, RuleError, RuleSetBuilder};
 
 /// Builds [`SharedRules`].
 #[must_use = "a builder does nothing until it is built"]
@@ -49,8 +50,8 @@ impl<R: ?Sized> SharedRules<R> {
 }
 
 impl<R: ?Sized> SharedRulesBuilder<R> {
-    /// Adds a rule.
-    pub fn rule(mut self, rule: Rule<R>) -> Self {
+    /// Adds a rule of any kind.
+    pub fn rule<K: Into<AnyKind>>(mut self, rule: Rule<R, K>) -> Self {
         self.rules = self.rules.rule(rule);
         self
     }
@@ -162,7 +163,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         let secret = u128::from_le_bytes(self.secret);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let secret = [secret as u64, (secret >> 64) as u64];
-        let needs_lease = |rule: &&Rule<R>| matches!(rule.mode_of(), Mode::Lease { .. } | Mode::Sync { .. });
+        let needs_lease = |rule: &&AnyRule<R>| matches!(rule.mode, Mode::Lease { .. } | Mode::Sync { .. });
         let leased = self.rules.rules().iter().find(needs_lease);
         let wrong = |field, given: String, expected: String| RuleError {
             rule: leased.map_or_else(String::new, |rule| rule.name().to_owned()),
@@ -211,7 +212,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                 fallbacks,
                 node,
             ));
-            let periods = self.rules.rules().iter().filter_map(|rule| match rule.mode_of() {
+            let periods = self.rules.rules().iter().filter_map(|rule| match rule.mode {
                 Mode::Lease { .. } => Some(self.period),
                 Mode::Sync { period, .. } => Some(period),
                 Mode::Strict | Mode::Local => None,
@@ -239,13 +240,13 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
 }
 
 /// Whether the store counts the slots in flight of a rule.
-fn holds_slots<R: ?Sized>(rule: &Rule<R>) -> bool {
-    rule.is_in_flight() && rule.mode_of() == Mode::Strict
+fn holds_slots<R: ?Sized>(rule: &AnyRule<R>) -> bool {
+    rule.kind.is_in_flight() && rule.mode == Mode::Strict
 }
 
 /// Creates the keeper of the slots that this node holds in the store, and spawns its task. `rule` is one that needs it.
 fn keep_slots<R: ?Sized>(
-    rule: &Rule<R>,
+    rule: &AnyRule<R>,
     store: &Arc<dyn CounterStore>,
     term: Duration,
 ) -> Result<Arc<SlotKeeper>, RuleError> {

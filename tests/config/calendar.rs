@@ -96,7 +96,7 @@ mod with_feature {
     fn errors_state_the_field_and_the_accepted_values() {
         let texts = "a limit, \"/\" or \"per\", and a period: 1000/day, 5000/week, 5000/week from sunday, 50000/month, 50000/month \
                      from 5, 1000000/year";
-        let no_field = "expected no such field for a rule with a calendar";
+        let a_rate = "given beside calendar (expected a rule with quota or quotas)";
         for (fields, (line, column), expected) in [
             ("calendar = 5", (3, 12), "calendar: 5 (expected text such as \"50_000/month\")".to_owned()),
             ("calendar = '5/h'", (3, 12), format!("calendar: \"5/h\" (expected {texts})")),
@@ -119,30 +119,26 @@ mod with_feature {
             (
                 "quota = '5/s'\ntime_zone = 'UTC'",
                 (4, 13),
-                "time_zone: given without calendar (expected a calendar, or no time zone)".to_owned(),
+                "time_zone: given beside quota (expected a rule with calendar)".to_owned(),
             ),
             (
                 "calendar = '5/day'\nquota = '5/s'",
-                (3, 12),
-                "calendar: given beside quota (expected one of the two)".to_owned(),
+                (4, 9),
+                "quota: given beside calendar (expected one of the two)".to_owned(),
             ),
             (
                 "calendar = '5/day'\nquotas = ['5/s']",
-                (3, 12),
-                "calendar: given beside quotas (expected one of the two)".to_owned(),
+                (4, 10),
+                "quotas: given beside calendar (expected one of the two)".to_owned(),
             ),
             (
                 "calendar = '5/day'\nin_flight = 5",
-                (3, 12),
-                "calendar: given beside in_flight (expected one of the two)".to_owned(),
-            ),
-            (
-                "calendar = '5/day'\nalgorithm = 'counter'",
                 (4, 13),
-                "algorithm: given beside calendar (expected no algorithm)".to_owned(),
+                "in_flight: given beside calendar (expected one of the two)".to_owned(),
             ),
-            ("calendar = '5/day'\ncells = 5", (4, 9), format!("cells: 5 ({no_field})")),
-            ("calendar = '5/day'\nburst = 5", (4, 9), format!("burst: 5 ({no_field})")),
+            ("calendar = '5/day'\nalgorithm = 'counter'", (4, 13), format!("algorithm: {a_rate}")),
+            ("calendar = '5/day'\ncells = 5", (4, 9), format!("cells: {a_rate}")),
+            ("calendar = '5/day'\nburst = 5", (4, 9), format!("burst: {a_rate}")),
         ] {
             let expected = format!("line {line}, column {column}: rule \"it\": invalid {expected}");
             assert_eq!(error(fields), expected, "{fields}");

@@ -73,13 +73,21 @@ quota = '2/s'
 quotas = «['1/s']
 => invalid quotas: given beside quota (expected one of the two)
 
-quota = '2/s'
-in_flight = «5
-=> invalid in_flight: given beside quota (expected one of the two)
+quota = «'2/s'
+in_flight = 5
+=> invalid quota: given beside in_flight (expected one of the two)
 
-quotas = ['2/s']
+quotas = «['2/s']
+in_flight = 5
+=> invalid quotas: given beside in_flight (expected one of the two)
+
+quota = «'2/s'
+calendar = '5/day'
+=> invalid quota: given beside calendar (expected one of the two)
+
 in_flight = «5
-=> invalid in_flight: given beside quotas (expected one of the two)
+calendar = '5/day'
+=> invalid in_flight: given beside calendar (expected one of the two)
 
 in_flight = «0
 => invalid in_flight: 0 (expected 1 to 1048575 requests in flight)
@@ -88,16 +96,36 @@ in_flight = «'5'
 => invalid in_flight: "5" (expected a whole number, not negative)
 
 in_flight = 5
-algorithm = «'counter'
-=> invalid algorithm: given beside in_flight (expected no algorithm)
+algorithm = «'counters'
+=> invalid algorithm: given beside in_flight (expected a rule with quota or quotas)
 
 in_flight = 5
-cells = «5
-=> invalid cells: 5 (expected no such field for a rule of requests in flight)
+cells = «'many'
+=> invalid cells: given beside in_flight (expected a rule with quota or quotas)
+
+in_flight = 5
+burst = «5
+=> invalid burst: given beside in_flight (expected a rule with quota or quotas)
+
+in_flight = 5
+cost = «'unknown'
+=> invalid cost: given beside in_flight (expected a rule with quota, quotas or calendar)
+
+in_flight = 5
+time_zone = «'UTC'
+=> invalid time_zone: given beside in_flight (expected a rule with calendar)
 
 in_flight = 5
 on_full = «'share'
-=> invalid on_full: Share (expected Deny or Admit for a rule of requests in flight)
+=> invalid on_full: "share" (expected "deny" or "admit")
+
+in_flight = 5
+on_full = «'forget'
+=> invalid on_full: "forget" (expected "deny" or "admit")
+
+calendar = '5/day'
+cells = «5
+=> invalid cells: given beside calendar (expected a rule with quota or quotas)
 
 quotas = «[]
 => invalid quotas: an empty list (expected at least one quota)

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use ringgate::keyed::OnFull;
+use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{Condition, Cost, FileFormat, RuleAlgorithm, RuleSetBuilder, TierOf};
 use ringgate::{Key, LiveRules, ManualClock, Quota, Rule};
 
@@ -67,19 +68,25 @@ fn rule(quotas: &str) -> Rule<Request> {
     Rule::new("it", quota(quotas))
 }
 
-fn only(rule: Rule<Request>) -> RuleSetBuilder<Request> {
+fn only<K: Into<AnyKind>>(rule: Rule<Request, K>) -> RuleSetBuilder<Request> {
     RuleSetBuilder::new().rule(rule)
 }
 
 /// Reads the rule in every format, as the TOML states it.
 #[track_caller]
-fn means(toml: &str, built: Rule<Request>, without: Rule<Request>) {
+fn means<K: Into<AnyKind>>(toml: &str, built: Rule<Request, K>, without: Rule<Request, K>) {
     means_each(toml, &json_of(toml), &yaml_of(toml), built, without);
 }
 
 /// Reads the rule in every format. The JSON text is also read as YAML.
 #[track_caller]
-fn means_each(toml: &str, json: &str, yaml: &str, built: Rule<Request>, without: Rule<Request>) {
+fn means_each<K: Into<AnyKind>>(
+    toml: &str,
+    json: &str,
+    yaml: &str,
+    built: Rule<Request, K>,
+    without: Rule<Request, K>,
+) {
     let expected = transcript(&only(built));
     assert!(
         expected != transcript(&only(without)),
@@ -114,11 +121,14 @@ fn quotas_are_read() {
 fn limits_in_flight_are_read() {
     let in_flight = |limit| Rule::in_flight("it", limit);
     means("in_flight = 5", in_flight(5), in_flight(6));
-    means(
-        "in_flight = 5\nkey = 'user'\non_full = 'admit'",
-        in_flight(5).by(&user()).on_full(OnFull::Admit),
-        rule("5/s").by(&user()),
-    );
+    let rate = || rule("5/s").by(&user()).into_any();
+    for (word, slots) in [
+        ("admit", in_flight(5).by(&user()).admit_on_full()),
+        ("deny", in_flight(5).by(&user())),
+    ] {
+        let toml = format!("in_flight = 5\nkey = 'user'\non_full = '{word}'");
+        means(&toml, slots.into_any(), rate());
+    }
 }
 
 #[test]

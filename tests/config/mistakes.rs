@@ -97,8 +97,37 @@ fn every_mistake_is_reported_at_its_value() {
         ),
         (
             "name = 'a'\nin_flight = 5\nquota = '5/s'\nquotas = []\nalgorithm = 'log'\n",
-            &["3:13 a in_flight", "3:13 a in_flight", "6:13 a algorithm"],
+            &["4:9 a quota", "5:10 a quotas", "6:13 a algorithm"],
         ),
+        // Fields of other kinds, whatever their values, and fields of each kind.
+        (
+            "name = 'a'\nin_flight = 'x'\ncells = 'x'\nburst = 0\ncost = 'x'\ntime_zone = 1\non_full = 'forget'\ncapacity = 5\n",
+            &[
+                "3:13 a in_flight",
+                "4:9 a cells",
+                "5:9 a burst",
+                "6:8 a cost",
+                "7:13 a time_zone",
+                "8:11 a on_full",
+                "9:12 a capacity",
+            ],
+        ),
+        (
+            "name = 'a'\ncalendar = '5/hour'\ntime_zone = 'Nowhere'\nalgorithm = 'x'\nin_flight = 5\n\
+             tiers = { by = 'plan', limits = { x = 0 } }\ncost = 'rows'\n",
+            &[
+                "3:12 a calendar",
+                "4:13 a time_zone",
+                "5:13 a algorithm",
+                "6:13 a in_flight",
+                "8:8 a cost",
+            ],
+        ),
+        (
+            "name = 'a'\nquotas = ['5/s']\ntime_zone = 'UTC'\ncells = 0\n",
+            &["4:13 a time_zone", "5:9 a cells"],
+        ),
+        ("name = 'a'\ntime_zone = 'UTC'\n", &["1:1 a quota"]),
         // An error that follows from another one is not reported.
         (
             "name = 'a'\nquota = '5/s'\nkey = 'usr'\nprefix = { ipv4 = 24 }\nallow = ['x']\ndeny = []\ncapacity = 5\ncells = 0\n",

@@ -126,10 +126,12 @@ async fn a_rule_of_periods_blocks_its_keys() {
     let store = server.store().await;
     let fixed = |name: &'static str| Rule::new(name, quota("2/h")).algorithm(RuleAlgorithm::Fixed);
     for rule in [
-        fixed("fixed"),
-        fixed("twice").also(quota("9/d")),
-        Rule::calendar("days", "2/day".parse().expect("a quota")),
-        Rule::new("log", quota("2/h")).algorithm(RuleAlgorithm::Log),
+        fixed("fixed").into_any(),
+        fixed("twice").also(quota("9/d")).into_any(),
+        Rule::calendar("days", "2/day".parse().expect("a quota")).into_any(),
+        Rule::new("log", quota("2/h"))
+            .algorithm(RuleAlgorithm::Log)
+            .into_any(),
     ] {
         let name = rule.name().to_owned();
         let block = Block::new(quota("3/min"), Duration::from_secs(600));

@@ -251,10 +251,11 @@ async fn periods_are_counted_by_their_number() {
         rule.algorithm(RuleAlgorithm::Fixed).on_error(OnError::Deny)
     };
     let rules = [
-        fixed("hours"),
+        fixed("hours").into_any(),
         Rule::calendar("days", "5/day".parse().expect("a quota"))
             .by(&by_user())
-            .on_error(OnError::Deny),
+            .on_error(OnError::Deny)
+            .into_any(),
     ];
     for rule in rules {
         let name = rule.name().to_owned();

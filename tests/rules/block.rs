@@ -28,7 +28,7 @@ fn at(seconds: u64) -> Nanos {
 
 type Set = RuleSet<Request, ManualClock>;
 
-fn build(rules: impl IntoIterator<Item = Rule<Request>>) -> Set {
+fn build<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) -> Set {
     let rules = set(rules);
     rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap()
 }

@@ -7,7 +7,7 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::thread;
 
 use ringgate::Settled;
-use ringgate::keyed::OnFull;
+use ringgate::rules::kind::InFlight;
 use ringgate::rules::{OnMissingKey, Reloaded, Reservation, RuleAlgorithm};
 
 use super::*;
@@ -15,7 +15,7 @@ use crate::random::Random;
 
 type Held = Reservation<Request>;
 
-fn slots(name: &'static str, limit: u64) -> Rule<Request> {
+fn slots(name: &'static str, limit: u64) -> Rule<Request, InFlight> {
     Rule::in_flight(name, limit)
 }
 
@@ -48,7 +48,8 @@ fn a_slot_is_held_until_its_reservation_ends() {
 #[test]
 fn a_check_looks_for_a_free_slot_and_holds_none() {
     // The state is alone, and beside another.
-    for rules in [vec![slots("a", 1)], vec![slots("a", 1), rule("rate", "100/s")]] {
+    let (slots, rate) = (slots("a", 1).into_any(), rule("rate", "100/s").into_any());
+    for rules in [vec![slots.clone()], vec![slots, rate]] {
         let (rules, _) = by_hand(rules);
         for _ in 0..5 {
             assert!(rules.check(&user(1)).is_ok());
@@ -64,9 +65,9 @@ fn a_check_looks_for_a_free_slot_and_holds_none() {
 #[test]
 fn slots_and_rates_are_taken_together_or_not_at_all() {
     let (rules, _) = by_hand([
-        slots("slots", 3),
-        rule("rate", "5/min"),
-        slots("user", 1).by(&by_user()),
+        slots("slots", 3).into_any(),
+        rule("rate", "5/min").into_any(),
+        slots("user", 1).by(&by_user()).into_any(),
     ]);
     let remaining = |id, name| {
         let request = user(id);
@@ -113,13 +114,25 @@ fn a_denial_says_that_no_time_frees_a_slot() {
     );
 }
 
-/// A quota that was read from such a rule builds no limiter.
+/// A quota that was read from such a rule builds no limiter, and is no quota of a rate.
 #[test]
 fn a_limit_in_flight_is_no_quota_of_a_window() {
-    for limit in [0, 1, u64::MAX] {
-        let rule = slots("a", limit);
-        let quota = rule.view().quotas[0];
-        assert_eq!(rule.view().in_flight, Some(limit));
+    for limit in [1, 2, (1 << 20) - 1] {
+        let rule = slots("a", limit).into_any();
+        let view = rule.view();
+        assert_eq!(
+            (view.in_flight, view.quotas, view.algorithm),
+            (Some(limit), &[][..], None)
+        );
+        let (rules, one) = (by_hand([rule]).0, user(1));
+        let quota = rules.peek(&one).next().expect("a limit").quota();
+        for &(name, algorithm) in RuleAlgorithm::NAMES {
+            for rate in [Rule::new("b", quota), self::rule("b", "1/s").also(quota)] {
+                let rate = rate.algorithm(algorithm);
+                assert!(rate.algorithm_for(quota).is_err(), "{name}");
+                assert_eq!(refused([rate]).error.field, "window", "{name}");
+            }
+        }
         assert!(ringgate::CounterRing::new(quota).is_err() && ringgate::TimestampRing::new(quota).is_err());
         assert!(ringgate::Gcra::new(quota).is_err() && ringgate::CounterRing::fixed_window(quota).is_err());
     }
@@ -194,8 +207,8 @@ fn a_request_without_the_key_holds_a_slot_as_the_rule_says() {
 
 #[test]
 fn invalid_rules_are_errors() {
-    let error = |rule: Rule<Request>| refused([rule]).to_string();
-    let is_valid = |rule: Rule<Request>| set([rule]).build_with(ManualClock::new(), [1; 4]).is_ok();
+    let error = |rule: Rule<Request, InFlight>| refused([rule]).to_string();
+    let is_valid = |rule: Rule<Request, InFlight>| set([rule]).build_with(ManualClock::new(), [1; 4]).is_ok();
     let range = "(expected 1 to 1048575 requests in flight)";
     assert_eq!(
         error(slots("a", 0)),
@@ -213,27 +226,7 @@ fn invalid_rules_are_errors() {
         error(tiers),
         format!("rule \"a\": invalid tiers: 1048576 {range}")
     );
-    assert!(is_valid(slots("a", (1 << 20) - 1)) && is_valid(slots("a", 1).on_full(OnFull::Admit)));
-    let one = "(expected no such field for a rule of requests in flight)";
-    for (rule, problem) in [
-        (slots("a", 1).algorithm(RuleAlgorithm::Gcra), "algorithm: Gcra"),
-        (slots("a", 1).cells(5), "cells: 5"),
-        (slots("a", 1).burst(5), "burst: 5"),
-        (slots("a", 1).cost(&by_cost()), "cost: a cost"),
-    ] {
-        assert_eq!(error(rule), format!("rule \"a\": invalid {problem} {one}"));
-    }
-    for on_full in [OnFull::Share, OnFull::Forget] {
-        let expected =
-            format!("invalid on_full: {on_full:?} (expected Deny or Admit for a rule of requests in flight)");
-        assert_eq!(
-            error(slots("a", 1).on_full(on_full)),
-            format!("rule \"a\": {expected}")
-        );
-    }
-    let two = "rule \"a\": invalid quotas: 2 quotas (expected one limit of requests in flight)";
-    assert_eq!(error(slots("a", 1).also(quota("1/s"))), two);
-    assert_eq!(error(rule("a", "1/s").also(slots("b", 1).view().quotas[0])), two);
+    assert!(is_valid(slots("a", (1 << 20) - 1)) && is_valid(slots("a", 1).admit_on_full()));
 }
 
 /// The two rules have the same key and no algorithm. Their states differ.
@@ -241,9 +234,9 @@ fn invalid_rules_are_errors() {
 fn slots_share_no_state_with_a_quota_or_with_other_slots() {
     let key = by_user();
     let (rules, _) = by_hand([
-        rule("rate", "9/s").by(&key),
-        slots("a", 1).by(&key),
-        slots("b", 2).by(&key),
+        rule("rate", "9/s").by(&key).into_any(),
+        slots("a", 1).by(&key).into_any(),
+        slots("b", 2).by(&key).into_any(),
     ]);
     assert_eq!(rules.states(), 3);
     let held = rules.reserve(&user(1)).expect("a slot of both");
@@ -282,9 +275,9 @@ fn a_reset_frees_slots_and_their_release_frees_no_other() {
 fn slots_are_not_saved() {
     let rules = || {
         set([
-            slots("a", 2).by(&by_user()),
-            rule("rate", "9/h").by(&by_user()),
-            slots("all", 3),
+            slots("a", 2).by(&by_user()).into_any(),
+            rule("rate", "9/h").by(&by_user()).into_any(),
+            slots("all", 3).into_any(),
         ])
     };
     let before = rules().build_with(ManualClock::new(), [1; 4]).expect("rules");
@@ -296,7 +289,8 @@ fn slots_are_not_saved() {
         .expect("the file");
     assert_eq!(spent(&after, &user(1)), [0, 1, 0]);
     // A limit of requests in flight may change, because nothing of it is saved.
-    let other = set([slots("a", 1).by(&by_user()), rule("rate", "9/h").by(&by_user())])
+    let other = set([slots("a", 1).by(&by_user())])
+        .rule(rule("rate", "9/h").by(&by_user()))
         .restore_with(ManualClock::new(), &*file, Duration::ZERO)
         .expect("the file");
     assert_eq!(spent(&other, &user(1)), [0, 1]);
@@ -310,9 +304,9 @@ fn held_slots_are_those_of_an_exact_count() {
         let mut random = Random::new(seed);
         let key = by_user();
         let (rules, clock) = by_hand([
-            slots("user", 3).by(&key).capacity(1),
-            slots("all", 20),
-            rule("rate", "90/s"),
+            slots("user", 3).by(&key).capacity(1).into_any(),
+            slots("all", 20).into_any(),
+            rule("rate", "90/s").into_any(),
         ]);
         let (mut held, mut of_user) = (Vec::<(u64, Held)>::new(), HashMap::<u64, u64>::new());
         let mut denied_without_entry = 0;
@@ -426,18 +420,19 @@ fn threads_neither_exceed_a_limit_nor_lose_a_slot() {
 
 #[test]
 fn keys_without_an_entry_are_denied_or_not_limited() {
-    for (on_full, extra) in [(OnFull::Deny, 0), (OnFull::Admit, 5)] {
-        let (rules, _) = by_hand([slots("a", 1).by(&by_user()).capacity(1).on_full(on_full)]);
+    let slots = slots("a", 1).by(&by_user()).capacity(1);
+    for (rule, extra) in [(slots.clone(), 0), (slots.admit_on_full(), 5)] {
+        let (rules, _) = by_hand([rule]);
         let held: Vec<Held> = (0..1_000)
             .map_while(|id| rules.reserve(&user(id)).ok())
             .take(12)
             .collect();
         assert_eq!(held.len(), 12);
         let more: Vec<Held> = (0..5).filter_map(|_| rules.reserve(&user(5_000)).ok()).collect();
-        assert_eq!(more.len(), extra, "{on_full:?}");
+        assert_eq!(more.len(), extra);
         assert!(counts(&rules, "a").overflowed >= 5);
         drop((held, more));
-        assert_eq!(free(&rules, &user(5_000)), 1, "{on_full:?}");
+        assert_eq!(free(&rules, &user(5_000)), 1);
     }
 }
 
@@ -445,7 +440,10 @@ fn keys_without_an_entry_are_denied_or_not_limited() {
 #[test]
 fn slots_are_released_after_a_reload_that_changes_the_limit() {
     let key = by_user();
-    let rules = |limit| [slots("a", limit).by(&key).capacity(9), rule("rate", "1000/s")];
+    let rules = |limit| {
+        let slots = slots("a", limit).by(&key).capacity(9);
+        [slots.into_any(), rule("rate", "1000/s").into_any()]
+    };
     let (live, _) = live(rules(2));
     let load = || live.load();
     let first = load().reserve(&user(1)).expect("a slot");
@@ -468,7 +466,7 @@ fn slots_are_released_after_a_reload_that_changes_the_limit() {
         .capacity(100)
         .tier_of(&by_plan())
         .tier("paid", 4);
-    reload(&live, [rule("other", "9/s"), tiered]);
+    reload(&live, [rule("other", "9/s").into_any(), tiered.into_any()]);
     assert!(load().reserve(&user(1)).is_err());
     let paid = Request {
         plan: Some("paid"),
@@ -492,7 +490,7 @@ fn a_rule_that_was_removed_or_replaced_begins_with_free_slots() {
     let with = || set([slots("a", 1).by(&key)]);
     let (live, _) = live([slots("a", 1).by(&key)]);
     for between in [
-        set([]),
+        RuleSetBuilder::new(),
         // Another key, and a quota of the same name. None of their counts is one of slots.
         set([slots("a", 1).by(&by_address())]),
         set([rule("a", "1/h").by(&key)]),

@@ -26,14 +26,14 @@ fn debt_of_a_quota_is_not_charged_as_slots() {
 #[test]
 fn a_quota_whose_rule_does_not_continue_is_not_enforced_while_a_reload_is_pending() {
     for new in [
-        Rule::in_flight("a", 10),
-        rule("a", "2/h").by(&by_user()),
-        rule("c", "2/h"),
+        Rule::in_flight("a", 10).into_any(),
+        rule("a", "2/h").by(&by_user()).into_any(),
+        rule("c", "2/h").into_any(),
     ] {
         let (live, _) = live([rule("a", "2/h"), rule("b", "100/h")]);
         let loaded = live.load();
         assert!(loaded.check(&user(1)).is_ok() && loaded.check(&user(1)).is_ok());
-        reload_beside(&live, [new, rule("b", "100/min")]);
+        reload_beside(&live, [new, rule("b", "100/min").into_any()]);
         assert!(live.load().check(&user(1)).is_ok());
         drop(loaded);
         assert_eq!(live.finish(), Reloaded::Done);

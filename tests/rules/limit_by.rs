@@ -279,7 +279,7 @@ fn several_quotas_cannot_have_a_limit_of_the_request() {
         refused([several]).to_string(),
         r#"rule "each": invalid limit_by: given for a rule with several quotas (expected a rule with one quota)"#
     );
-    let rule = limited(Counter);
+    let rule = limited(Counter).into_any();
     let RuleView { limit_by, .. } = rule.view();
-    assert!(limit_by && !super::rule("each", "1/s").view().limit_by);
+    assert!(limit_by && !super::rule("each", "1/s").into_any().view().limit_by);
 }

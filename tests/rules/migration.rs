@@ -64,7 +64,7 @@ fn a_refund_to_a_rule_that_was_removed_is_forfeited() {
         let all = || keyed(rule("all", "4/10s"), is_keyed);
         let (live, _) = live([all()]);
         let before = live.load().reserve(&user(1)).expect("the first");
-        reload(&live, []);
+        reload::<AnyKind>(&live, []);
         reload(&live, [all()]);
         assert_eq!(admissions(&live, &user(1), 20), 4);
         assert_eq!(live.load().refund(before), Settled::Forfeited(1));

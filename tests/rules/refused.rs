@@ -1,6 +1,5 @@
 //! Rules that are refused: one error names every mistake in all of them.
 
-use ringgate::keyed::OnFull;
 use ringgate::rules::{Block, Mode, RuleAlgorithm};
 
 use super::*;
@@ -95,24 +94,6 @@ fn one_error_names_every_mistake_of_every_rule() {
                 .shadow(),
             &["quotas", "cells"],
         ),
-        (
-            Rule::in_flight("slots", 0)
-                .also(quota("5/s"))
-                .algorithm(RuleAlgorithm::Log)
-                .cells(1)
-                .burst(1)
-                .cost(&by_cost())
-                .on_full(OnFull::Forget),
-            &[
-                "quotas",
-                "algorithm",
-                "cells",
-                "burst",
-                "cost",
-                "on_full",
-                "in_flight",
-            ],
-        ),
     ];
     let mut all = Vec::new();
     for (rule, fields) in &rules {
@@ -155,16 +136,13 @@ fn a_reload_names_every_mistake() {
 #[test]
 fn the_default_clock_of_a_calendar_is_refused_with_the_other_mistakes() {
     let day = Rule::calendar("day", "5/day".parse().expect("a calendar"));
-    let rules = set([
-        day.clone().cells(3),
-        rule("b", "1/s").cells(0),
-        day.renamed_from("b"),
-    ]);
+    let rules = set([day.clone()])
+        .rule(rule("b", "1/s").cells(0))
+        .rule(day.renamed_from("b"));
     let error = rules.build().expect_err("mistakes");
     assert_eq!(
         mistakes(&error),
         [
-            ("day", "cells"),
             ("day", "clock"),
             ("b", "cells"),
             ("day", "name"),

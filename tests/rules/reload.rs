@@ -261,7 +261,7 @@ fn an_added_rule_begins_empty_and_a_removed_one_ends() {
         assert_eq!(spent(&live, &user(1))[1], 0);
         reload(&live, [second()]);
         assert_eq!(admissions(&live, &user(1), 100), 3);
-        reload(&live, []);
+        reload::<AnyKind>(&live, []);
         assert_eq!(admissions(&live, &user(1), 100), 100);
     });
 }

@@ -253,7 +253,7 @@ proptest! {
         keyed in any::<bool>(),
     ) {
         let key = by_user();
-        let (live, clock) = live([]);
+        let (live, clock) = live::<AnyKind>([]);
         let mut kept = None;
         for (limit, window, algorithm, asks) in reloads {
             let before = live.load().peek(&user(1)).next().map_or(0, |peek| peek.spent());

@@ -3,7 +3,9 @@
 use alloc::sync::Arc;
 use core::slice;
 
-use ringgate::rules::{Admitted, Cost, DecidedBy, Denied, Mode, OnMissingKey, Reason, RuleSetBuilder};
+use ringgate::rules::{
+    Admitted, AnyRule, Cost, DecidedBy, Denied, Mode, OnMissingKey, Reason, RuleSetBuilder,
+};
 use ringgate::shared::{MemoryStore, SharedRules};
 use ringgate::{Key, Quota, Rule};
 
@@ -23,7 +25,7 @@ fn by_user() -> Key<Request> {
 }
 
 struct Case {
-    rules: Vec<Rule<Request>>,
+    rules: Vec<AnyRule<Request>>,
     request: Request,
     /// The equal requests that are admitted before.
     admitted: usize,
@@ -32,7 +34,7 @@ struct Case {
 }
 
 fn cases() -> [Case; 8] {
-    let case = |rules: &[Rule<Request>], request, admitted, reason, text| Case {
+    let case = |rules: &[AnyRule<Request>], request, admitted, reason, text| Case {
         rules: rules.to_vec(),
         request,
         admitted,
@@ -40,11 +42,11 @@ fn cases() -> [Case; 8] {
         text,
     };
     let cost = Cost::new("tokens", |request: &Request| request.1);
-    let each = Rule::new("each", quota("2/min")).by(&by_user());
-    let all = Rule::new("all", quota("2/min"));
-    let wide = Rule::new("wide", quota("9/min"));
-    let tokens = Rule::new("tokens", quota("2/min")).cost(&cost);
-    let slots = Rule::in_flight("slots", 2);
+    let each = Rule::new("each", quota("2/min")).by(&by_user()).into_any();
+    let all = Rule::new("all", quota("2/min")).into_any();
+    let wide = Rule::new("wide", quota("9/min")).into_any();
+    let tokens = Rule::new("tokens", quota("2/min")).cost(&cost).into_any();
+    let slots = Rule::in_flight("slots", 2).into_any();
     let listed = each.clone().deny("mallory");
     [
         case(
@@ -166,7 +168,7 @@ async fn a_denial_reads_the_same_wherever_it_is_decided() {
 /// A rule that is only used up is not the reason for which a request is never admitted.
 #[test]
 fn a_denial_names_the_rules_that_never_admit() {
-    let each = Rule::new("each", quota("2/min")).by(&by_user());
+    let each = Rule::new("each", quota("2/min")).by(&by_user()).into_any();
     let all =
         Rule::new("all", quota("9/min")).limit_by(|request: &Request| (request.0 == "eve").then_some(0));
     let rules = RuleSetBuilder::new()

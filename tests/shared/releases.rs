@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use ringgate::Rule;
 use ringgate::rules::Mode;
+use ringgate::rules::kind::InFlight;
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStore, LeaseStore, MemoryStore, SharedRules, StoreFuture,
 };
@@ -63,7 +64,7 @@ impl CounterStore for Slow {
     }
 }
 
-fn slots(limit: u64) -> Rule<str> {
+fn slots(limit: u64) -> Rule<str, InFlight> {
     Rule::in_flight("slots", limit).by(&user())
 }
 

@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::panic::catch_unwind;
 
 use ringgate::Rule;
+use ringgate::rules::kind::{AnyKind, InFlight};
 use ringgate::shared::{
     Admitted, Charges, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError,
     Reason, SharedRules, StoreError, StoreErrorKind, StoreFuture,
@@ -93,11 +94,14 @@ impl CounterStore for Connection {
     }
 }
 
-fn slots(limit: u64) -> Rule<str> {
+fn slots(limit: u64) -> Rule<str, InFlight> {
     Rule::in_flight("slots", limit).by(&user())
 }
 
-fn node(store: Arc<dyn CounterStore>, rules: impl IntoIterator<Item = Rule<str>>) -> SharedRules<str> {
+fn node<K: Into<AnyKind>>(
+    store: Arc<dyn CounterStore>,
+    rules: impl IntoIterator<Item = Rule<str, K>>,
+) -> SharedRules<str> {
     let builder = SharedRules::builder()
         .term(TERM)
         .nodes(NonZeroU32::new(2).expect("two"));
@@ -226,7 +230,7 @@ async fn the_store_learns_of_the_slots_again_after_a_reset() {
 #[tokio::test(start_paused = true)]
 async fn a_request_is_charged_by_all_rules_or_by_none() {
     let rate = Rule::new("rate", "3/h".parse().expect("a quota")).by(&user());
-    let one = node(memory(), [slots(2), rate]);
+    let one = node(memory(), [slots(2).into_any(), rate.into_any()]);
     let left = async || {
         let statuses = one.peek("alice").await.expect("an answer");
         (statuses[0].remaining(), statuses[1].remaining())
@@ -246,7 +250,7 @@ async fn a_request_is_charged_by_all_rules_or_by_none() {
 #[tokio::test(start_paused = true)]
 async fn a_refund_returns_the_permits_and_the_slot() {
     let rate = Rule::new("rate", "3/h".parse().expect("a quota")).by(&user());
-    let one = node(memory(), [slots(2), rate]);
+    let one = node(memory(), [slots(2).into_any(), rate.into_any()]);
     let held = one.check("alice").await.expect("a slot");
     assert_eq!(one.refund(held).await, Ok(ringgate::Settled::Exact));
     sleep(MOMENT).await;
@@ -411,7 +415,7 @@ async fn a_local_rule_counts_the_slots_of_its_node() {
 
 #[tokio::test]
 async fn a_rule_that_no_store_can_keep_is_rejected() {
-    let error = |rule: Rule<str>, store: Arc<dyn CounterStore>| {
+    let error = |rule: Rule<str, InFlight>, store: Arc<dyn CounterStore>| {
         let built = SharedRules::builder().rule(rule).build(store);
         built.expect_err("an error").to_string()
     };

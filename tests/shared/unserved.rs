@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use core::hash::Hash;
 use core::time::Duration;
 
+use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{Block, RuleAlgorithm, TierOf};
 use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedRules};
 use ringgate::{Key, Quota, Rule};
@@ -16,9 +17,9 @@ fn rule(name: &'static str) -> Rule<str> {
 }
 
 /// The rule and the field of each part of the error.
-fn parts(
+fn parts<K: Into<AnyKind>>(
     store: Arc<dyn CounterStore>,
-    rules: impl IntoIterator<Item = Rule<str>>,
+    rules: impl IntoIterator<Item = Rule<str, K>>,
 ) -> Vec<(String, &'static str)> {
     let rules = rules
         .into_iter()
@@ -49,7 +50,7 @@ fn unuser() -> Key<str> {
 async fn one_error_names_every_rule_that_no_store_serves() {
     let (period, lease) = (Duration::from_millis(100), Mode::Lease { permits: 5 });
     let quota = |text: &str| -> Quota { text.parse().expect("a quota") };
-    let rules = [
+    let rates = [
         (rule("served"), &[][..]),
         (rule("key").by(&unuser()), &["key"]),
         (rule("classic").algorithm(RuleAlgorithm::Classic), &["algorithm"]),
@@ -72,7 +73,6 @@ async fn one_error_names_every_rule_that_no_store_serves() {
             rule("both").limit_by(|_| Some(3)).by(&unuser()).cells(1001),
             &["limit_by", "key", "cells"],
         ),
-        (Rule::in_flight("slots", 5).by(&user()).mode(lease), &["mode"]),
         (
             rule("block")
                 .by(&user())
@@ -92,6 +92,10 @@ async fn one_error_names_every_rule_that_no_store_serves() {
             &[],
         ),
     ];
+    let slots = Rule::in_flight("slots", 5).by(&user()).mode(lease);
+    let rates = rates.map(|(rule, fields)| (rule.into_any(), fields));
+    let rules = rates.into_iter().chain([(slots.into_any(), &["mode"][..])]);
+    let rules: Vec<_> = rules.collect();
     let store = || Arc::new(MemoryStore::new());
     let mut all = Vec::new();
     for (rule, fields) in &rules {
@@ -102,11 +106,11 @@ async fn one_error_names_every_rule_that_no_store_serves() {
         assert_eq!(parts(store(), [rule.clone()]), expected, "{}", rule.name());
         all.extend(expected);
     }
-    let rules = rules.map(|(rule, _)| rule);
+    let rules: Vec<_> = rules.into_iter().map(|(rule, _)| rule).collect();
     assert_eq!(parts(store(), rules.clone()), all);
     // The order of the rules is the order of the errors.
     let backwards = parts(store(), rules.into_iter().rev());
-    assert_eq!((backwards.len(), &*backwards[0].0), (all.len(), "block"));
+    assert_eq!((backwards.len(), &*backwards[0].0), (all.len(), "slots"));
 }
 
 /// A feature that one store has and another lacks is a part of the same error.
@@ -115,14 +119,18 @@ async fn one_error_names_every_rule_that_this_store_does_not_serve() {
     let (period, lease) = (Duration::from_millis(100), Mode::Lease { permits: 5 });
     let block = Block::new("3/min".parse().expect("a quota"), Duration::from_secs(60));
     let rules = [
-        rule("plain").by(&user()),
-        rule("leased").by(&user()).mode(lease),
-        Rule::in_flight("slots", 5).by(&user()),
-        rule("block").by(&user()).block(block),
+        rule("plain").by(&user()).into_any(),
+        rule("leased").by(&user()).mode(lease).into_any(),
+        Rule::in_flight("slots", 5).by(&user()).into_any(),
+        rule("block").by(&user()).block(block).into_any(),
         rule("synced")
             .by(&unuser())
-            .mode(Mode::Sync { period, pending: 5 }),
-        Rule::in_flight("own slots", 5).by(&user()).mode(Mode::Local),
+            .mode(Mode::Sync { period, pending: 5 })
+            .into_any(),
+        Rule::in_flight("own slots", 5)
+            .by(&user())
+            .mode(Mode::Local)
+            .into_any(),
     ];
     let name = |(rule, field): &(&str, &'static str)| ((*rule).to_owned(), *field);
     let expected = [
@@ -168,6 +176,17 @@ async fn one_error_names_mistakes_and_what_no_store_serves() {
         (rule("no cells").cells(0), &["cells"]),
         (rule("no key").allow("backup"), &["allow"]),
         (rule("percent").by(&user()).enforce_percent(101.0), &["enforce"]),
+        // A share of zero is zero, as it is of a rule of one process.
+        (
+            rule("zero burst").algorithm(RuleAlgorithm::Gcra).burst(0),
+            &["burst"],
+        ),
+        (
+            rule("zero tier")
+                .tier_of(&TierOf::new("plan", |_| None))
+                .tier("x", 0),
+            &["limit"],
+        ),
         // The longest log that a store keeps.
         (
             Rule::new("long", "100000/min".parse().expect("a quota")).algorithm(RuleAlgorithm::Log),
@@ -188,6 +207,18 @@ async fn one_error_names_mistakes_and_what_no_store_serves() {
         .collect();
     let rules = rules.map(|(rule, _)| rule);
     assert_eq!(parts(Arc::new(MemoryStore::new()), rules), expected);
+    let slots = |limit| Rule::in_flight("slots", limit).by(&user());
+    let of_plan = TierOf::new("plan", |_: &str| None);
+    for (slots, field) in [
+        (slots(0), "in_flight"),
+        (slots(0).mode(Mode::Local), "in_flight"),
+        (slots(1).tier_of(&of_plan).tier("x", 0), "tiers"),
+    ] {
+        assert_eq!(
+            parts(Arc::new(MemoryStore::new()), [slots]),
+            [("slots".to_owned(), field)]
+        );
+    }
     let twice = parts(Arc::new(MemoryStore::new()), [rule("a"), rule("a")]);
     assert_eq!(twice, [("a".to_owned(), "name")]);
 }

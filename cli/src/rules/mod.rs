@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::SystemTime;
 
-use ringgate::rules::{Extractors, RuleSetBuilder};
-use ringgate::{Algorithm, ManualClock, Quota, Rule, RuleSet};
+use ringgate::rules::{AnyRule, Extractors, RuleSetBuilder};
+use ringgate::{Algorithm, ManualClock, Quota, RuleSet};
 
 use crate::args::{AlgorithmName, CountArgs};
 use crate::failure::Failure;
@@ -81,7 +81,7 @@ impl Plan {
             RuleSetBuilder::from_file(path, &extractors).map(|rules| (rules, fields))
         };
         let (mut rules, mut fields) = read(RecordLayout::with_addresses(aliases.clone()))?;
-        let needs_addresses = |rule: &Rule<Event>| {
+        let needs_addresses = |rule: &AnyRule<Event>| {
             let view = rule.view();
             let has_prefixes = view.key.is_some_and(|key| Prefixes::of_name(key).is_some());
             view.allowed + view.denied > 0 || has_prefixes
@@ -105,8 +105,10 @@ impl Plan {
         let mut layout = fields.layout();
         for rule in rules.rules() {
             let view = rule.view();
-            let algorithm = AlgorithmName::of(view.algorithm).ok_or_else(|| {
-                let (name, algorithm) = (view.name, view.algorithm);
+            // The counts of a calendar need no algorithm, so its entry has any.
+            let algorithm = view.algorithm.unwrap_or_default();
+            let algorithm = AlgorithmName::of(algorithm).ok_or_else(|| {
+                let name = view.name;
                 let names = AlgorithmName::ALL.map(|name| name.to_string());
                 let names = names.join(", ");
                 Failure::new(format!(
@@ -114,9 +116,8 @@ impl Plan {
                 ))
             })?;
             tiers.extend(view.tiers.iter().map(|(name, _)| (*name).into()));
-            // A limit of requests in flight is not evaluated.
-            let quotas = view.quotas.iter().filter(|_| view.in_flight.is_none());
-            for quota in quotas {
+            // A limit of requests in flight has no quota, and is not evaluated.
+            for quota in view.quotas {
                 let name = match view.quotas {
                     [_] => view.name.to_string(),
                     _ => format!("{}-{:?}", view.name, quota.window()),
@@ -198,7 +199,7 @@ impl Plan {
         }
         if !self.notes.is_empty() {
             let names = |in_flight: bool| {
-                let views = self.rules.rules().iter().map(Rule::view);
+                let views = self.rules.rules().iter().map(AnyRule::view);
                 let views = views.filter(move |view| view.in_flight.is_some() == in_flight);
                 views.map(|view| (view.key, view.when))
             };
@@ -218,7 +219,7 @@ impl Plan {
     /// # Errors
     ///
     /// When a rule cannot be built.
-    pub(crate) fn checked(&self) -> Result<&[Rule<Event>], Failure> {
+    pub(crate) fn checked(&self) -> Result<&[AnyRule<Event>], Failure> {
         self.rules_for(1).build_with(ManualClock::new(), SEEDS)?;
         Ok(self.rules.rules())
     }
@@ -275,7 +276,7 @@ impl Plan {
         }
         let mut rules = RuleSetBuilder::new();
         for (rule, entry) in self.rules.rules().iter().zip(&self.entries) {
-            let rule: Rule<Event> = rule.clone();
+            let rule: AnyRule<Event> = rule.clone();
             rules = rules.rule(if entry.key.is_some() {
                 // A block has entries for a quarter of the keys, and all of them may violate the rule.
                 let entries = match rule.view().block {

@@ -3,13 +3,13 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::file_error::FileError;
 use super::keywords::{A_QUOTA, A_WHOLE_NUMBER, one_of};
 use super::parse::node::{Field, Node, Value};
 use crate::error::ConfigError;
 use crate::quota::Quota;
-use crate::rules::rule::Rule;
 
 /// Reads the fields of a map, and collects the errors of all of them.
 pub(super) struct MapReader<'n> {
@@ -49,27 +49,21 @@ impl<'n> MapReader<'n> {
         self.node.field(name)
     }
 
-    /// Reads a field, if it is given.
+    /// Reads a field, if it is given and was not refused.
     pub(super) fn optional<T>(
         &mut self,
         field: &'static str,
         read: impl FnOnce(&'n Node) -> Result<T, FileError>,
     ) -> Option<T> {
-        let node = self.node.field(field)?;
+        let node = self.node.field(field).filter(|_| !self.lacks(field))?;
         self.accept(field, read(node))
     }
 
-    /// Reads a field of a rule, if it is given. Returns the rule with its value.
-    pub(super) fn set<R: ?Sized, T>(
-        &mut self,
-        rule: Rule<R>,
-        field: &'static str,
-        read: impl FnOnce(&'n Node) -> Result<T, FileError>,
-        with: impl FnOnce(Rule<R>, T) -> Rule<R>,
-    ) -> Rule<R> {
-        match self.optional(field, read) {
-            Some(value) => with(rule, value),
-            None => rule,
+    /// Adds the error that a field cannot be given beside another one, if it is given.
+    pub(super) fn refuse(&mut self, field: &'static str, beside: &str, expected: &str) {
+        if let Some(node) = self.node.field(field) {
+            let given = format!("given beside {beside}");
+            self.accept::<()>(field, Err(node.invalid(field, given, expected)));
         }
     }
 
@@ -131,6 +125,32 @@ pub(super) fn text<'n>(node: &'n Node, field: &'static str, expected: &str) -> R
     }
 }
 
+pub(super) fn list<'n>(node: &'n Node, field: &'static str, expected: &str) -> Result<&'n [Node], FileError> {
+    match &node.value {
+        Value::List(nodes) => Ok(nodes),
+        Value::Bool(_) | Value::Whole(_) | Value::Text(_) | Value::Map(_) | Value::Other(_) => {
+            Err(node.unexpected(field, expected))
+        }
+    }
+}
+
+pub(super) fn boolean(field: &'static str, node: &Node) -> Result<bool, FileError> {
+    match node.value {
+        Value::Bool(value) => Ok(value),
+        Value::Whole(_) | Value::Text(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+            Err(node.unexpected(field, "true or false"))
+        }
+    }
+}
+
+/// Reads a duration, which is written as the window of a quota.
+pub(super) fn duration(field: &'static str, node: &Node, expected: &str) -> Result<Duration, FileError> {
+    let quota: Result<Quota, _> = format!("1/{}", text(node, field, expected)?).parse();
+    quota
+        .map(Quota::window)
+        .map_err(|_| node.unexpected(field, expected))
+}
+
 pub(super) fn quota(field: &'static str, node: &Node) -> Result<Quota, FileError> {
     let quota = text(node, field, A_QUOTA)?.parse();
     quota.map_err(|error| FileError::value(node.at, error))
@@ -158,22 +178,4 @@ pub(super) fn keyword<T: Copy>(
     }
     let words = keywords.iter().map(|(word, _)| format!("{word:?}"));
     Err(node.unexpected(field, one_of(&words.collect::<Vec<String>>())))
-}
-
-/// Checks that a rule with the limit `field` has none of the fields `others`, which state other limits, and no algorithm.
-pub(super) fn only_limit(
-    field: &'static str,
-    limit: &Node,
-    rule: &Node,
-    others: &[&str],
-) -> Result<(), FileError> {
-    let beside = |at, field, other: &str, expected| {
-        let error = ConfigError::new(field, format!("given beside {other}"), expected);
-        FileError::value(at, error)
-    };
-    let algorithm = rule.field("algorithm");
-    let algorithm = algorithm.map(|algorithm| beside(algorithm.at, "algorithm", field, "no algorithm"));
-    let others = others.iter().filter(|name| rule.field(name).is_some());
-    let others = others.map(|other| beside(limit.at, field, other, "one of the two"));
-    FileError::all(algorithm.into_iter().chain(others).collect())
 }

@@ -58,6 +58,9 @@ pub(super) const ON_FULL: &[(&str, OnFull)] = &[
     ("forget", OnFull::Forget),
 ];
 
+/// The words of [`ON_FULL`] for a rule of requests in flight.
+pub(super) const ON_FULL_OF_SLOTS: &[(&str, OnFull)] = &[("deny", OnFull::Deny), ("admit", OnFull::Admit)];
+
 pub(super) const ON_ERROR: &[(&str, OnError)] = &[
     ("local", OnError::Local),
     ("share", OnError::Share),

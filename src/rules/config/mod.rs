@@ -9,12 +9,12 @@ use serde::de::{Deserializer, Error as _};
 use super::set::builder::RuleSetBuilder;
 
 mod block_field;
-mod calendar;
 pub(crate) mod extractors;
 mod fields;
 pub(crate) mod file_error;
 pub(crate) mod file_format;
 mod keywords;
+mod kind;
 mod mode_field;
 mod parse;
 mod prefix_field;
@@ -79,12 +79,15 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// `prefix` is for keys of addresses, such as those of [`Key::address`](crate::Key::address). `ipv4` is 1 to 32 bits, `ipv6` is 1 to
     /// 128. The one that is not given stays. Two rules with different prefixes of one key count separately.
     ///
-    /// `in_flight = 20` instead of a quota limits the [requests in flight](crate::Rule::in_flight), 1 to 1,048,575. Such a rule
-    /// has no `algorithm`, `cells`, `burst` or `cost`, and its `on_full` is `"deny"`, the default, or `"admit"`.
+    /// `in_flight = 20` instead of a quota limits the [requests in flight](crate::Rule::in_flight), 1 to 1,048,575. Its `on_full` is
+    /// `"deny"`, the default, or `"admit"`.
     ///
     /// `calendar = "50_000/month from the 5th"` instead of a quota limits each [calendar](crate::Rule::calendar) day, week, month or
-    /// year (feature `calendar`), in UTC or the zone of `time_zone = "Europe/Berlin"`. Such a rule has no `algorithm`, `cells` or
-    /// `burst`. The limits of its tiers are numbers, for the same periods.
+    /// year (feature `calendar`), in UTC or the zone of `time_zone = "Europe/Berlin"`. The limits of its tiers are numbers, for the
+    /// same periods.
+    ///
+    /// `algorithm`, `cells` and `burst` are for rules with `quota` or `quotas`, and `cost` is for these and for rules with
+    /// `calendar`.
     ///
     /// To limit one endpoint, name a [`Condition`](super::Condition) in `when`. To limit several endpoints in one rule, let a
     /// [`TierOf`](super::TierOf) return the endpoint. To limit each user on each endpoint, use a [`Key`](crate::Key)

@@ -1,11 +1,7 @@
-use alloc::format;
-use core::time::Duration;
-
-use super::fields::{MapReader, text, whole};
+use super::fields::{MapReader, duration, whole};
 use super::file_error::FileError;
 use super::keywords::{A_MODE, A_PERIOD, LEASE, MODES, SYNC};
 use super::parse::node::{Node, Value};
-use crate::quota::Quota;
 use crate::rules::rule::mode::Mode;
 
 /// Reads the field `mode` of a rule. The value is a word, or a map from one word to the fields of the mode. The
@@ -27,6 +23,7 @@ pub(super) fn mode(node: &Node) -> Result<Mode, FileError> {
             [entry] if entry.name == "sync" => {
                 let mut map = MapReader::of(&entry.node, SYNC, "sync", "a map");
                 let pending = map.required("pending", A_NUMBER, 1, |node| whole("pending", node));
+                let period = |node: &Node| duration("period", node, A_PERIOD);
                 let period = map.required("period", A_PERIOD, Mode::MIN_PERIOD, period);
                 map.finish(Mode::Sync { period, pending })
             }
@@ -39,11 +36,3 @@ pub(super) fn mode(node: &Node) -> Result<Mode, FileError> {
 }
 
 const A_NUMBER: &str = "a number of permits";
-
-fn period(given: &Node) -> Result<Duration, FileError> {
-    // A period is written as the window of a quota.
-    let quota: Result<Quota, _> = format!("1/{}", text(given, "period", A_PERIOD)?).parse();
-    quota
-        .map(Quota::window)
-        .map_err(|_| given.unexpected("period", A_PERIOD))
-}

@@ -24,8 +24,7 @@ impl<R: ?Sized> PrefixedKeys<R> {
         {
             return Err(node.unexpected("prefix", "a map with ipv4, ipv6 or both"));
         }
-        let invalid =
-            |given, expected| FileError::value(node.at, ConfigError::new("prefix", given, expected));
+        let invalid = |given, expected: &str| node.invalid("prefix", given, expected);
         let key = key.ok_or_else(|| invalid("given for a rule without a key", "a rule with a key"))?;
         let own = key
             .prefixes()

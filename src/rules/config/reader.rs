@@ -1,26 +1,23 @@
-use alloc::format;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use super::block_field;
-use super::calendar;
 use super::extractors::Extractors;
-use super::fields::{MapReader, keyword, only_limit, quota, text, whole};
+use super::fields::{MapReader, boolean, keyword, list, text, whole};
 use super::file_error::FileError;
-use super::keywords::{A_CALENDAR, A_PERCENTAGE, A_QUOTA, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent};
+use super::keywords::{A_PERCENTAGE, FILE, ON_ERROR, ON_FULL, ON_FULL_OF_SLOTS, RULE, TIERS, percent};
+use super::kind;
 use super::mode_field;
 use super::parse::node::{Node, Value};
 use super::prefix_field::PrefixedKeys;
-use crate::error::ConfigError;
-use crate::quota::Quota;
 use crate::rules::condition::TierOf;
 use crate::rules::evaluate::key_hashes::Seeds;
-use crate::rules::key::Key;
 use crate::rules::key_list::ListKind;
 use crate::rules::migration;
-use crate::rules::rule::Rule;
-use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::AnyRule;
+use crate::rules::rule::enforcement::Enforcement;
 use crate::rules::set::builder::RuleSetBuilder;
 use crate::rules::set::clock_origin::ClockOrigin;
 use crate::rules::set::validate::{self, Part, Reason};
@@ -33,11 +30,8 @@ pub(super) fn read<R: ?Sized>(
     let mut file = MapReader::of(root, FILE, "rules", "a map with the field rules");
     let a_location = "text: the location of the schema";
     file.optional("$schema", |schema| text(schema, "$schema", a_location));
-    let nodes: &[Node] = file.required("rules", "a list of rules", &[], |list| match &list.value {
-        Value::List(nodes) => Ok(nodes),
-        Value::Bool(_) | Value::Whole(_) | Value::Text(_) | Value::Map(_) | Value::Other(_) => {
-            Err(list.unexpected("rules", "a list of rules"))
-        }
+    let nodes: &[Node] = file.required("rules", "a list of rules", &[], |rules| {
+        list(rules, "rules", "a list of rules")
     });
     let mut builder = RuleSetBuilder::new();
     let mut prefixed = PrefixedKeys::new();
@@ -87,8 +81,8 @@ fn follows_from_another(reason: &Reason, map: &MapReader<'_>) -> bool {
     let field = reason.error.field;
     let causes: &[&str] = match field {
         "enforce" | "capacity" | "allow" | "deny" | "block" => &["key", "prefix"],
-        "limit" | "window" | "cells" | "burst" | "tiers" | "quotas" | "algorithm" | "cost" | "on_full" => {
-            &["quota", "algorithm"]
+        "limit" | "window" | "cells" | "burst" | "tiers" | "quotas" => {
+            &["quota", "quotas", "calendar", "in_flight", "algorithm"]
         }
         _ => &[],
     };
@@ -100,105 +94,43 @@ fn rule<'n, R: ?Sized>(
     node: &'n Node,
     extractors: &Extractors<R>,
     prefixed: &mut PrefixedKeys<R>,
-) -> (Rule<R>, MapReader<'n>) {
-    /// The quota of a rule without a valid one, which is not used.
-    const STAND_IN: Quota = Quota::of_period(1, Duration::from_secs(1));
+) -> (AnyRule<R>, MapReader<'n>) {
     let mut map = MapReader::of(node, RULE, "rules", "a map for each rule");
     let name = map.required("name", "a name for each rule", "", |name| {
         text(name, "name", "text")
     });
-    let limits = ["calendar", "time_zone", "in_flight", "quota", "quotas"];
-    let rule = if limits.iter().any(|limit| map.field(limit).is_some()) {
-        map.accept("quota", limit(name, node))
-    } else {
-        let others = "a list of such in quotas";
-        map.missing(
-            "quota",
-            &format!("{A_QUOTA}, {others}, {A_CALENDAR} in calendar, or a number in in_flight"),
-        );
-        None
+    let mut rule = kind::rule(&mut map, name);
+    let words = match rule.kind.is_in_flight() {
+        true => ON_FULL_OF_SLOTS,
+        false => ON_FULL,
     };
-    let mut rule = rule.unwrap_or_else(|| Rule::new(name, STAND_IN));
+    let on_full = map.optional("on_full", |word| keyword("on_full", word, words));
+    rule.on_full = on_full.unwrap_or(rule.on_full);
     let a_name = "text: the previous name of the rule";
-    let old_name = |old| text(old, "renamed_from", a_name);
-    rule = map.set(rule, "renamed_from", old_name, Rule::renamed_from);
-    let algorithm = |word: &Node| keyword("algorithm", word, RuleAlgorithm::NAMES);
-    rule = map.set(rule, "algorithm", algorithm, Rule::algorithm);
-    rule = map.set(rule, "cells", |cells| whole("cells", cells), Rule::cells);
-    rule = map.set(rule, "burst", |burst| whole("burst", burst), Rule::burst);
-    let by = |rule: Rule<R>, key: Key<R>| rule.by(&key);
-    rule = map.set(rule, "key", |key| extractors.find_key(key), by);
+    let old_name = map.optional("renamed_from", |old| text(old, "renamed_from", a_name));
+    rule.renamed_from = old_name.map(Arc::from);
+    rule.key = map.optional("key", |key| extractors.find_key(key));
     if !map.lacks("key") {
-        let key = rule.key.clone();
-        let prefix = |prefix| prefixed.key(prefix, key.as_ref());
-        rule = map.set(rule, "prefix", prefix, by);
+        let prefix = |prefix| prefixed.key(prefix, rule.key.as_ref());
+        rule.key = map.optional("prefix", prefix).or(rule.key);
     }
-    let cost = |cost| extractors.find_cost(cost);
-    rule = map.set(rule, "cost", cost, |rule, cost| rule.cost(&cost));
-    let condition = |when| extractors.find_condition(when);
-    rule = map.set(rule, "when", condition, |rule, when| rule.when(&when));
-    let with_tiers = |rule: Rule<R>, (tier_of, tiers)| Rule {
-        tier_of,
-        tiers,
-        ..rule
-    };
-    rule = map.set(rule, "tiers", |node| tiers(node, extractors), with_tiers);
-    rule = map.set(rule, "block", block_field::block, Rule::block);
-    rule = map.set(rule, "capacity", |keys| whole("capacity", keys), Rule::capacity);
-    let on_full = |word: &Node| keyword("on_full", word, ON_FULL);
-    rule = map.set(rule, "on_full", on_full, Rule::on_full);
+    rule.cost = map.optional("cost", |cost| extractors.find_cost(cost));
+    rule.when = map.optional("when", |when| extractors.find_condition(when));
+    let tiers = map.optional("tiers", |node| tiers(node, extractors));
+    (rule.tier_of, rule.tiers) = tiers.unwrap_or_default();
+    rule.block = map.optional("block", block_field::block);
+    rule.capacity = map.optional("capacity", |keys| whole("capacity", keys));
     let on_error = |word: &Node| keyword("on_error", word, ON_ERROR);
-    rule = map.set(rule, "on_error", on_error, Rule::on_error);
-    rule = map.set(rule, "mode", mode_field::mode, Rule::mode);
-    rule = enforcement(&mut map, rule);
+    rule.on_error = map.optional("on_error", on_error).unwrap_or_default();
+    rule.mode = map.optional("mode", mode_field::mode).unwrap_or_default();
+    rule.enforced = enforcement(&mut map);
     let has_key = rule.key.is_some() || map.lacks("key");
-    for kind in [ListKind::Allow, ListKind::Deny] {
-        let list = map.optional(kind.field(), |list| entries(kind, list, has_key));
-        for entry in list.unwrap_or_default() {
-            rule = match kind {
-                ListKind::Allow => rule.allow(entry),
-                ListKind::Deny => rule.deny(entry),
-            };
-        }
-    }
+    let mut entries = |kind: ListKind| {
+        let entries = map.optional(kind.field(), |node| entries(kind, node, has_key));
+        entries.unwrap_or_default()
+    };
+    (rule.allow, rule.deny) = (entries(ListKind::Allow), entries(ListKind::Deny));
     (rule, map)
-}
-
-/// Reads the limit of a rule, which is one of several fields.
-fn limit<R: ?Sized>(name: &str, node: &Node) -> Result<Rule<R>, FileError> {
-    let field = |name: &str| node.field(name);
-    match (field("calendar"), field("in_flight")) {
-        (Some(quota), _) => calendar::rule(name, quota, node),
-        (None, _) if field("time_zone").is_some() => Err(calendar::missing(node)),
-        (None, Some(limit)) => {
-            only_limit("in_flight", limit, node, &["quota", "quotas"])?;
-            Ok(Rule::in_flight(name, whole("in_flight", limit)?))
-        }
-        (None, None) => quotas(name, node),
-    }
-}
-
-fn quotas<R: ?Sized>(name: &str, node: &Node) -> Result<Rule<R>, FileError> {
-    let invalid = |list: &Node, given, expected| {
-        let error = ConfigError::new("quotas", given, expected);
-        Err(FileError::value(list.at, error))
-    };
-    let Some(list) = node.field("quotas") else {
-        let one = node.field("quota").unwrap_or(node);
-        return Ok(Rule::new(name, quota("quota", one)?));
-    };
-    if node.field("quota").is_some() {
-        return invalid(list, "given beside quota", "one of the two");
-    }
-    let Value::List(nodes) = &list.value else {
-        return Err(list.unexpected("quotas", format!("a list of {A_QUOTA}")));
-    };
-    let quotas = FileError::each(nodes.iter().map(|node| quota("quotas", node)))?;
-    let mut quotas = quotas.into_iter();
-    match quotas.next() {
-        Some(first) => Ok(quotas.fold(Rule::new(name, first), Rule::also)),
-        None => invalid(list, "an empty list", "at least one quota"),
-    }
 }
 
 /// The function that returns the tier of a request, and the tiers with their limits.
@@ -221,41 +153,31 @@ fn tiers<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Tiers<R>,
     map.finish((tier_of, limits))
 }
 
-fn enforcement<R: ?Sized>(map: &mut MapReader<'_>, rule: Rule<R>) -> Rule<R> {
-    let shadow = map.optional("shadow", |node| match node.value {
-        Value::Bool(shadow) => Ok(shadow),
-        Value::Whole(_) | Value::Text(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => {
-            Err(node.unexpected("shadow", "true or false"))
-        }
-    });
+fn enforcement(map: &mut MapReader<'_>) -> Enforcement {
+    let shadow = map.optional("shadow", |node| boolean("shadow", node));
     let percent = map.optional("enforce", |node| match shadow {
-        Some(true) => Err(FileError::value(
-            node.at,
-            ConfigError::new("enforce", "given beside shadow", "one of the two"),
-        )),
+        Some(true) => Err(node.invalid("enforce", "given beside shadow", "one of the two")),
         Some(false) | None => percent(text(node, "enforce", A_PERCENTAGE)?)
             .ok_or_else(|| node.unexpected("enforce", A_PERCENTAGE)),
     });
     match (shadow, percent) {
-        (Some(true), _) => rule.shadow(),
-        (_, Some(percent)) => rule.enforce_percent(percent),
-        (Some(false) | None, None) => rule,
+        (Some(true), _) => Enforcement::None,
+        (_, Some(percent)) => Enforcement::Percent(percent),
+        (Some(false) | None, None) => Enforcement::All,
     }
 }
 
 /// Reads the entries of the list `allow` or `deny`.
-fn entries(kind: ListKind, list: &Node, has_key: bool) -> Result<Vec<&str>, FileError> {
+fn entries(kind: ListKind, node: &Node, has_key: bool) -> Result<Vec<String>, FileError> {
     const KEYS: &str = "a list of keys, each as text";
     let field = kind.field();
-    let Value::List(nodes) = &list.value else {
-        return Err(list.unexpected(field, KEYS));
-    };
+    let nodes = list(node, field, KEYS)?;
     if nodes.is_empty() && !has_key {
         // The rule set cannot tell an empty list from none.
-        let error = ConfigError::new(field, "given for a rule without a key", "a rule with a key");
-        return Err(FileError::value(list.at, error));
+        return Err(node.invalid(field, "given for a rule without a key", "a rule with a key"));
     }
-    FileError::each(nodes.iter().map(|node| text(node, field, KEYS)))
+    let entry = |node| text(node, field, KEYS).map(ToOwned::to_owned);
+    FileError::each(nodes.iter().map(entry))
 }
 
 /// Converts a reason to an error at the position of the value that it is about.

@@ -11,7 +11,7 @@ use crate::rules::key::Key;
 use crate::rules::key_list::{KeyList, ListKind};
 use crate::rules::key_missing::MissingCause;
 use crate::rules::key_missing::OnMissingKey;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 use crate::rules::rule::enforcement::KeyFraction;
 use crate::time::Nanos;
 
@@ -102,7 +102,7 @@ pub(crate) struct Extractor<R: ?Sized> {
 }
 
 impl<R: ?Sized> Extractor<R> {
-    pub(crate) fn new(rule: &Rule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
+    pub(crate) fn new(rule: &AnyRule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
         let enforced = KeyFraction::new(rule.enforced);
         let list = |kind, entries| match &rule.key {
             Some(key) => key.list(kind, entries, &seeds.tables),
@@ -114,7 +114,7 @@ impl<R: ?Sized> Extractor<R> {
                 && rule.tiers.is_empty()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
-                && !rule.is_in_flight()
+                && !rule.kind.is_in_flight()
                 && enforced == KeyFraction::ALL,
             key: rule.key.clone(),
             cost: rule.cost.clone(),
@@ -122,8 +122,8 @@ impl<R: ?Sized> Extractor<R> {
             tier_of: rule.tier_of.clone(),
             tiers: TierIndex::new(&rule.tiers),
             limit_by: rule.limit_by.clone(),
-            is_in_flight: rule.is_in_flight(),
-            limit: rule.quotas[0].limit(),
+            is_in_flight: rule.kind.is_in_flight(),
+            limit: rule.kind.quotas()[0].limit(),
             enforced,
             allow: list(ListKind::Allow, &rule.allow)?,
             deny: list(ListKind::Deny, &rule.deny)?,
@@ -132,7 +132,7 @@ impl<R: ?Sized> Extractor<R> {
     }
 
     /// Creates the extractor of the block of a rule with a key.
-    pub(crate) fn of_block(rule: &Rule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
+    pub(crate) fn of_block(rule: &AnyRule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
         Ok(Self {
             is_plain: false,
             tier_of: None,

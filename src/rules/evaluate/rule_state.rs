@@ -17,7 +17,7 @@ use crate::keyed::{CapacityLeft, Charged, OnFull, Store};
 use crate::own_words::OwnWords;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 use crate::rules::set::clock_origin::ClockOrigin;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
 use crate::time::Nanos;
@@ -56,7 +56,7 @@ pub(crate) struct StateQuota {
 }
 
 /// One quota of a rule, before it has a state: the rule's index, the rule, and the quota's index in the rule.
-pub(crate) type QuotaOfRule<'a, R> = (u16, &'a Rule<R>, usize);
+pub(crate) type QuotaOfRule<'a, R> = (u16, &'a AnyRule<R>, usize);
 
 impl<R: ?Sized> RuleState<R> {
     /// Creates an empty state for these quotas, whose rules agree in all but their windows and limits.
@@ -72,7 +72,7 @@ impl<R: ?Sized> RuleState<R> {
                 rule: at,
                 name: Arc::clone(&rule.name),
                 index,
-                quota: rule.quotas[index],
+                quota: rule.kind.quotas()[index],
             })
             .collect();
         let windows: Vec<Quota> = quotas.iter().map(|quota| quota.quota).collect();

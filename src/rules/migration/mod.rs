@@ -7,7 +7,7 @@ use super::evaluate::extractor::Extractor;
 use super::evaluate::key_hashes::Seeds;
 use super::evaluate::rule_state::RuleState;
 use super::evaluate::rule_states::{NamedCounts, RuleStates};
-use super::rule::Rule;
+use super::rule::AnyRule;
 use super::rule::error::RuleError;
 use super::set::clock_origin::ClockOrigin;
 use super::set::compile;
@@ -34,7 +34,7 @@ pub(crate) struct Migration<R: ?Sized> {
 
 /// Builds the states of new rules, which continue the states of `old` and the `retained` states.
 pub(crate) fn migrate<R: ?Sized>(
-    rules: &[Rule<R>],
+    rules: &[AnyRule<R>],
     old: Option<&RuleStates<R>>,
     retained: &[Arc<RuleState<R>>],
     seeds: Seeds,
@@ -138,7 +138,7 @@ impl<R: ?Sized> RetiredStates<R> {
 }
 
 /// The counts of the old rule with this rule's name, or with the name that it was renamed from.
-fn counts_of<R: ?Sized>(old: &RuleStates<R>, rule: &Rule<R>) -> Option<Arc<ShardedCounts>> {
+fn counts_of<R: ?Sized>(old: &RuleStates<R>, rule: &AnyRule<R>) -> Option<Arc<ShardedCounts>> {
     let of = |name: &Arc<str>| old.rules.iter().find(|old| old.name == *name);
     of(&rule.name)
         .or_else(|| of(rule.renamed_from.as_ref()?))

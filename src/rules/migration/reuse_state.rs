@@ -25,7 +25,7 @@ impl<R: ?Sized> RuleState<R> {
         successors.of(&quota.name).is_some_and(|next| {
             let rule = &successors.0[usize::from(next.rule)];
             let key = rule.key.as_ref().map(Key::name);
-            key == self.extractor.key_name() && rule.is_in_flight() == self.is_in_flight()
+            key == self.extractor.key_name() && rule.kind.is_in_flight() == self.is_in_flight()
         })
     }
 

@@ -1,6 +1,6 @@
 use alloc::sync::Arc;
 
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 
 /// The new rule that continues an old one.
 pub(crate) struct Successor {
@@ -10,12 +10,12 @@ pub(crate) struct Successor {
 }
 
 /// The new rules, as successors of old rules.
-pub(crate) struct Successors<'a, R: ?Sized>(pub(crate) &'a [Rule<R>]);
+pub(crate) struct Successors<'a, R: ?Sized>(pub(crate) &'a [AnyRule<R>]);
 
 impl<R: ?Sized> Successors<'_, R> {
     /// The successor of the old rule with this name: the new rule with the same name, or else the rule that was renamed from it.
     pub(crate) fn of(&self, name: &str) -> Option<Successor> {
-        let find = |is: &dyn Fn(&Rule<R>) -> bool| self.0.iter().position(is);
+        let find = |is: &dyn Fn(&AnyRule<R>) -> bool| self.0.iter().position(is);
         let rule = find(&|rule| *rule.name == *name)
             .or_else(|| find(&|rule| rule.renamed_from.as_deref() == Some(name)))?;
         Some(Successor {

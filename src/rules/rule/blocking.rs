@@ -1,7 +1,7 @@
 use super::Rule;
 use super::block::Block;
 
-impl<R: ?Sized> Rule<R> {
+impl<R: ?Sized, K> Rule<R, K> {
     /// Blocks a key after it has violated the rule too often. The rule needs a [key](Self::by).
     ///
     /// [`RuleSet::unblock`](crate::RuleSet::unblock) ends a block, and [`RuleSet::blocked`](crate::RuleSet::blocked) counts blocked

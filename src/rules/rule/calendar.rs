@@ -1,7 +1,9 @@
 use alloc::sync::Arc;
 
 use super::Rule;
+use super::kind::Calendar;
 use crate::algorithm::CalendarQuota;
+use crate::keyed::OnFull;
 
 impl<R: ?Sized> Rule<R> {
     /// Creates a rule that admits the limit of `quota` in each calendar day, week, month or year.
@@ -56,10 +58,8 @@ impl<R: ?Sized> Rule<R> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn calendar(name: impl Into<Arc<str>>, quota: CalendarQuota) -> Self {
-        Self {
-            calendar: Some(quota.clone()),
-            ..Self::new(name, quota.longest())
-        }
+    pub fn calendar(name: impl Into<Arc<str>>, quota: CalendarQuota) -> Rule<R, Calendar> {
+        let longest = quota.longest();
+        Rule::of_kind(name, Calendar { quota, longest }, OnFull::default())
     }
 }

@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::error::ConfigError;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 
 /// The error of a rule set that cannot be built: the name of a rule and its error, and all other errors of the rules.
 ///
@@ -32,7 +32,7 @@ pub struct RuleError {
 }
 
 impl RuleError {
-    pub(crate) fn new<R: ?Sized>(rule: &Rule<R>, error: ConfigError) -> Self {
+    pub(crate) fn new<R: ?Sized>(rule: &AnyRule<R>, error: ConfigError) -> Self {
         Self {
             rule: rule.name.to_string(),
             error,

@@ -1,6 +1,7 @@
 use alloc::sync::Arc;
 
 use super::Rule;
+use super::kind::InFlight;
 use crate::keyed::OnFull;
 use crate::quota::Quota;
 
@@ -15,8 +16,7 @@ impl<R: ?Sized> Rule<R> {
     ///
     /// The rule can have a [key](Self::by), a condition, tiers, a limit by request and lists, and it can be in the shadow. It has
     /// no algorithm, cells, burst or further quota, and no [cost](Self::cost): each request holds one slot. If the table of keys
-    /// is full of held slots, further keys are denied. [`on_full`](Self::on_full) can be
-    /// [`Admit`](OnFull::Admit) instead, so that they are not limited.
+    /// is full of held slots, further keys are denied, unless the rule has [`admit_on_full`](Rule::admit_on_full).
     ///
     /// Nothing but a release frees a slot, so a denial has no retry time. A slot whose reservation is leaked
     /// ([`core::mem::forget`]) is held until the rule is removed, or its key is [reset](crate::RuleSet::reset). Slots are not
@@ -46,12 +46,16 @@ impl<R: ?Sized> Rule<R> {
     /// # }
     /// ```
     #[doc(alias = "concurrency")]
-    pub fn in_flight(name: impl Into<Arc<str>>, limit: u64) -> Self {
-        Self::new(name, Quota::in_flight(limit)).on_full(OnFull::Deny)
+    pub fn in_flight(name: impl Into<Arc<str>>, limit: u64) -> Rule<R, InFlight> {
+        let limit = Quota::in_flight(limit);
+        Rule::of_kind(name, InFlight { limit }, OnFull::Deny)
     }
+}
 
-    /// Whether it limits requests in flight.
-    pub(crate) fn is_in_flight(&self) -> bool {
-        self.quotas.iter().any(|quota| quota.is_in_flight())
+impl<R: ?Sized> Rule<R, InFlight> {
+    /// Admits a key that finds the rule's table full of held slots, without a limit. By default it is denied.
+    pub fn admit_on_full(mut self) -> Self {
+        self.on_full = OnFull::Admit;
+        self
     }
 }

@@ -3,7 +3,7 @@ use alloc::sync::Arc;
 use super::Rule;
 use crate::rules::condition::LimitBy;
 
-impl<R: ?Sized> Rule<R> {
+impl<R: ?Sized, K> Rule<R, K> {
     /// Lowers the limit of each request to the result of a function: a limit from a database, or from the claims of a token.
     ///
     /// `None`, and a result above the limit of the rule or of the key's [tier](Self::tier), lower nothing. Zero denies the

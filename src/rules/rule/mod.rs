@@ -3,7 +3,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::algorithm::{CalendarQuota, Gcra};
+use crate::algorithm::Gcra;
 use crate::keyed::{KeyedBuilder, OnFull};
 use crate::quota::Quota;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
@@ -16,6 +16,7 @@ mod calendar;
 pub(crate) mod enforcement;
 pub(crate) mod error;
 mod in_flight;
+pub mod kind;
 mod limit_by;
 pub(crate) mod mode;
 pub(crate) mod on_error;
@@ -24,6 +25,7 @@ pub(crate) mod view;
 use algorithm::RuleAlgorithm;
 use block::Block;
 use enforcement::Enforcement;
+use kind::{AnyKind, PermitKind, Rate};
 use mode::Mode;
 use on_error::OnError;
 
@@ -31,6 +33,9 @@ use on_error::OnError;
 ///
 /// By default a rule applies to every request, counts all requests together, charges one permit for each, and admits at most the
 /// limit in any interval of one window ([`RuleAlgorithm::SlidingWindow`]).
+///
+/// The type parameter `K` is the [kind](kind) of the rule: a [`Rate`], a [`Calendar`](kind::Calendar) or
+/// [`InFlight`](kind::InFlight). A rule has only the methods of its kind.
 ///
 /// # Examples
 ///
@@ -56,15 +61,10 @@ use on_error::OnError;
 /// # }
 /// ```
 #[must_use = "a rule does nothing until it is in a rule set"]
-pub struct Rule<R: ?Sized> {
+pub struct Rule<R: ?Sized, K = Rate> {
     pub(crate) name: Arc<str>,
     pub(crate) renamed_from: Option<Arc<str>>,
-    pub(crate) quotas: Vec<Quota>,
-    /// The calendar that replaces the window of the quota.
-    pub(crate) calendar: Option<CalendarQuota>,
-    pub(crate) algorithm: RuleAlgorithm,
-    pub(crate) cells: Option<u64>,
-    pub(crate) burst: Option<u64>,
+    pub(crate) kind: K,
     pub(crate) key: Option<Key<R>>,
     pub(crate) cost: Option<Cost<R>>,
     pub(crate) when: Option<Condition<R>>,
@@ -81,17 +81,87 @@ pub struct Rule<R: ?Sized> {
     pub(crate) block: Option<Block>,
 }
 
+/// A rule of any [kind](kind), for lists of rules of different kinds.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::rules::{AnyRule, RuleSetBuilder};
+/// use ringgate::Rule;
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let rules: [AnyRule<str>; 2] = [
+///     Rule::new("requests", "100/min".parse()?).into_any(),
+///     Rule::in_flight("exports", 2).into_any(),
+/// ];
+/// let builder = rules.into_iter().fold(RuleSetBuilder::new(), RuleSetBuilder::rule);
+/// assert_eq!(builder.rules().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub type AnyRule<R> = Rule<R, AnyKind>;
+
 impl<R: ?Sized> Rule<R> {
     /// Creates a rule that admits up to `quota`.
     pub fn new(name: impl Into<Arc<str>>, quota: Quota) -> Self {
+        Self::of_kind(name, Rate::new(quota), OnFull::default())
+    }
+
+    /// Adds a quota. A request is admitted when all quotas have enough capacity left.
+    pub fn also(mut self, quota: Quota) -> Self {
+        self.kind.quotas.push(quota);
+        self
+    }
+
+    /// Sets the algorithm. The default is [`RuleAlgorithm::SlidingWindow`].
+    pub fn algorithm(mut self, algorithm: RuleAlgorithm) -> Self {
+        self.kind.algorithm = algorithm;
+        self
+    }
+
+    /// Sets the cells per window of a sliding window, counter, classic or even rule.
+    ///
+    /// A sliding window with cells is a counter rule. Without them it [chooses](RuleAlgorithm::SlidingWindow), for most rules with a
+    /// key one word. The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take
+    /// 640 bytes for each key and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes. The default
+    /// for a classic or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
+    pub fn cells(mut self, cells: u64) -> Self {
+        self.kind.cells = Some(cells);
+        self
+    }
+
+    /// Sets the burst of a [`Gcra`] rule in permits. The default is the limit.
+    pub fn burst(mut self, permits: u64) -> Self {
+        self.kind.burst = Some(permits);
+        self
+    }
+}
+
+impl<R: ?Sized, K: PermitKind> Rule<R, K> {
+    /// Charges a request its cost. The default is one permit.
+    ///
+    /// A rule with a cost also accepts a limit that is too large to count single permits, such as `25Gbit/s`. It counts units of
+    /// 2^k permits, as [`InUnits`](crate::algorithm::InUnits) does: each cost is rounded up to whole units, and the limit, the
+    /// burst and the limits of tiers are rounded down. Such a rule cannot have [`limit_by`](Self::limit_by). If it is shared, its
+    /// mode must be `Local`.
+    pub fn cost(mut self, cost: &Cost<R>) -> Self {
+        self.cost = Some(cost.clone());
+        self
+    }
+
+    /// Sets the decision about a key that finds the rule's table full.
+    pub fn on_full(mut self, on_full: OnFull) -> Self {
+        self.on_full = on_full;
+        self
+    }
+}
+
+impl<R: ?Sized, K> Rule<R, K> {
+    fn of_kind(name: impl Into<Arc<str>>, kind: K, on_full: OnFull) -> Self {
         Self {
             name: name.into(),
             renamed_from: None,
-            quotas: alloc::vec![quota],
-            calendar: None,
-            algorithm: RuleAlgorithm::SlidingWindow,
-            cells: None,
-            burst: None,
+            kind,
             key: None,
             cost: None,
             when: None,
@@ -99,7 +169,7 @@ impl<R: ?Sized> Rule<R> {
             tiers: Vec::new(),
             limit_by: None,
             capacity: None,
-            on_full: OnFull::default(),
+            on_full,
             enforced: Enforcement::All,
             allow: Vec::new(),
             deny: Vec::new(),
@@ -121,49 +191,35 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Adds a quota. A request is admitted when all quotas have enough capacity left.
-    pub fn also(mut self, quota: Quota) -> Self {
-        self.quotas.push(quota);
-        self
-    }
-
-    /// Sets the algorithm. The default is [`RuleAlgorithm::SlidingWindow`].
-    pub fn algorithm(mut self, algorithm: RuleAlgorithm) -> Self {
-        self.algorithm = algorithm;
-        self
-    }
-
-    /// Sets the cells per window of a sliding window, counter, classic or even rule.
-    ///
-    /// A sliding window with cells is a counter rule. Without them it [chooses](RuleAlgorithm::SlidingWindow), for most rules with a
-    /// key one word. The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take
-    /// 640 bytes for each key and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes. The default
-    /// for a classic or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
-    pub fn cells(mut self, cells: u64) -> Self {
-        self.cells = Some(cells);
-        self
-    }
-
-    /// Sets the burst of a [`Gcra`] rule in permits. The default is the limit.
-    pub fn burst(mut self, permits: u64) -> Self {
-        self.burst = Some(permits);
-        self
+    /// Returns the rule as one of any kind, for a list of rules of different kinds.
+    pub fn into_any(self) -> AnyRule<R>
+    where
+        K: Into<AnyKind>,
+    {
+        Rule {
+            name: self.name,
+            renamed_from: self.renamed_from,
+            kind: self.kind.into(),
+            key: self.key,
+            cost: self.cost,
+            when: self.when,
+            tier_of: self.tier_of,
+            tiers: self.tiers,
+            limit_by: self.limit_by,
+            capacity: self.capacity,
+            on_full: self.on_full,
+            enforced: self.enforced,
+            allow: self.allow,
+            deny: self.deny,
+            on_error: self.on_error,
+            mode: self.mode,
+            block: self.block,
+        }
     }
 
     /// Counts each key separately.
     pub fn by(mut self, key: &Key<R>) -> Self {
         self.key = Some(key.clone());
-        self
-    }
-
-    /// Charges a request its cost. The default is one permit.
-    ///
-    /// A rule with a cost also accepts a limit that is too large to count single permits, such as `25Gbit/s`. It counts units of
-    /// 2^k permits, as [`InUnits`](crate::algorithm::InUnits) does: each cost is rounded up to whole units, and the limit, the
-    /// burst and the limits of tiers are rounded down. Such a rule cannot have [`limit_by`](Self::limit_by). If it is shared, its
-    /// mode must be `Local`.
-    pub fn cost(mut self, cost: &Cost<R>) -> Self {
-        self.cost = Some(cost.clone());
         self
     }
 
@@ -195,12 +251,6 @@ impl<R: ?Sized> Rule<R> {
     /// [`KeyedBuilder::DEFAULT_CAPACITY`].
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = Some(keys);
-        self
-    }
-
-    /// Sets the decision about a key that finds the rule's table full.
-    pub fn on_full(mut self, on_full: OnFull) -> Self {
-        self.on_full = on_full;
         self
     }
 
@@ -271,12 +321,16 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// The [`mode`](Self::mode).
-    #[cfg(feature = "shared")]
-    pub(crate) const fn mode_of(&self) -> Mode {
-        self.mode
+    pub(crate) fn tier_limits(&self) -> Vec<u64> {
+        self.tiers.iter().map(|&(_, limit)| limit).collect()
     }
 
+    pub(crate) fn keys(&self) -> u64 {
+        self.capacity.unwrap_or(KeyedBuilder::<Gcra>::DEFAULT_CAPACITY)
+    }
+}
+
+impl<R: ?Sized> AnyRule<R> {
     /// Whether quotas of both rules can share a state.
     pub(crate) fn shares_state_with(&self, other: &Self) -> bool {
         fn same<T>(one: Option<&T>, other: Option<&T>, is: impl Fn(&T, &T) -> bool) -> bool {
@@ -286,21 +340,23 @@ impl<R: ?Sized> Rule<R> {
                 (Some(_), None) | (None, Some(_)) => false,
             }
         }
+        let (Some(own), Some(others)) = (self.kind.rate(), other.kind.rate()) else {
+            return false;
+        };
         let plain = |rule: &Self| {
-            rule.is_one_state()
-                && rule.enforced == Enforcement::All
+            rule.enforced == Enforcement::All
                 && rule.tiers.is_empty()
                 && rule.limit_by.is_none()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
         };
-        if self.name == other.name {
-            return self.is_one_state();
+        if !own.is_one_state() || self.name == other.name {
+            return own.is_one_state();
         }
         plain(self)
             && plain(other)
-            && self.algorithm == other.algorithm
-            && self.cells == other.cells
+            && own.algorithm == others.algorithm
+            && own.cells == others.cells
             && self.capacity == other.capacity
             && self.on_full == other.on_full
             && self.on_error == other.on_error
@@ -313,41 +369,14 @@ impl<R: ?Sized> Rule<R> {
                 one.0.is(&other.0)
             })
     }
-
-    /// Whether all quotas of the rule share one state.
-    pub(crate) fn is_one_state(&self) -> bool {
-        self.algorithm.facts().has_windows && self.has_rate()
-    }
-
-    /// Whether it limits requests per window, by an algorithm.
-    pub(crate) fn has_rate(&self) -> bool {
-        !self.is_in_flight() && !self.is_calendar()
-    }
-
-    /// Whether it has a limit for each calendar period.
-    pub(crate) const fn is_calendar(&self) -> bool {
-        self.calendar.is_some()
-    }
-
-    pub(crate) fn keys(&self) -> u64 {
-        self.capacity.unwrap_or(KeyedBuilder::<Gcra>::DEFAULT_CAPACITY)
-    }
-
-    pub(crate) fn cells_or_default(&self) -> u64 {
-        self.cells.unwrap_or_else(|| self.algorithm.default_cells())
-    }
 }
 
-impl<R: ?Sized> Clone for Rule<R> {
+impl<R: ?Sized, K: Clone> Clone for Rule<R, K> {
     fn clone(&self) -> Self {
         Self {
             name: Arc::clone(&self.name),
             renamed_from: self.renamed_from.clone(),
-            quotas: self.quotas.clone(),
-            calendar: self.calendar.clone(),
-            algorithm: self.algorithm,
-            cells: self.cells,
-            burst: self.burst,
+            kind: self.kind.clone(),
             key: self.key.clone(),
             cost: self.cost.clone(),
             when: self.when.clone(),
@@ -366,12 +395,11 @@ impl<R: ?Sized> Clone for Rule<R> {
     }
 }
 
-impl<R: ?Sized> fmt::Debug for Rule<R> {
+impl<R: ?Sized, K: fmt::Debug> fmt::Debug for Rule<R, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rule")
             .field("name", &self.name)
-            .field("quotas", &self.quotas)
-            .field("algorithm", &self.algorithm)
+            .field("kind", &self.kind)
             .field("key", &self.key)
             .field("cost", &self.cost)
             .field("when", &self.when)

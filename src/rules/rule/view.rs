@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use super::Rule;
+use super::AnyRule;
 use super::algorithm::RuleAlgorithm;
 use super::block::Block;
 use super::enforcement::Enforcement;
@@ -10,7 +10,7 @@ use crate::algorithm::CalendarQuota;
 use crate::keyed::OnFull;
 use crate::quota::Quota;
 
-/// The fields of a [`Rule`], for code that displays rules, or uses rules that were read from a file in another way.
+/// The fields of a [`Rule`](crate::Rule), for code that displays rules, or uses rules that were read from a file in another way.
 ///
 /// # Examples
 ///
@@ -19,9 +19,9 @@ use crate::quota::Quota;
 /// use ringgate::rules::RuleAlgorithm;
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let rule = Rule::<str>::new("logins", "5/min".parse()?).algorithm(RuleAlgorithm::Log);
+/// let rule = Rule::<str>::new("logins", "5/min".parse()?).algorithm(RuleAlgorithm::Log).into_any();
 /// let view = rule.view();
-/// assert_eq!((view.name, view.algorithm, view.key), ("logins", RuleAlgorithm::Log, None));
+/// assert_eq!((view.name, view.algorithm, view.key), ("logins", Some(RuleAlgorithm::Log), None));
 /// # Ok(())
 /// # }
 /// ```
@@ -30,15 +30,15 @@ use crate::quota::Quota;
 pub struct RuleView<'a> {
     /// The name of the rule.
     pub name: &'a str,
-    /// The quotas, at least one. A limit of requests in flight is a quota whose window is zero. The quota of a calendar has the
-    /// longest window that its periods can have.
+    /// The quotas. That of a calendar has the longest window that its periods can have. Empty for a rule that limits requests in
+    /// flight.
     pub quotas: &'a [Quota],
     /// The limit and the calendar periods. `None` for a rule without a calendar.
     pub calendar: Option<&'a CalendarQuota>,
     /// The limit of requests in flight. `None` for a rule that limits requests per window.
     pub in_flight: Option<u64>,
-    /// The algorithm.
-    pub algorithm: RuleAlgorithm,
+    /// The algorithm. `None` for a rule that does not limit requests per window.
+    pub algorithm: Option<RuleAlgorithm>,
     /// The cells per window. `None` if not set.
     pub cells: Option<u64>,
     /// The burst in permits. `None` if not set.
@@ -53,7 +53,7 @@ pub struct RuleView<'a> {
     pub tier_of: Option<&'a str>,
     /// The names of the tiers, with their limits in permits.
     pub tiers: Vec<(&'a str, u64)>,
-    /// Whether a function of the request lowers the limit ([`Rule::limit_by`]).
+    /// Whether a function of the request lowers the limit ([`Rule::limit_by`](crate::Rule::limit_by)).
     pub limit_by: bool,
     /// The number of keys that the table can hold. `None` if not set.
     pub capacity: Option<u64>,
@@ -73,18 +73,21 @@ pub struct RuleView<'a> {
     pub denied: usize,
 }
 
-impl<R: ?Sized> Rule<R> {
+impl<R: ?Sized> AnyRule<R> {
     /// Returns the fields of the rule. This allocates a list of the tiers.
     #[must_use]
     pub fn view(&self) -> RuleView<'_> {
+        let rate = self.kind.rate();
+        let quotas = self.kind.quotas();
+        let in_flight = self.kind.is_in_flight().then(|| quotas[0].limit());
         RuleView {
             name: &self.name,
-            quotas: &self.quotas,
-            calendar: self.calendar.as_ref(),
-            in_flight: self.is_in_flight().then(|| self.quotas[0].limit()),
-            algorithm: self.algorithm,
-            cells: self.cells,
-            burst: self.burst,
+            quotas: if in_flight.is_some() { &[] } else { quotas },
+            calendar: self.kind.calendar(),
+            in_flight,
+            algorithm: rate.map(|rate| rate.algorithm),
+            cells: rate.and_then(|rate| rate.cells),
+            burst: rate.and_then(|rate| rate.burst),
             key: self.key.as_ref().map(|key| key.name()),
             cost: self.cost.as_ref().map(|cost| cost.name()),
             when: self.when.as_ref().map(|when| when.name()),

@@ -12,8 +12,9 @@ use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::migration::{self, Migration};
-use crate::rules::rule::Rule;
 use crate::rules::rule::error::RuleError;
+use crate::rules::rule::kind::AnyKind;
+use crate::rules::rule::{AnyRule, Rule};
 
 /// A list of rules, from which a [`RuleSet`] is built, or by which live rules are replaced.
 ///
@@ -35,7 +36,7 @@ use crate::rules::rule::error::RuleError;
 /// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct RuleSetBuilder<R: ?Sized> {
-    rules: Vec<Rule<R>>,
+    rules: Vec<AnyRule<R>>,
     pub(crate) origin: ClockOrigin,
 }
 
@@ -51,9 +52,9 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         }
     }
 
-    /// Adds a rule.
-    pub fn rule(mut self, rule: Rule<R>) -> Self {
-        self.rules.push(rule);
+    /// Adds a rule of any kind.
+    pub fn rule<K: Into<AnyKind>>(mut self, rule: Rule<R, K>) -> Self {
+        self.rules.push(rule.into_any());
         self
     }
 
@@ -90,7 +91,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     }
 
     /// Returns the rules that were added.
-    pub fn rules(&self) -> &[Rule<R>] {
+    pub fn rules(&self) -> &[AnyRule<R>] {
         &self.rules
     }
 
@@ -137,12 +138,11 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// - `renamed_from`: a name that another rule has or was renamed from;
     /// - `rules`: more than [`MAX_RULES`](Self::MAX_RULES);
     /// - `quotas`: more than 16, or several of a log, even or gcra rule that is not enforced for all keys;
-    /// - `limit`, `window`, `cells`, `burst`, `capacity`: out of the range of the algorithm, or of the table of keys;
+    /// - `cells`, `burst`: given for a rule whose algorithm has none;
+    /// - `limit`, `window`, `in_flight`, `cells`, `burst`, `capacity`: out of the range of the algorithm, or of the table of keys;
     /// - `tiers`: given for a log rule, for a rule with several quotas, without the function that returns the tier, or
     ///   twice with one name;
     /// - `limit_by`: given for a rule with several quotas;
-    /// - `quotas`, `algorithm`, `cells`, `burst`, `cost`, `on_full`: given for a rule of requests in flight or, except for the last
-    ///   two, for a rule with a calendar;
     /// - `origin`: the time at the clock's origin is before 1970 or after the year 9900, and a rule has a calendar;
     /// - `enforce`, `allow`, `deny`, `capacity`, `block`: given for a rule without a key, or a percentage that is not 0 to 100;
     /// - `permits`, `period`, `pending`: out of the range of [`Mode`](super::super::Mode);

@@ -1,7 +1,7 @@
 use std::time::SystemTime;
 
 use crate::clock::Clock;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 
 /// The time at the origin of the clock of a rule set.
 ///
@@ -45,8 +45,8 @@ impl ClockOrigin {
     }
 
     /// Reads the time, if it is not known and one of the rules has a calendar.
-    pub(crate) fn known_for<R: ?Sized>(self, rules: &[Rule<R>], clock: &impl Clock) -> Self {
-        if self.time.is_none() && rules.iter().any(Rule::is_calendar) {
+    pub(crate) fn known_for<R: ?Sized>(self, rules: &[AnyRule<R>], clock: &impl Clock) -> Self {
+        if self.time.is_none() && rules.iter().any(|rule| rule.kind.calendar().is_some()) {
             return Self {
                 time: Some(crate::algorithm::Calendar::origin_of(clock)),
                 ..self

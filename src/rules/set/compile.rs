@@ -7,7 +7,7 @@ use super::validate::MAX_QUOTAS;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 use crate::rules::rule::error::RuleError;
 
 /// A state, and the quotas that it is built from.
@@ -15,13 +15,14 @@ type Draft<'a, R> = (RuleState<R>, Vec<QuotaOfRule<'a, R>>);
 
 /// Builds the states of valid rules. All states are empty. The error is that of memory which cannot be allocated.
 pub(crate) fn states<R: ?Sized>(
-    rules: &[Rule<R>],
+    rules: &[AnyRule<R>],
     seeds: &Seeds,
     origin: ClockOrigin,
 ) -> Result<Vec<RuleState<R>>, RuleError> {
     let mut drafts: Vec<Draft<'_, R>> = Vec::new();
     for (at, rule) in (0..).zip(rules) {
-        for index in 0..rule.quotas.len() {
+        let windows = rule.kind.quotas();
+        for index in 0..windows.len() {
             let alone = [(at, rule, index)];
             // The quota shares the first state that it can, unless the words cannot hold one more window.
             let shared = drafts.iter_mut().find_map(|(state, quotas)| {
@@ -32,7 +33,7 @@ pub(crate) fn states<R: ?Sized>(
                 let with = RuleState::new(&all, seeds, origin).ok()?;
                 // A unit is chosen by the largest limit. A smaller limit keeps its own state, in which it counts exactly.
                 let unit = with.algorithms.unit();
-                let alone = || StateAlgorithms::new(rule, &rule.quotas[index..=index], origin);
+                let alone = || StateAlgorithms::new(rule, &windows[index..=index], origin);
                 if unit != state.algorithms.unit() || unit > 1 && alone().ok()?.unit() != unit {
                     return None;
                 }

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use std::collections::HashSet;
@@ -9,16 +10,15 @@ use std::collections::HashSet;
 use super::clock_origin::ClockOrigin;
 use crate::algorithm::BlockLength;
 use crate::error::ConfigError;
-use crate::keyed::OnFull;
 use crate::quota::Quota;
 use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::key_list::ListKind;
-use crate::rules::rule::Rule;
-use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::AnyRule;
 use crate::rules::rule::block::Block;
 use crate::rules::rule::enforcement::Enforcement;
 use crate::rules::rule::error::RuleError;
+use crate::rules::rule::kind::{AnyKind, Rate};
 use crate::rules::rule::mode::Mode;
 use crate::table::Table;
 
@@ -52,7 +52,7 @@ pub(crate) enum Part {
 
 impl Reason {
     /// Returns all reasons as one error.
-    pub(crate) fn all<R: ?Sized>(reasons: Vec<Self>, rules: &[Rule<R>]) -> Result<(), RuleError> {
+    pub(crate) fn all<R: ?Sized>(reasons: Vec<Self>, rules: &[AnyRule<R>]) -> Result<(), RuleError> {
         let errors = reasons.into_iter();
         RuleError::all(errors.map(|reason| RuleError::new(&rules[reason.rule], reason.error)))
     }
@@ -61,7 +61,11 @@ impl Reason {
 /// Returns every reason for which no rule set can be built of the rules, in their order.
 ///
 /// `decided` are the rules that this node decides: the rules themselves, or the fallbacks of shared rules, whose algorithms may differ.
-pub(crate) fn reasons<R: ?Sized>(rules: &[Rule<R>], decided: &[Rule<R>], origin: ClockOrigin) -> Vec<Reason> {
+pub(crate) fn reasons<R: ?Sized>(
+    rules: &[AnyRule<R>],
+    decided: &[AnyRule<R>],
+    origin: ClockOrigin,
+) -> Vec<Reason> {
     let mut all = Vec::new();
     for (at, (rule, decided)) in rules.iter().zip(decided).enumerate().take(MAX_RULES) {
         let mut reasons = ReasonsOfRule {
@@ -94,16 +98,14 @@ pub(crate) fn reasons<R: ?Sized>(rules: &[Rule<R>], decided: &[Rule<R>], origin:
     all
 }
 
-/// Returns the first field of a rule that its algorithm does not have.
-pub(crate) fn error_of_algorithm<R: ?Sized>(rule: &Rule<R>) -> Option<ConfigError> {
+/// Returns the first field of a rule with these tiers that its algorithm does not have.
+pub(crate) fn error_of_algorithm(rate: &Rate, tiers: &[(Arc<str>, u64)]) -> Option<ConfigError> {
     let mut reasons = ReasonsOfRule {
         rule: 0,
         reasons: Vec::new(),
     };
-    if rule.has_rate() {
-        reasons.of_algorithm(rule);
-        reasons.of_tiers_of_log(rule);
-    }
+    reasons.of_algorithm(rate);
+    reasons.of_tiers_of_log(rate, tiers);
     let first = reasons.reasons.into_iter().next();
     first.map(|reason| reason.error)
 }
@@ -131,14 +133,14 @@ impl ReasonsOfRule {
         self.reasons.push(Reason { rule, part, error });
     }
 
-    fn of_names<R: ?Sized>(&mut self, rule: &Rule<R>, rules: &[Rule<R>]) {
+    fn of_names<R: ?Sized>(&mut self, rule: &AnyRule<R>, rules: &[AnyRule<R>]) {
         self.add_if(rule.name.is_empty(), "name", "empty", "a name");
         if !rule.name.is_empty() && rules[..self.rule].iter().any(|other| other.name == rule.name) {
             let given = format!("{:?} again", rule.name);
             self.add("name", given, "a different name for each rule");
         }
         if let Some(old) = &rule.renamed_from {
-            let has_it = |other: &Rule<R>| other.name == *old || other.renamed_from.as_ref() == Some(old);
+            let has_it = |other: &AnyRule<R>| other.name == *old || other.renamed_from.as_ref() == Some(old);
             let mut others = rules.iter().enumerate().filter(|(at, _)| *at != self.rule);
             if others.any(|(_, other)| has_it(other)) {
                 let expected = "a name that no other rule has or was renamed from";
@@ -168,79 +170,48 @@ impl ReasonsOfRule {
         }
     }
 
-    /// Adds the fields that a rule of this kind cannot have.
-    fn of_kind<R: ?Sized>(&mut self, rule: &Rule<R>, origin: ClockOrigin) {
-        let quotas = rule.quotas.len();
-        if rule.is_in_flight() {
-            self.of_one_limit(
-                rule,
-                "one limit of requests in flight",
-                "a rule of requests in flight",
+    fn of_kind<R: ?Sized>(&mut self, rule: &AnyRule<R>, origin: ClockOrigin) {
+        match &rule.kind {
+            AnyKind::Rate(rate) => self.of_rate(rule, rate),
+            AnyKind::Calendar(_) => {
+                let expected = "a clock that follows the time of the operating system, by \
+                                build_with(SystemClock::new(), random_seeds())";
+                let given = "the default clock for a calendar";
+                self.add_if(origin.is_of_default_clock, "clock", given, expected);
+            }
+            AnyKind::InFlight(_) => {}
+        }
+    }
+
+    fn of_rate<R: ?Sized>(&mut self, rule: &AnyRule<R>, rate: &Rate) {
+        self.of_algorithm(rate);
+        let quotas = rate.quotas.len();
+        if quotas > MAX_QUOTAS {
+            let given = format!("{quotas} quotas");
+            self.add("quotas", given, format!("at most {MAX_QUOTAS}"));
+        }
+        if quotas > 1 && rule.enforced != Enforcement::All && !rate.is_one_state() {
+            let algorithm = rate.algorithm;
+            self.add(
+                "quotas",
+                format!("{quotas} quotas of a {algorithm:?} rule that is not fully enforced"),
+                "one quota, or a sliding window, counter, classic or fixed rule, whose quotas share a state",
             );
-            let no_cost = "no such field for a rule of requests in flight";
-            self.add_if(rule.cost.is_some(), "cost", "a cost", no_cost);
-            match rule.on_full {
-                OnFull::Deny | OnFull::Admit => {}
-                // A rule that began as a rate has the default of rates, which was not given.
-                OnFull::Share if quotas > 1 => {}
-                on_full @ (OnFull::Share | OnFull::Forget) => {
-                    let expected = "Deny or Admit for a rule of requests in flight";
-                    self.add("on_full", format!("{on_full:?}"), expected);
-                }
-            }
-        } else if rule.is_calendar() {
-            self.of_one_limit(rule, "one calendar", "a rule with a calendar");
-            let expected = "a clock that follows the time of the operating system, by \
-                            build_with(SystemClock::new(), random_seeds())";
-            let given = "the default clock for a calendar";
-            self.add_if(origin.is_of_default_clock, "clock", given, expected);
-        } else {
-            self.of_algorithm(rule);
-            if quotas > MAX_QUOTAS {
-                let given = format!("{quotas} quotas");
-                self.add("quotas", given, format!("at most {MAX_QUOTAS}"));
-            }
-            if quotas > 1 && rule.enforced != Enforcement::All && !rule.is_one_state() {
-                let algorithm = rule.algorithm;
-                self.add(
-                    "quotas",
-                    format!("{quotas} quotas of a {algorithm:?} rule that is not fully enforced"),
-                    "one quota, or a sliding window, counter, classic or fixed rule, whose quotas share a state",
-                );
-            }
-            let (given, expected) = ("given for a rule with several quotas", "a rule with one quota");
-            self.add_if(quotas > 1 && !rule.tiers.is_empty(), "tiers", given, expected);
-            let has_function = rule.limit_by.is_some();
-            self.add_if(quotas > 1 && has_function, "limit_by", given, expected);
         }
+        let (given, expected) = ("given for a rule with several quotas", "a rule with one quota");
+        self.add_if(quotas > 1 && !rule.tiers.is_empty(), "tiers", given, expected);
+        let has_function = rule.limit_by.is_some();
+        self.add_if(quotas > 1 && has_function, "limit_by", given, expected);
     }
 
-    /// Adds the fields that a rule of `kind` cannot have, because it has one limit and no algorithm.
-    fn of_one_limit<R: ?Sized>(&mut self, rule: &Rule<R>, one_limit: &str, kind: &str) {
-        let no_field = format!("no such field for {kind}");
-        if rule.quotas.len() > 1 {
-            self.add("quotas", format!("{} quotas", rule.quotas.len()), one_limit);
-        }
-        if rule.algorithm != RuleAlgorithm::default() {
-            self.add("algorithm", format!("{:?}", rule.algorithm), &*no_field);
-        }
-        self.of_absent("cells", rule.cells, &no_field);
-        self.of_absent("burst", rule.burst, &no_field);
-    }
-
-    /// Adds the fields that the algorithm of a rule does not have.
-    fn of_algorithm<R: ?Sized>(&mut self, rule: &Rule<R>) {
-        if let Some(expected) = rule.algorithm.in_place_of_cells() {
-            self.of_absent("cells", rule.cells, expected);
-        }
-        if !rule.algorithm.facts().has_burst {
-            self.of_absent("burst", rule.burst, "no burst, except for a gcra rule");
-        }
-    }
-
-    fn of_absent(&mut self, field: &'static str, given: Option<u64>, expected: &str) {
-        if let Some(given) = given {
-            self.add(field, format!("{given}"), expected);
+    /// Adds the fields that the algorithm of a rate does not have.
+    fn of_algorithm(&mut self, rate: &Rate) {
+        let no_burst = (!rate.algorithm.facts().has_burst).then_some("no burst, except for a gcra rule");
+        let no_cells = rate.algorithm.in_place_of_cells();
+        for (field, given, expected) in [("cells", rate.cells, no_cells), ("burst", rate.burst, no_burst)] {
+            if let (Some(given), Some(expected)) = (given, expected) {
+                self.add(field, format!("{given}"), expected);
+            }
         }
     }
 
@@ -267,7 +238,7 @@ impl ReasonsOfRule {
         self.of_duration("forgive_after", block.forgive_after(), Duration::ZERO, Block::MAX);
     }
 
-    fn of_tiers<R: ?Sized>(&mut self, rule: &Rule<R>) {
+    fn of_tiers<R: ?Sized>(&mut self, rule: &AnyRule<R>) {
         let given = match (rule.tiers.is_empty(), rule.tier_of.is_some()) {
             (true, true) => Some("a function without tiers"),
             (false, false) => Some("tiers without a function"),
@@ -294,7 +265,7 @@ impl ReasonsOfRule {
     }
 
     /// Adds the fields that need a key, and the entries that are no values of the key.
-    fn of_key<R: ?Sized>(&mut self, rule: &Rule<R>) {
+    fn of_key<R: ?Sized>(&mut self, rule: &AnyRule<R>) {
         let lists = [(ListKind::Allow, &rule.allow), (ListKind::Deny, &rule.deny)];
         let percent = match rule.enforced {
             Enforcement::All | Enforcement::None => None,
@@ -329,10 +300,12 @@ impl ReasonsOfRule {
     }
 
     /// Adds the limits, cells and bursts that the algorithm of the rule does not accept.
-    fn of_limits<R: ?Sized>(&mut self, rule: &Rule<R>, origin: ClockOrigin) {
-        self.of_tiers_of_log(rule);
-        for (at, &quota) in rule.quotas.iter().enumerate() {
-            let error = |rule: &Rule<R>| StateAlgorithms::new(rule, &[quota], origin).err();
+    fn of_limits<R: ?Sized>(&mut self, rule: &AnyRule<R>, origin: ClockOrigin) {
+        if let Some(rate) = rule.kind.rate() {
+            self.of_tiers_of_log(rate, &rule.tiers);
+        }
+        for (at, &quota) in rule.kind.quotas().iter().enumerate() {
+            let error = |rule: &AnyRule<R>| StateAlgorithms::new(rule, &[quota], origin).err();
             let Some(of_all) = error(rule) else {
                 continue;
             };
@@ -350,7 +323,7 @@ impl ReasonsOfRule {
                 let error = match quota_is_valid {
                     true => error(&alone),
                     // The algorithm would return the error of the quota.
-                    false if rule.is_in_flight() => {
+                    false if rule.kind.is_in_flight() => {
                         StateAlgorithms::new(&alone, &[Quota::in_flight(1)], origin).err()
                     }
                     false => Quota::new(tier.1, quota.window()).err(),
@@ -365,10 +338,9 @@ impl ReasonsOfRule {
         }
     }
 
-    fn of_tiers_of_log<R: ?Sized>(&mut self, rule: &Rule<R>) {
-        if rule.has_rate()
-            && !rule.algorithm.facts().has_tiers
-            && let [(_, limit), ..] = &rule.tiers[..]
+    fn of_tiers_of_log(&mut self, rate: &Rate, tiers: &[(Arc<str>, u64)]) {
+        if !rate.algorithm.facts().has_tiers
+            && let [(_, limit), ..] = tiers
         {
             let given = format!("a tier of {limit} permits");
             let expected = "no tiers for a log rule, which has one slot per permit";

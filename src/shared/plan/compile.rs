@@ -18,7 +18,7 @@ use crate::quota::Quota;
 use crate::rules::KeyParts;
 use crate::rules::evaluate::extractor::{Extracted, NO_KEY};
 use crate::rules::evaluate::rule_state::RuleState;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 use crate::rules::rule::block::Block;
 use crate::rules::rule::error::RuleError;
 use crate::rules::rule::mode::Mode;
@@ -44,7 +44,7 @@ pub(in crate::shared) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>
 
 /// A rule, in the form in which the store counts it.
 pub(super) struct SharedRule<R: ?Sized> {
-    pub(super) rule: Rule<R>,
+    pub(super) rule: AnyRule<R>,
     pub(super) stored_as: StoredAs,
     pub(super) block: Option<Arc<Block>>,
 }
@@ -170,7 +170,7 @@ impl<R: ?Sized> Planner<R> {
         }
     }
 
-    fn key_hash(&self, rule: &Rule<R>, request: &R) -> u128 {
+    fn key_hash(&self, rule: &AnyRule<R>, request: &R) -> u128 {
         let mut parts = KeyParts::new(self.secret);
         if let Some(key) = &rule.key {
             parts.part(key.name());
@@ -195,7 +195,7 @@ impl<R: ?Sized> Planner<R> {
                     stored_as,
                     block,
                 } = &self.rules[usize::from(state_quota.rule)];
-                let quota = rule.quotas[state_quota.index];
+                let quota = rule.kind.quotas()[state_quota.index];
                 let lowered = target.extracted.limit;
                 let tier = lowered.tier().checked_sub(1);
                 let limit = lowered.permits(tier.map_or(quota.limit(), |tier| rule.tiers[tier].1));
@@ -208,9 +208,9 @@ impl<R: ?Sized> Planner<R> {
                     index: state_quota.index,
                     quota,
                     limit,
-                    stored_as: match *stored_as {
-                        StoredAs::Gcra(_) => StoredAs::Gcra(burst(rule, limit)),
-                        other => other,
+                    stored_as: match (*stored_as, rule.kind.rate()) {
+                        (StoredAs::Gcra(_), Some(rate)) => StoredAs::Gcra(burst(rate, limit)),
+                        (other, _) => other,
                     },
                     period: self.period(rule, quota, *stored_as),
                     key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
@@ -223,8 +223,9 @@ impl<R: ?Sized> Planner<R> {
     }
 
     /// The current period of a quota that the store keeps by periods.
-    fn period(&self, rule: &Rule<R>, quota: Quota, stored_as: StoredAs) -> Option<CurrentPeriod> {
-        (stored_as == StoredAs::Periods).then(|| CurrentPeriod::of(rule, quota, (self.wall_clock)()))
+    fn period(&self, rule: &AnyRule<R>, quota: Quota, stored_as: StoredAs) -> Option<CurrentPeriod> {
+        (stored_as == StoredAs::Periods)
+            .then(|| CurrentPeriod::of(rule.kind.calendar(), quota, (self.wall_clock)()))
     }
 
     /// Every quota that the store keeps, as of a request of one permit to which every rule applies, and of keys that no request
@@ -240,7 +241,8 @@ impl<R: ?Sized> Planner<R> {
             parts.part("\0ready");
             parts.part(rule.key.as_ref().map_or("", |key| key.name()));
             let key_hash = parts.finish();
-            rule.quotas
+            rule.kind
+                .quotas()
                 .iter()
                 .enumerate()
                 .map(move |(index, &quota)| PlannedQuota {

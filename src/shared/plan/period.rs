@@ -3,8 +3,8 @@
 use core::time::Duration;
 use std::time::SystemTime;
 
+use crate::algorithm::CalendarQuota;
 use crate::quota::Quota;
-use crate::rules::rule::Rule;
 
 /// A period of a quota. The store keeps a counter under its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +17,11 @@ pub(crate) struct CurrentPeriod {
 }
 
 impl CurrentPeriod {
-    /// The period of the rule that contains `now`. Fixed windows begin at the multiples of their length since 1970. So do the
-    /// periods of a calendar at a time that is out of its range.
-    pub(super) fn of<R: ?Sized>(rule: &Rule<R>, quota: Quota, now: SystemTime) -> Self {
+    /// The period of the calendar, or else of the fixed window, that contains `now`. Fixed windows begin at the multiples of their
+    /// length since 1970. So do the periods of a calendar at a time that is out of its range.
+    pub(super) fn of(calendar: Option<&CalendarQuota>, quota: Quota, now: SystemTime) -> Self {
         let now_since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        if let Some((start, end)) = rule
-            .calendar
-            .as_ref()
-            .and_then(|calendar| calendar.period_of(now_since))
-        {
+        if let Some((start, end)) = calendar.and_then(|calendar| calendar.period_of(now_since)) {
             return Self::between(start, end, now_since);
         }
         let window = quota.window().as_nanos().max(1);

@@ -7,9 +7,11 @@ use core::time::Duration;
 
 use crate::algorithm::CounterRing;
 use crate::error::ConfigError;
+use crate::quota::Quota;
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 use crate::rules::rule::algorithm::{Bound, InStore, RuleAlgorithm};
+use crate::rules::rule::kind::{AnyKind, InFlight, Rate};
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::clock_origin::ClockOrigin;
@@ -22,40 +24,42 @@ const MOST_CELLS: u64 = 1000;
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The most permits that a rule may admit beyond its limit in a window on this number of nodes, over its quotas and tiers.
-pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
-    let limits = rule.quotas.iter().map(|quota| quota.limit());
-    let mut limits = limits.chain(rule.tiers.iter().map(|&(_, limit)| limit));
+pub(super) fn overshoot<R: ?Sized>(rule: &AnyRule<R>, nodes: u64) -> Option<u64> {
+    let limits = rule.kind.quotas().iter().map(|quota| quota.limit());
+    let mut limits = limits.chain(rule.tier_limits());
     let others = nodes.saturating_sub(1);
     limits.try_fold(0, |most: u64, limit| {
         let beyond = match rule.mode {
-            Mode::Strict | Mode::Lease { .. } => bound(rule, limit)? - limit,
+            Mode::Strict | Mode::Lease { .. } => bound(&rule.kind, limit)? - limit,
             Mode::Sync { pending, .. } => {
-                let most = match rule.algorithm.facts().has_burst {
-                    true => burst(rule, limit),
-                    false => limit,
+                let most = match rule.kind.rate() {
+                    Some(rate) if rate.algorithm.facts().has_burst => burst(rate, limit),
+                    Some(_) | None => limit,
                 };
                 let budgets = others.checked_mul(pending.min(most))?;
-                budgets.checked_add(bound(rule, limit)? - limit)?
+                budgets.checked_add(bound(&rule.kind, limit)? - limit)?
             }
-            Mode::Local => bound(rule, limit)?.checked_mul(nodes.max(1))? - limit,
+            Mode::Local => bound(&rule.kind, limit)?.checked_mul(nodes.max(1))? - limit,
         };
         Some(most.max(beyond))
     })
 }
 
-/// The most permits that one node admits in a window by the algorithm of the rule.
-fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
-    if rule.calendar.is_some() {
-        return limit.checked_mul(2);
-    }
-    match rule.algorithm.facts().bound {
+/// The most permits that one node admits in a window by a rule of this kind.
+fn bound(kind: &AnyKind, limit: u64) -> Option<u64> {
+    let rate = match kind {
+        AnyKind::Rate(rate) => rate,
+        AnyKind::Calendar(_) => return limit.checked_mul(2),
+        AnyKind::InFlight(_) => return Some(limit),
+    };
+    match rate.algorithm.facts().bound {
         Bound::Limit => Some(limit),
         Bound::Twice => limit.checked_mul(2),
-        Bound::WithShare => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
+        Bound::WithShare => limit.checked_add(limit.div_ceil(rate.cells_or_default())),
         // The burst of a tier is proportional to its limit. Here it is rounded up.
         Bound::WithBurst => {
-            let first = rule.quotas[0].limit();
-            let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit);
+            let first = rate.quotas[0].limit();
+            let burst = u128::from(rate.burst.unwrap_or(first)) * u128::from(limit);
             let burst = u64::try_from(burst.div_ceil(u128::from(first)).max(1)).ok()?;
             // A burst is at least one permit.
             limit.checked_add(burst - 1)
@@ -76,15 +80,10 @@ pub(crate) enum StoredAs {
     Periods,
 }
 
-/// Whether a store keeps the rule by a counter for each period.
-fn has_periods<R: ?Sized>(rule: &Rule<R>) -> bool {
-    rule.calendar.is_some() || rule.algorithm.facts().in_store == InStore::Periods
-}
-
-/// The burst of a rule for a key of this limit: proportional to the limit, as that of a rule in one process.
-pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
-    let first = rule.quotas[0].limit();
-    let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit) / u128::from(first);
+/// The burst of a rate for a key of this limit: proportional to the limit, as that of a rule in one process.
+pub(super) fn burst(rate: &Rate, limit: u64) -> u64 {
+    let first = rate.quotas[0].limit();
+    let burst = u128::from(rate.burst.unwrap_or(first)) * u128::from(limit) / u128::from(first);
     u64::try_from(burst).unwrap_or(u64::MAX).max(1)
 }
 
@@ -99,48 +98,37 @@ pub(crate) struct StoreFeatures {
 /// How a store of these features keeps a rule, or everything about the rule that it does not keep. The burst is that of keys in no
 /// tier. `term` is the time for which a slot in flight is held without a renewal.
 pub(super) fn stored_as<R: ?Sized>(
-    rule: &Rule<R>,
+    rule: &AnyRule<R>,
     term: Duration,
     store: StoreFeatures,
 ) -> Result<StoredAs, Vec<ConfigError>> {
     let mut errors = Vec::new();
-    let mut wrong = |field, given: String, expected: String| {
+    let mut wrong = |field, given: String, expected: &str| {
         errors.push(ConfigError::new(field, given, expected));
     };
     let mode = || format!("{:?}", rule.mode);
     if rule.block.is_some() && rule.mode != Mode::Strict {
-        wrong("mode", mode(), "Strict for a rule with a block".into());
+        wrong("mode", mode(), "Strict for a rule with a block");
     }
-    if let (Some(calendar), Mode::Local) = (&rule.calendar, rule.mode) {
+    if let (Some(calendar), Mode::Local) = (rule.kind.calendar(), rule.mode) {
         let expected = "the mode Strict, or a rule of a `RuleSet` or `LiveRules` of each process";
-        wrong("calendar", format!("\"{calendar}\""), expected.into());
+        wrong("calendar", format!("\"{calendar}\""), expected);
     }
     let mut kept = StoredAs::Log;
     if rule.mode != Mode::Local {
         kept = kept_in_store(rule, term, &mut wrong);
         let needs_leases = matches!(rule.mode, Mode::Lease { .. } | Mode::Sync { .. });
-        if needs_leases && !store.leases && !rule.is_in_flight() {
-            wrong(
-                "mode",
-                mode(),
-                "Local or Strict over a store without leases".into(),
-            );
+        if needs_leases && !store.leases && !rule.kind.is_in_flight() {
+            wrong("mode", mode(), "Local or Strict over a store without leases");
         }
-        if rule.is_in_flight() && !needs_leases && !store.slots {
-            wrong(
-                "mode",
-                mode(),
-                "Local over a store that keeps no slots in flight".into(),
-            );
+        if rule.kind.is_in_flight() && !needs_leases && !store.slots {
+            let expected = "Local over a store that keeps no slots in flight";
+            wrong("mode", mode(), expected);
         }
     }
     if rule.block.is_some() && !store.blocks {
-        let expected = "a store that keeps blocks, or no block";
-        wrong(
-            "block",
-            "given for a store without blocks".into(),
-            expected.into(),
-        );
+        let given = "given for a store without blocks";
+        wrong("block", given.into(), "a store that keeps blocks, or no block");
     }
     match errors.is_empty() {
         true => Ok(kept),
@@ -151,77 +139,75 @@ pub(super) fn stored_as<R: ?Sized>(
 /// How a store keeps a rule that is not local. Calls `wrong` with the field, the given value and the accepted ones of everything
 /// that no store keeps.
 fn kept_in_store<R: ?Sized>(
-    rule: &Rule<R>,
+    rule: &AnyRule<R>,
     term: Duration,
-    wrong: &mut impl FnMut(&'static str, String, String),
+    wrong: &mut impl FnMut(&'static str, String, &str),
 ) -> StoredAs {
     if rule.limit_by.is_some() {
         let expected = "no function: tiers, or the mode `Local`";
-        wrong("limit_by", "given for a rule in a store".into(), expected.into());
+        wrong("limit_by", "given for a rule in a store".into(), expected);
     }
     if let Some(key) = &rule.key
         && key.parts().is_none()
     {
-        let expected = "a key with `shared_as`, equal on all machines";
-        wrong(
-            "key",
-            format!("{:?} without shared parts", key.name()),
-            expected.into(),
-        );
+        let given = format!("{:?} without shared parts", key.name());
+        wrong("key", given, "a key with `shared_as`, equal on all machines");
     }
-    if rule.is_in_flight() {
-        if let Mode::Lease { .. } | Mode::Sync { .. } = rule.mode {
-            let expected = "Strict or Local for a rule of requests in flight";
-            wrong("mode", format!("{:?}", rule.mode), expected.into());
+    let by_period = "Strict for fixed windows and calendars in a store";
+    let mut only = |expected| {
+        if rule.mode != Mode::Strict {
+            wrong("mode", format!("{:?}", rule.mode), expected);
         }
-        return StoredAs::Slots(term);
+    };
+    let rate = match &rule.kind {
+        AnyKind::Rate(rate) => rate,
+        AnyKind::Calendar(_) => {
+            only(by_period);
+            return StoredAs::Periods;
+        }
+        AnyKind::InFlight(_) => {
+            only("Strict or Local for a rule of requests in flight");
+            return StoredAs::Slots(term);
+        }
+    };
+    if rate.algorithm.facts().in_store == InStore::Periods {
+        only(by_period);
     }
-    if has_periods(rule) && rule.mode != Mode::Strict {
-        let expected = "Strict for fixed windows and calendars in a store";
-        wrong("mode", format!("{:?}", rule.mode), expected.into());
-    }
-    if rule.calendar.is_some() {
-        return StoredAs::Periods;
-    }
-    for quota in &rule.quotas {
+    for quota in &rate.quotas {
         if quota.window() < SHORTEST {
             let given = format!("{:?}", quota.window());
-            wrong("window", given, "1ms to 366 days in a store".into());
+            wrong("window", given, "1ms to 366 days in a store");
         } else if StateAlgorithms::new(rule, &[*quota], ClockOrigin::ANY)
             .is_ok_and(|algorithms| algorithms.unit() > 1)
         {
             let given = format!("{} permits in {:?}", quota.limit(), quota.window());
             let expected = "a limit that needs no unit in a store, or the mode `Local`";
-            wrong("limit", given, expected.into());
+            wrong("limit", given, expected);
         }
     }
-    match rule.algorithm.facts().in_store {
+    match rate.algorithm.facts().in_store {
         InStore::Log => {
-            let limits = rule.quotas.iter().map(|quota| quota.limit());
-            let limits = limits.chain(rule.tiers.iter().map(|&(_, limit)| limit));
-            let most = limits.max().unwrap_or(1);
+            let limits = rate.quotas.iter().map(|quota| quota.limit());
+            let most = limits.chain(rule.tier_limits()).max().unwrap_or(1);
             if most > MOST_LOGGED {
                 let expected = format!("1 to {MOST_LOGGED} permits for a log in a store");
-                wrong("limit", format!("{most} permits"), expected);
+                wrong("limit", format!("{most} permits"), &expected);
             }
             StoredAs::Log
         }
         InStore::Cells => {
-            let cells = rule.cells.unwrap_or(CounterRing::DEFAULT_CELLS);
+            let cells = rate.cells.unwrap_or(CounterRing::DEFAULT_CELLS);
             if !(1..=MOST_CELLS).contains(&cells) {
-                wrong(
-                    "cells",
-                    format!("{cells}"),
-                    format!("1 to {MOST_CELLS} in a store"),
-                );
+                let expected = format!("1 to {MOST_CELLS} in a store");
+                wrong("cells", format!("{cells}"), &expected);
             }
             StoredAs::Cells(cells)
         }
-        InStore::Bucket => StoredAs::Gcra(burst(rule, rule.quotas[0].limit())),
+        InStore::Bucket => StoredAs::Gcra(burst(rate, rate.quotas[0].limit())),
         InStore::Periods => StoredAs::Periods,
         InStore::Refused => {
             let expected = format!("{} in a store", kept_algorithms());
-            wrong("algorithm", format!("{:?}", rule.algorithm), expected);
+            wrong("algorithm", format!("{:?}", rate.algorithm), &expected);
             StoredAs::Log
         }
     }
@@ -239,7 +225,7 @@ fn kept_algorithms() -> String {
 }
 
 /// The rule that this node decides by if the store does not answer.
-pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Rule<R> {
+pub(super) fn fallback<R: ?Sized>(rule: &AnyRule<R>, nodes: u64) -> AnyRule<R> {
     let mut rule = rule.clone();
     // Only the store counts violations.
     rule.block = None;
@@ -247,23 +233,33 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Rule<R> {
         // This is the rule itself, since this node always decides it.
         return rule;
     }
+    let share = |limit: u64| match rule.on_error {
+        // Zero stays zero, because it is refused.
+        OnError::Share => (limit / nodes).max(limit.min(1)),
+        OnError::Local | OnError::Deny | OnError::Admit => limit,
+    };
+    let share_of = |quota: Quota| quota.with_limit(share(quota.limit()));
     // The fallback of a log is a sliding window, which counts most keys in one word and is at least as strict. A table of logs
     // could be larger than the memory. The clock of the node's limiters knows no calendar and no time of day, so the fallback of
     // periods counts any window of their longest length, which is stricter, too.
-    match rule.algorithm.facts().in_store {
-        InStore::Log | InStore::Periods => rule.algorithm = RuleAlgorithm::SlidingWindow,
-        InStore::Cells | InStore::Bucket | InStore::Refused => {}
-    }
-    rule.calendar = None;
-    if rule.on_error == OnError::Share {
-        let share = |limit: u64| (limit / nodes).max(1);
-        for quota in &mut rule.quotas {
-            *quota = quota.with_limit(share(quota.limit()));
+    rule.kind = match rule.kind {
+        AnyKind::Rate(mut rate) => {
+            match rate.algorithm.facts().in_store {
+                InStore::Log | InStore::Periods => rate.algorithm = RuleAlgorithm::SlidingWindow,
+                InStore::Cells | InStore::Bucket | InStore::Refused => {}
+            }
+            rate.quotas.iter_mut().for_each(|quota| *quota = share_of(*quota));
+            rate.burst = rate.burst.map(share);
+            rate.into()
         }
-        for (_, limit) in &mut rule.tiers {
-            *limit = share(*limit);
+        AnyKind::Calendar(calendar) => Rate::new(share_of(calendar.longest)).into(),
+        AnyKind::InFlight(InFlight { limit }) => {
+            let limit = share_of(limit);
+            InFlight { limit }.into()
         }
-        rule.burst = rule.burst.map(share);
+    };
+    for (_, limit) in &mut rule.tiers {
+        *limit = share(*limit);
     }
     rule
 }
@@ -276,6 +272,7 @@ mod tests {
     use crate::algorithm::Algorithm;
     use crate::rules::condition::Cost;
     use crate::rules::key::Key;
+    use crate::rules::rule::Rule;
 
     /// The limiters that decide if the store does not answer have the form that a rule set chooses: one word for each key.
     #[test]
@@ -312,10 +309,11 @@ mod tests {
                 "one word of 16 cells in units of 4",
             ),
         ] {
-            let fallback = fallback(&rule, 4);
-            let chosen = fallback.algorithm_for(fallback.quotas[0]).expect("an algorithm");
-            assert_eq!(chosen.to_string(), form, "{rule:?}");
-            assert_eq!(chosen.bound(), fallback.quotas[0].limit());
+            let fallback = fallback(&rule.clone().into_any(), 4);
+            let quotas = fallback.kind.quotas();
+            let chosen = StateAlgorithms::new(&fallback, quotas, ClockOrigin::ANY).expect("an algorithm");
+            assert_eq!(chosen.tiers[0].to_string(), form, "{rule:?}");
+            assert_eq!(chosen.tiers[0].bound(), quotas[0].limit());
         }
     }
 }

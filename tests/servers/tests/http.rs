@@ -64,7 +64,8 @@ use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::Full;
 use ringgate::http::{PeerAddress, RateLimitLayer};
-use ringgate::rules::RuleSetBuilder;
+use ringgate::rules::kind::AnyKind;
+use ringgate::rules::{AnyRule, RuleSetBuilder};
 use ringgate::shared::MemoryStore;
 use ringgate::wait::TokioClock;
 use ringgate::{Key, LiveRules, ManualClock, Quota, Rule, RuleSet};
@@ -81,21 +82,21 @@ fn rule(name: &'static str, text: &str) -> Rule<Parts> {
     Rule::new(name, quota(text))
 }
 
-fn set(rules: impl IntoIterator<Item = Rule<Parts>>) -> RuleSetBuilder<Parts> {
+fn set<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Parts, K>>) -> RuleSetBuilder<Parts> {
     rules
         .into_iter()
         .fold(RuleSetBuilder::new(), RuleSetBuilder::rule)
 }
 
 /// Rules with a manual clock, which reads one hour.
-fn live(rules: impl IntoIterator<Item = Rule<Parts>>) -> (Arc<Live>, ManualClock) {
+fn live<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Parts, K>>) -> (Arc<Live>, ManualClock) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
     let rules = set(rules).build_with(clock.clone(), [1, 2, 3, 4]).expect("rules");
     (Arc::new(LiveRules::new(rules)), clock)
 }
 
-fn layer(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<Live> {
+fn layer<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Parts, K>>) -> RateLimitLayer<Live> {
     RateLimitLayer::new(live(rules).0)
 }
 
@@ -133,7 +134,7 @@ where
 }
 
 /// Rules with tokio's clock.
-fn paused(rules: impl IntoIterator<Item = Rule<Parts>>) -> RuleSet<Parts, TokioClock> {
+fn paused<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Parts, K>>) -> RuleSet<Parts, TokioClock> {
     set(rules).build_with(TokioClock::new(), [1; 4]).expect("rules")
 }
 

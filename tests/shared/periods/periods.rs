@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::SystemTime;
 
-use ringgate::rules::{Block, RuleAlgorithm};
+use ringgate::rules::kind::AnyKind;
+use ringgate::rules::{AnyRule, Block, RuleAlgorithm};
 use ringgate::shared::{MemoryStore, OnError, SharedRules};
 use ringgate::{ManualClock, Nanos, Rule, Settled};
 
@@ -22,7 +23,7 @@ fn fixed(quota: &str) -> Rule<str> {
     rule.algorithm(RuleAlgorithm::Fixed).on_error(OnError::Deny)
 }
 
-fn node(store: &Arc<MemoryStore>, rule: Rule<str>, wall: &Wall) -> SharedRules<str> {
+fn node<K: Into<AnyKind>>(store: &Arc<MemoryStore>, rule: Rule<str, K>, wall: &Wall) -> SharedRules<str> {
     let wall = Arc::clone(wall);
     let now = move || SystemTime::UNIX_EPOCH + Duration::from_millis(wall.load(Ordering::Relaxed));
     let rules = SharedRules::builder().rule(rule).wall_clock(now);
@@ -69,9 +70,9 @@ async fn a_fixed_window_admits_its_limit_until_its_end() {
 #[tokio::test]
 async fn a_period_admits_its_limit_on_both_sides_of_its_ends() {
     let mut cases = vec![
-        (fixed("5/min"), 60_000),
-        (fixed("5/s"), 1_000),
-        (fixed("5/h"), 3_600_000),
+        (fixed("5/min").into_any(), 60_000),
+        (fixed("5/s").into_any(), 1_000),
+        (fixed("5/h").into_any(), 3_600_000),
     ];
     cases.extend(calendars());
     for (rule, length) in cases {
@@ -130,17 +131,17 @@ async fn a_refund_finds_its_period() {
 
 /// Rules with calendars of five permits, and the lengths of their periods in milliseconds.
 #[cfg(feature = "calendar")]
-fn calendars() -> Vec<(Rule<str>, u64)> {
+fn calendars() -> Vec<(AnyRule<str>, u64)> {
     let rule = |quota: &str| {
         let calendar: ringgate::algorithm::CalendarQuota = quota.parse().expect("a quota");
         let rule = Rule::calendar("calendar", calendar).by(&user());
-        rule.on_error(OnError::Deny)
+        rule.on_error(OnError::Deny).into_any()
     };
     vec![(rule("5/day"), DAY), (rule("5/week"), 7 * DAY)]
 }
 
 #[cfg(not(feature = "calendar"))]
-fn calendars() -> Vec<(Rule<str>, u64)> {
+fn calendars() -> Vec<(AnyRule<str>, u64)> {
     Vec::new()
 }
 
@@ -150,13 +151,15 @@ async fn a_rule_of_periods_blocks_its_keys() {
     let also = |rule: Rule<str>, quota: &str| rule.also(quota.parse().expect("a quota"));
     let length = Duration::from_secs(600);
     // The rule, the length of its period in milliseconds, and the admissions of ten requests in the second period.
-    let mut rules = vec![
+    let mut rules = [
         (fixed("5/s"), 1_000, 5),
         (fixed("5/min"), 60_000, 5),
         (also(fixed("5/min"), "50/h"), 60_000, 5),
         (also(fixed("5/h"), "6/d"), 3_600_000, 1),
         (also(also(fixed("9/s"), "5/min"), "8/h"), 60_000, 3),
-    ];
+    ]
+    .map(|(rule, period, second)| (rule.into_any(), period, second))
+    .to_vec();
     rules.extend(calendars().into_iter().map(|(rule, period)| (rule, period, 5)));
     for (rule, period, second) in rules {
         let context = format!("{rule:?}");

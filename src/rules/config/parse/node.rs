@@ -85,7 +85,12 @@ impl Node {
 
     /// The error that `field` does not accept this value.
     pub(crate) fn unexpected(&self, field: &'static str, expected: impl Into<String>) -> FileError {
-        FileError::value(self.at, ConfigError::new(field, self.given(), expected))
+        self.invalid(field, self.given(), &expected.into())
+    }
+
+    /// The error that `field` does not accept what is given here.
+    pub(crate) fn invalid(&self, field: &'static str, given: impl Into<String>, expected: &str) -> FileError {
+        FileError::value(self.at, ConfigError::new(field, given, expected))
     }
 
     /// The number of nodes in this one, itself included.

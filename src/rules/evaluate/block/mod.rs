@@ -21,7 +21,7 @@ use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 use crate::rules::evaluate::rule_states::RuleStates;
 use crate::rules::evaluate::state_algorithms::{StateAlgorithms, StateKind};
 use crate::rules::evaluate::storage::StateStorage;
-use crate::rules::rule::Rule;
+use crate::rules::rule::AnyRule;
 use crate::rules::rule::block::Block;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
@@ -39,7 +39,7 @@ impl<R: ?Sized> RuleState<R> {
     /// Creates the state of the block of the rule with the index `at`.
     pub(crate) fn of_block(
         at: u16,
-        rule: &Rule<R>,
+        rule: &AnyRule<R>,
         block: &Block,
         seeds: &Seeds,
     ) -> Result<Self, ConfigError> {

@@ -9,14 +9,8 @@ impl StateAlgorithms {
     /// The algorithms that count violations and block keys.
     pub(crate) fn block(block: &Block) -> Self {
         let violations = AnyAlgorithm::from(block.violations());
-        Self {
-            tiers: [violations.clone()].into(),
-            unlimited: [violations.clone()].into(),
-            slowest: 0,
-            usage: violations,
-            layout: WordLayout::Violations,
-            units: None,
-        }
+        let tiers = alloc::vec![violations.clone()];
+        Self::over_words(tiers, violations, WordLayout::Violations)
     }
 
     /// Whether a retry extends a block.

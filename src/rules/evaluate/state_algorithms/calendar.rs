@@ -30,19 +30,11 @@ impl StateAlgorithms {
             quota.clone().with_limit(limit)?;
             algorithms.push(highest.with_limit(limit)?.into());
         }
-        let periods = Box::new(highest.clone());
-        let highest = AnyAlgorithm::from(highest);
-        Ok(Self {
-            unlimited: algorithms.iter().map(|_| highest.clone()).collect(),
-            tiers: algorithms.into_boxed_slice(),
-            slowest: 0,
-            usage: highest,
-            layout: WordLayout::Calendar {
-                quota: quota.clone(),
-                periods,
-            },
-            units: None,
-        })
+        let layout = WordLayout::Calendar {
+            quota: quota.clone(),
+            periods: Box::new(highest.clone()),
+        };
+        Ok(Self::over_words(algorithms, highest.into(), layout))
     }
 
     /// These algorithms, over words that the algorithms of `before` have written. `None` if the periods differ: then the number of

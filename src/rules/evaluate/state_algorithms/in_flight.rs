@@ -12,14 +12,7 @@ impl StateAlgorithms {
         for &limit in tiers {
             algorithms.push(InFlight::new(limit, "tiers")?.into());
         }
-        let highest = AnyAlgorithm::from(InFlight::highest());
-        Ok(Self {
-            unlimited: algorithms.iter().map(|_| highest.clone()).collect(),
-            tiers: algorithms.into_boxed_slice(),
-            slowest: 0,
-            usage: highest,
-            layout: WordLayout::InFlight,
-            units: None,
-        })
+        let highest = InFlight::highest().into();
+        Ok(Self::over_words(algorithms, highest, WordLayout::InFlight))
     }
 }

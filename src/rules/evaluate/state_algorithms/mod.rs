@@ -16,8 +16,9 @@ use super::request_limit::{RequestLimit, lowered};
 use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, TimestampRing};
 use crate::error::ConfigError;
 use crate::quota::{Quota, Unit};
-use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::kind::{AnyKind, Rate};
+use crate::rules::rule::{AnyRule, Rule};
 use crate::rules::set::clock_origin::ClockOrigin;
 pub(super) use word_layout::StateKind;
 use word_layout::{RingForm, RingKind, StateUnits, WordLayout};
@@ -40,21 +41,26 @@ pub(crate) struct StateAlgorithms {
 }
 
 impl StateAlgorithms {
-    /// The algorithms of a rule. `quotas` are its quotas, and those of rules that share its state. Fields that its algorithm does not
-    /// have are ignored: the rule set refuses them.
-    ///
-    /// A rule with a cost counts units of 2^k permits if a limit is too large to count permits, or if a bucket would round its rate
-    /// by more than one percent. A rule with `limit_by` always counts permits.
+    /// The algorithms of a rule. `quotas` are its quotas, and those of rules that share its state.
     pub(crate) fn new<R: ?Sized>(
-        rule: &Rule<R>,
+        rule: &AnyRule<R>,
         quotas: &[Quota],
         origin: ClockOrigin,
     ) -> Result<Self, ConfigError> {
-        let tiers: Vec<u64> = rule.tiers.iter().map(|&(_, limit)| limit).collect();
-        if let Some(calendar) = &rule.calendar {
-            return Self::calendar(calendar, &tiers, origin);
+        match &rule.kind {
+            AnyKind::Rate(rate) => Self::of_rate(rule, rate, quotas),
+            AnyKind::Calendar(calendar) => Self::calendar(&calendar.quota, &rule.tier_limits(), origin),
+            AnyKind::InFlight(_) => Self::in_flight(quotas[0].limit(), &rule.tier_limits()),
         }
-        let permits = Self::of_permits(rule, quotas, &tiers, rule.burst);
+    }
+
+    /// The algorithms of a rule with this rate. Fields that its algorithm does not have are ignored: the rule set refuses them.
+    ///
+    /// A rule with a cost counts units of 2^k permits if a limit is too large to count permits, or if a bucket would round its rate
+    /// by more than one percent. A rule with `limit_by` always counts permits.
+    fn of_rate<R: ?Sized, K>(rule: &Rule<R, K>, rate: &Rate, quotas: &[Quota]) -> Result<Self, ConfigError> {
+        let tiers = rule.tier_limits();
+        let permits = Self::of_permits(rule, rate, quotas, &tiers, rate.burst);
         let window = quotas[0].window();
         let of_tiers: Result<Vec<Quota>, _> = tiers.iter().map(|&limit| Quota::new(limit, window)).collect();
         let too_large = match &permits {
@@ -67,7 +73,7 @@ impl StateAlgorithms {
         if !too_large || rule.limit_by.is_some() {
             return permits;
         }
-        let build = |unit| Self::of_units(rule, quotas, &tiers, unit);
+        let build = |unit| Self::of_units(rule, rate, quotas, &tiers, unit);
         match (
             Quota::in_smallest_unit(&[quotas, &of_tiers].concat(), build),
             permits,
@@ -83,8 +89,9 @@ impl StateAlgorithms {
     }
 
     /// The algorithms of a rule, which count units of `unit` permits. Limits and the burst are rounded down.
-    fn of_units<R: ?Sized>(
-        rule: &Rule<R>,
+    fn of_units<R: ?Sized, K>(
+        rule: &Rule<R, K>,
+        rate: &Rate,
         quotas: &[Quota],
         tiers: &[u64],
         unit: Unit,
@@ -92,17 +99,17 @@ impl StateAlgorithms {
         let quotas_in_units: Result<Vec<Quota>, _> =
             quotas.iter().map(|quota| quota.in_units(unit)).collect();
         let tiers_in_units: Vec<u64> = tiers.iter().map(|&limit| unit.whole_units(limit)).collect();
-        let burst = rule.burst.map(|burst| unit.whole_units(burst));
-        if let (Some(given), Some(0)) = (rule.burst, burst) {
+        let burst = rate.burst.map(|burst| unit.whole_units(burst));
+        if let (Some(given), Some(0)) = (rate.burst, burst) {
             let expected = format!("at least {}, one unit of such a limit", unit.get());
             return Err(ConfigError::new("burst", format!("{given}"), expected));
         }
-        let mut algorithms = Self::of_permits(rule, &quotas_in_units?, &tiers_in_units, burst)?;
+        let mut algorithms = Self::of_permits(rule, rate, &quotas_in_units?, &tiers_in_units, burst)?;
         let in_units = |algorithm: &mut AnyAlgorithm| *algorithm = algorithm.clone().in_units(unit);
         algorithms.tiers.iter_mut().for_each(in_units);
         algorithms.unlimited.iter_mut().for_each(in_units);
         in_units(&mut algorithms.usage);
-        algorithms.units = (unit != Unit::ONE).then(|| Box::new(StateUnits::new(rule, quotas, tiers, unit)));
+        algorithms.units = (unit != Unit::ONE).then(|| Box::new(StateUnits::new(rate, quotas, tiers, unit)));
         Ok(algorithms)
     }
 
@@ -117,21 +124,19 @@ impl StateAlgorithms {
     }
 
     /// The algorithms of a rule with these limits and this burst, which count single permits.
-    fn of_permits<R: ?Sized>(
-        rule: &Rule<R>,
+    fn of_permits<R: ?Sized, K>(
+        rule: &Rule<R, K>,
+        rate: &Rate,
         quotas: &[Quota],
         tiers: &[u64],
         burst: Option<u64>,
     ) -> Result<Self, ConfigError> {
-        if rule.is_in_flight() {
-            return Self::in_flight(quotas[0].limit(), tiers);
-        }
-        let ring = |kind| Self::counter(kind, rule.cells_or_default(), quotas, tiers);
-        match rule.algorithm {
+        let ring = |kind| Self::counter(kind, rate.cells_or_default(), quotas, tiers);
+        match rate.algorithm {
             RuleAlgorithm::Gcra => Self::gcra(quotas[0], burst, tiers.to_vec()),
             RuleAlgorithm::Log => Self::log(quotas[0]),
             RuleAlgorithm::Fixed => ring(RingKind::Fixed),
-            RuleAlgorithm::SlidingWindow => Self::sliding_window(rule, quotas, tiers),
+            RuleAlgorithm::SlidingWindow => Self::sliding_window(rule, rate, quotas, tiers),
             RuleAlgorithm::Counter => ring(RingKind::Strict),
             RuleAlgorithm::Classic => ring(RingKind::Classic),
             RuleAlgorithm::Even => ring(RingKind::Even),
@@ -140,14 +145,20 @@ impl StateAlgorithms {
 
     fn log(quota: Quota) -> Result<Self, ConfigError> {
         let log = AnyAlgorithm::from(TimestampRing::new(quota)?);
-        Ok(Self {
-            tiers: Box::new([log.clone()]),
-            unlimited: Box::new([log.clone()]),
+        let tiers = alloc::vec![log.clone()];
+        Ok(Self::over_words(tiers, log, WordLayout::Log(quota)))
+    }
+
+    /// Algorithms over words of this layout. `highest` has the highest limit that the words can hold.
+    fn over_words(tiers: Vec<AnyAlgorithm>, highest: AnyAlgorithm, layout: WordLayout) -> Self {
+        Self {
+            unlimited: tiers.iter().map(|_| highest.clone()).collect(),
+            tiers: tiers.into_boxed_slice(),
             slowest: 0,
-            usage: log,
-            layout: WordLayout::Log(quota),
+            usage: highest,
+            layout,
             units: None,
-        })
+        }
     }
 
     fn counter(kind: RingKind, cells: u64, quotas: &[Quota], tiers: &[u64]) -> Result<Self, ConfigError> {
@@ -197,14 +208,7 @@ impl StateAlgorithms {
         for &limit in tiers {
             algorithms.push(widest.with_limits(&[limit])?.into());
         }
-        Ok(Self {
-            unlimited: algorithms.iter().map(|_| unlimited.clone()).collect(),
-            tiers: algorithms.into_boxed_slice(),
-            slowest: 0,
-            usage: unlimited,
-            layout,
-            units: None,
-        })
+        Ok(Self::over_words(algorithms, unlimited, layout))
     }
 
     /// The algorithm and its tiers as text, without the rule's quotas.

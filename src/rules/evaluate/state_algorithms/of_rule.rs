@@ -5,7 +5,6 @@ use crate::algorithm::AnyAlgorithm;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
-use crate::rules::set::clock_origin::ClockOrigin;
 use crate::rules::set::validate;
 
 impl<R: ?Sized> Rule<R> {
@@ -35,10 +34,10 @@ impl<R: ?Sized> Rule<R> {
     /// # }
     /// ```
     pub fn algorithm_for(&self, quota: Quota) -> Result<AnyAlgorithm, ConfigError> {
-        if let Some(error) = validate::error_of_algorithm(self) {
+        if let Some(error) = validate::error_of_algorithm(&self.kind, &self.tiers) {
             return Err(error);
         }
-        let algorithms = StateAlgorithms::new(self, &[quota], ClockOrigin::ANY)?;
+        let algorithms = StateAlgorithms::of_rate(self, &self.kind, &[quota])?;
         Ok(algorithms.tiers[0].clone())
     }
 }

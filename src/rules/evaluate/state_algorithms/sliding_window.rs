@@ -9,6 +9,7 @@ use crate::algorithm::{CounterRing, Reclaim, SlidingWindow, UnitRing};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::rule::Rule;
+use crate::rules::rule::kind::Rate;
 
 impl StateAlgorithms {
     /// The rings that a [`SlidingWindow`] chooses for the table of the rule: one word, or cells. No other code of rules chooses.
@@ -17,14 +18,15 @@ impl StateAlgorithms {
     /// rule set. It refunds no permits, so a request that another rule denies after this rule was charged would stay charged, as would
     /// a refunded reservation. It also holds no more permits than its limit, so it could not take on the debt of a settled request, or
     /// the permits that count under a higher limit before a reload.
-    pub(super) fn sliding_window<R: ?Sized>(
-        rule: &Rule<R>,
+    pub(super) fn sliding_window<R: ?Sized, K>(
+        rule: &Rule<R, K>,
+        rate: &Rate,
         quotas: &[Quota],
         tiers: &[u64],
     ) -> Result<Self, ConfigError> {
-        let in_cells = || Self::counter(RingKind::Strict, rule.cells_or_default(), quotas, tiers);
+        let in_cells = || Self::counter(RingKind::Strict, rate.cells_or_default(), quotas, tiers);
         // Several windows share their cells, which one word cannot hold.
-        let (Some(_), None, &[quota]) = (&rule.key, rule.cells, quotas) else {
+        let (Some(_), None, &[quota]) = (&rule.key, rate.cells, quotas) else {
             return in_cells();
         };
         let limits = || iter::once(quota.limit()).chain(tiers.iter().copied());

@@ -7,8 +7,8 @@ use core::time::Duration;
 use crate::algorithm::{Calendar, CalendarQuota, CounterRing, CounterRingBuilder};
 use crate::error::ConfigError;
 use crate::quota::{Quota, Unit};
-use crate::rules::rule::Rule;
 use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::kind::Rate;
 
 /// The unit of a state, and the configuration that it was chosen for. States of one configuration have the same words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub(super) struct StateUnits {
 }
 
 impl StateUnits {
-    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], tiers: &[u64], unit: Unit) -> Self {
+    pub(super) fn new(rate: &Rate, quotas: &[Quota], tiers: &[u64], unit: Unit) -> Self {
         Self {
             unit,
-            algorithm: rule.algorithm,
-            cells: rule.cells_or_default(),
-            burst: rule.burst,
+            algorithm: rate.algorithm,
+            cells: rate.cells_or_default(),
+            burst: rate.burst,
             quotas: quotas.to_vec(),
             tiers: tiers.to_vec(),
         }

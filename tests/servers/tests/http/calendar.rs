@@ -16,10 +16,8 @@ fn headers_state_the_current_period_and_its_end() {
     // The 20th of October 2026, 00:00 in Berlin.
     let origin = SystemTime::UNIX_EPOCH + Duration::from_secs(1_792_447_200);
     let quota: ringgate::algorithm::CalendarQuota = "2/month from the 5th".parse().expect("a quota");
-    let rules = set([
-        Rule::calendar("contract", quota.in_zone("Europe/Berlin").expect("a zone")),
-        rule("rate", "9/s"),
-    ]);
+    let contract = Rule::calendar("contract", quota.in_zone("Europe/Berlin").expect("a zone"));
+    let rules = RuleSetBuilder::new().rule(contract).rule(rule("rate", "9/s"));
     let clock = ManualClock::new();
     let rules = rules
         .origin(origin)

@@ -220,9 +220,9 @@ fn by_default_a_slot_is_held_until_the_response() {
 fn a_refund_and_a_settlement_keep_the_slot_until_the_body_has_ended() {
     let bytes = Cost::new("bytes", |_: &Parts| 100);
     let rules = [
-        Rule::in_flight("client", 1),
-        rule("requests", "10/min"),
-        rule("volume", "1000/min").cost(&bytes),
+        Rule::in_flight("client", 1).into_any(),
+        rule("requests", "10/min").into_any(),
+        rule("volume", "1000/min").cost(&bytes).into_any(),
     ];
     let (live, _) = live(rules);
     let spent = || -> Vec<u64> {
@@ -249,7 +249,10 @@ fn a_refund_and_a_settlement_keep_the_slot_until_the_body_has_ended() {
 /// The unit of the draft takes the place of the window, and no time is stated at which a slot is free.
 #[test]
 fn a_rejection_names_the_rule_and_has_no_retry_time() {
-    let (live, _) = live([Rule::in_flight("slots", 1), rule("requests", "10/min")]);
+    let (live, _) = live([
+        Rule::in_flight("slots", 1).into_any(),
+        rule("requests", "10/min").into_any(),
+    ]);
     let layer = RateLimitLayer::new(Arc::clone(&live))
         .headers(QuotaHeaders::Both)
         .until_body_end();
@@ -300,7 +303,7 @@ fn a_slot_is_free_after_a_reload() {
         (held(&live), response(&layer, Slow::default).status().as_u16()),
         (1, 429)
     );
-    live.store(&set([])).expect("rules");
+    live.store(&RuleSetBuilder::new()).expect("rules");
     live.store(&set([of(1)])).expect("rules");
     let third = response(&layer, Slow::default);
     assert_eq!((third.status().as_u16(), held(&live)), (200, 1));
@@ -383,7 +386,7 @@ async fn requests_that_wait_hold_slots_of_a_rule_that_was_added() {
         .map(|_| tokio::spawn(service.clone().oneshot(alice())))
         .collect();
     sleep(Duration::from_millis(1)).await;
-    live.store(&set([quota(), Rule::in_flight("slots", 1)]))
+    live.store(&set([quota()]).rule(Rule::in_flight("slots", 1)))
         .expect("rules");
     layer.queue().expect("it waits").recheck();
     sleep(Duration::from_secs(60)).await;

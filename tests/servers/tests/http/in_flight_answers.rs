@@ -13,12 +13,13 @@ fn a_client_without_a_slot_is_told_the_truth() {
     type Layer = RateLimitLayer<Live, Problem, Metered>;
     type Case = (
         &'static str,
-        Vec<Rule<Parts>>,
+        Vec<AnyRule<Parts>>,
         fn(Layer) -> Layer,
         Option<&'static str>,
         bool,
     );
-    let slots = || Rule::in_flight("slots", 1);
+    let slots = || Rule::in_flight("slots", 1).into_any();
+    let rate = |text| self::rule("r", text).cells(1).into_any();
     let same: fn(Layer) -> Layer = |layer| layer;
     let five: fn(Layer) -> Layer = |layer| layer.slot_retry_after(Duration::from_secs(5));
     let path = HttpKey::path();
@@ -34,28 +35,28 @@ fn a_client_without_a_slot_is_told_the_truth() {
         ),
         (
             "beside a quota with room",
-            vec![slots(), rule("r", "9/h")],
+            vec![slots(), rate("9/h")],
             five,
             Some("5"),
             true,
         ),
         (
             "beside a spent quota",
-            vec![slots(), rule("r", "1/h").cells(1)],
+            vec![slots(), rate("1/h")],
             same,
             Some("7200"),
             false,
         ),
         (
             "beside a spent quota, a shorter time",
-            vec![rule("r", "1/h").cells(1), slots()],
+            vec![rate("1/h"), slots()],
             five,
             Some("7200"),
             false,
         ),
         (
             "beside a spent quota, a longer time",
-            vec![slots(), rule("r", "1/1s").cells(1)],
+            vec![slots(), rate("1/1s")],
             five,
             Some("5"),
             false,
@@ -63,14 +64,14 @@ fn a_client_without_a_slot_is_told_the_truth() {
         ("of a key", vec![slots().by(&path)], same, None, true),
         (
             "beside a shadow",
-            vec![slots(), rule("r", "1/h").shadow()],
+            vec![slots(), rate("1/h").shadow()],
             same,
             None,
             true,
         ),
         (
             "two rules",
-            vec![slots(), Rule::in_flight("more", 1).by(&path)],
+            vec![slots(), Rule::in_flight("more", 1).by(&path).into_any()],
             five,
             Some("5"),
             true,

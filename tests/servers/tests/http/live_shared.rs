@@ -16,7 +16,7 @@ type Live = Arc<LiveSharedRules<Parts>>;
 /// The time in which the tasks of a node call the store.
 const MOMENT: Duration = Duration::from_millis(1);
 
-fn live(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) -> Live {
+fn live<K: Into<AnyKind>>(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts, K>>) -> Live {
     let builder = SharedRules::builder().term_clock(TokioClock::new());
     Arc::new(
         builder
@@ -38,7 +38,10 @@ where
 }
 
 /// The permits that remain of these rules in the store.
-async fn remaining(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) -> Vec<u64> {
+async fn remaining<K: Into<AnyKind>>(
+    store: &Arc<MemoryStore>,
+    rules: impl IntoIterator<Item = Rule<Parts, K>>,
+) -> Vec<u64> {
     sleep(MOMENT).await;
     let (head, ()) = alice().into_parts();
     let rules = live(store, rules).load();
@@ -79,7 +82,7 @@ async fn requests_after_a_reload_are_decided_by_the_new_rules() {
             "{mode:?} {name} {text}"
         );
         // Without a rule, no request is limited.
-        live.store(set([])).expect("no rules");
+        live.store(RuleSetBuilder::new()).expect("no rules");
         let response = answer(service, alice()).await;
         assert_eq!(
             (response.status().as_u16(), header(&response, "ratelimit")),
@@ -116,37 +119,37 @@ async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
     type Case = (
         &'static str,
         fn(Layers) -> Layers,
-        fn() -> Rule<Parts>,
-        fn() -> Rule<Parts>,
+        fn() -> AnyRule<Parts>,
+        fn() -> AnyRule<Parts>,
         [u64; 2],
     );
     let cases: [Case; 4] = [
         (
             "a refund",
             |layer| layer.charge_if(|_| false),
-            || rule("old", "9/h"),
-            || rule("new", "9/h"),
+            || rule("old", "9/h").into_any(),
+            || rule("new", "9/h").into_any(),
             [9, 9],
         ),
         (
             "a charge that stays",
             |layer| layer.charge_if(|_| true),
-            || rule("old", "9/h"),
-            || rule("new", "9/h"),
+            || rule("old", "9/h").into_any(),
+            || rule("new", "9/h").into_any(),
             [8, 9],
         ),
         (
             "a refund by a rule with another window",
             |layer| layer.charge_if(|_| false),
-            || rule("same", "9/h"),
-            || rule("same", "9/min"),
+            || rule("same", "9/h").into_any(),
+            || rule("same", "9/min").into_any(),
             [9, 9],
         ),
         (
             "a slot",
             |layer| layer,
-            || Rule::in_flight("old", 2),
-            || Rule::in_flight("new", 2),
+            || Rule::in_flight("old", 2).into_any(),
+            || Rule::in_flight("new", 2).into_any(),
             [2, 2],
         ),
     ];
@@ -229,7 +232,7 @@ async fn a_watched_file_changes_the_rules_of_the_layer() {
         std::fs::rename(&new, &path).expect("moved");
     };
     write("first", "1/h");
-    let live = live(&Arc::new(MemoryStore::new()), []);
+    let live = live::<AnyKind>(&Arc::new(MemoryStore::new()), []);
     let (report, reports) = mpsc::channel();
     let extractors = Extractors::new().key(HttpKey::peer()).expect("a key");
     let watcher = live.watch(&path, extractors, move |reloaded| {

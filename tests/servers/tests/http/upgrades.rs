@@ -123,7 +123,10 @@ fn keeping(
 
 #[test]
 fn a_guard_and_a_body_both_hold_the_slot() {
-    let (live, _) = live([Rule::in_flight("slots", 1), rule("rate", "99/min")]);
+    let (live, _) = live([
+        Rule::in_flight("slots", 1).into_any(),
+        rule("rate", "99/min").into_any(),
+    ]);
     let guards = Arc::default();
     let layer = RateLimitLayer::new(Arc::clone(&live)).until_body_end();
     let mut service = layer.layer(keeping(&guards));
@@ -182,7 +185,10 @@ fn a_slot_that_was_released_cannot_be_held() {
 #[test]
 fn a_guard_holds_the_slots_of_nested_layers() {
     let (outer, _) = live([Rule::in_flight("outer", 2)]);
-    let (inner, _) = live([Rule::in_flight("inner", 2), rule("rate", "1/min")]);
+    let (inner, _) = live([
+        Rule::in_flight("inner", 2).into_any(),
+        rule("rate", "1/min").into_any(),
+    ]);
     let guards = Arc::default();
     let inner_layer = RateLimitLayer::new(Arc::clone(&inner)).charge_if(|_| false);
     let outer_layer = RateLimitLayer::new(Arc::clone(&outer));
