@@ -136,7 +136,10 @@ fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
 /// The layer waits, and the wait ends without a slot. A quota is spent as well, for a shorter time than the one that is stated for slots.
 #[tokio::test(start_paused = true)]
 async fn a_wait_without_a_slot_states_the_time_of_slots() {
-    let rules = set([Rule::in_flight("slots", 1), rule("rate", "1/1s").cells(1)]);
+    let rules = set([
+        Rule::in_flight("slots", 1).into_any(),
+        rule("rate", "1/1s").cells(1).into_any(),
+    ]);
     let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).expect("rules");
     let layer = RateLimitLayer::new(Arc::new(LiveRules::new(rules)))
         .wait(Duration::from_millis(100))
