@@ -342,10 +342,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// A request that is admitted meanwhile may be charged later. Dropping the future after its first poll stops nothing:
     /// the permits are still charged and given back.
     pub async fn flush(&self) -> Result<(), StoreError> {
-        let released = match &self.slots {
-            Some(slots) => slots.release_in_store().await,
-            None => Ok(()),
-        };
+        let released = self.release_slots().await;
         match &self.leases {
             Some(leases) => leases
                 .table
@@ -353,6 +350,14 @@ impl<R: ?Sized> SharedRules<R> {
                 .await
                 .and(released),
             None => released,
+        }
+    }
+
+    /// Releases the slots in flight that were dropped in the store.
+    pub(crate) async fn release_slots(&self) -> Result<(), StoreError> {
+        match &self.slots {
+            Some(slots) => slots.release_in_store().await,
+            None => Ok(()),
         }
     }
 

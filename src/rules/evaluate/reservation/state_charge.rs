@@ -53,7 +53,6 @@ impl<R: ?Sized> StateCharge<R> {
                 .map(|successor| successor.charge_debt_of_any_tier(key, limit.lowered(), now, debt));
             // If there are several successors, the result is the least that one of them was charged. If there is none, nothing
             // is left to charge.
-            // Claim: rules reloading, the least that a successor was charged is reported.
             charged.min().unwrap_or(debt)
         };
         match debt - charged {
