@@ -29,6 +29,8 @@ type Waiting = Arc<SharedFair<Arc<Rules>>>;
 /// The behaviour of a [`Store`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Behaviour {
+    /// Whether other tasks run before and after a call takes effect.
+    yields: bool,
     /// The time of each half of a call.
     half: Duration,
     fails: bool,
@@ -73,8 +75,14 @@ impl Store {
     }
 
     async fn call<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        let Behaviour { half, fails, hangs } = *self.behaviour.lock().unwrap();
+        let Behaviour {
+            yields,
+            half,
+            fails,
+            hangs,
+        } = *self.behaviour.lock().unwrap();
         let pause = async || match half {
+            Duration::ZERO if yields => tokio::task::yield_now().await,
             Duration::ZERO => {}
             half => sleep(half).await,
         };
@@ -371,7 +379,7 @@ async fn a_store_that_fails_ends_the_waits() {
     store.set(Behaviour {
         half: ms(5),
         fails: true,
-        hangs: false,
+        ..Behaviour::default()
     });
     let began = Instant::now();
     for wait in waits {
@@ -631,6 +639,36 @@ async fn waits_for_a_local_rule() {
         assert!(wait.await.unwrap().is_ok());
     }
     assert_eq!(fair.waiting(), 0);
+}
+
+/// One permit is passed from thread to thread by refunds, of which none is slept through.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_permit_is_passed_on_by_refunds() {
+    for yields in [false, true] {
+        let store = Store::with(Behaviour {
+            yields,
+            ..Behaviour::default()
+        });
+        let fair = fair(&store, [log("all", "1/1h")]);
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                let fair = Arc::clone(&fair);
+                tokio::spawn(async move {
+                    for _ in 0..100 {
+                        let admission = fair.acquire(&(0, 1)).await.unwrap();
+                        fair.refund(admission).await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            timeout(ms(60_000), task)
+                .await
+                .expect("a refund is slept through")
+                .unwrap();
+        }
+        assert_eq!(fair.waiting(), 0);
+    }
 }
 
 /// Two nodes over one store: random waits, of which some are dropped. No window holds more than the limit, and all waits end.

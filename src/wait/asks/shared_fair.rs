@@ -21,7 +21,7 @@ use crate::wait::waitable::Waitable;
 /// Shared rules with wait queues. A request waits until the rules admit it, first come, first served on this node.
 ///
 /// `SharedFair` wraps [`SharedRules`] in an `Arc`, or [`LiveSharedRules`](crate::shared::LiveSharedRules). It is to them what
-/// [`Fair`](crate::Fair) is to the rules of one process. A request is first decided as by
+/// [`Fair`] is to the rules of one process. A request is first decided as by
 /// [`SharedRules::check`], without a queue. If it is denied, it waits in the queue of the rule and key that have denied it for the
 /// longest time. The first waiter of a queue asks the store again when the retry time has passed.
 ///
