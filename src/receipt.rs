@@ -79,6 +79,11 @@ impl Receipt {
         self.charged_to
     }
 
+    /// Whether the charge was made to the catch-all of a table, which decides requests of several keys.
+    pub(crate) const fn is_of_catch_all(&self) -> bool {
+        matches!(self.charged_to, ChargedTo::Shared(_))
+    }
+
     /// Returns the time that the decision used: the caller's reading, or a newer time that was published before. By these
     /// times, any interval of one window holds at most the bound.
     #[must_use]

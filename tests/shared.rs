@@ -24,6 +24,8 @@ mod equal;
 mod foreign;
 #[path = "common/equal.rs"]
 mod histories;
+#[path = "shared/lost.rs"]
+mod lost;
 #[path = "shared/many.rs"]
 mod many;
 #[path = "shared/memory.rs"]
@@ -34,6 +36,8 @@ mod pausing;
 mod periods;
 #[path = "common/random.rs"]
 mod random;
+#[path = "shared/releases.rs"]
+mod releases;
 #[path = "shared/reloads.rs"]
 mod reloads;
 #[path = "shared/reserves.rs"]

@@ -122,13 +122,14 @@ impl Elapsed {
         self.most - self.least <= self.most / NARROW
     }
 
-    /// Returns the scale `stated` if it agrees with the bounds, and otherwise that of their middle.
+    /// Returns the scale `stated` if it agrees with narrow bounds, and otherwise that of their middle.
     fn verify(self, stated: u64) -> u64 {
         let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let (least, most) = (nanos(self.least), nanos(self.most));
         let tolerance = most / u64::from(TOLERANCE);
         let by_stated = scaled(self.counts, stated, 1 << FRACTION);
-        if self.counts == 0 || (least.saturating_sub(tolerance)..=most + tolerance).contains(&by_stated) {
+        let agrees = || (least.saturating_sub(tolerance)..=most + tolerance).contains(&by_stated);
+        if self.counts == 0 || self.is_narrow() && agrees() {
             stated
         } else {
             scaled(1 << FRACTION, least + (most - least) / 2, self.counts)
@@ -179,6 +180,20 @@ mod tests {
                 scale.correct(u64::try_from((u128::from(stated) * 25_000_000) >> FRACTION).unwrap());
             assert!(corrected.abs_diff(10_000_000) <= 2, "{corrected} ns");
         }
+    }
+
+    /// The clock of a system that takes 3 µs for a reading: the bounds of 200 ms are 6 µs apart, and the calibration is off by more than
+    /// half of that.
+    #[test]
+    fn bounds_that_are_not_narrow_are_halved() {
+        let wide = Elapsed {
+            counts: 500_000_000,
+            least: Duration::from_nanos(199_997_000),
+            most: Duration::from_nanos(200_003_000),
+        };
+        assert!(!wide.is_narrow());
+        let stated = TRUE + TRUE / 1_000_000 * 30;
+        assert!(wide.verify(stated).abs_diff(TRUE) < TRUE / 1_000_000);
     }
 
     #[test]

@@ -70,7 +70,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     ///
     /// # Errors
     ///
-    /// [`Denied`] if the key has no capacity left, or finds no entry and [`OnFull`] denies it. Nothing is charged then.
+    /// [`Denied`] if the key has no capacity left, or finds no entry and [`OnFull`] denies it. Nothing is charged then, except in
+    /// a [race for an entry](crate::guide::caveats#keys).
     ///
     /// # Concurrency
     ///
@@ -89,8 +90,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     ///
     /// # Errors
     ///
-    /// [`Denied`] if the key has not enough capacity, or finds no entry and [`OnFull`] denies it. Nothing is charged
-    /// then. A request for more than the limit (for an even ring, the largest share; for GCRA, the burst) is never
+    /// [`Denied`] if the key has not enough capacity, or finds no entry and [`OnFull`] denies it. Nothing is charged then, except
+    /// in a [race for an entry](crate::guide::caveats#keys). A request for more than the limit (for an even ring, the largest share; for GCRA, the burst) is never
     /// admitted, and the answer says so.
     ///
     /// # Concurrency
@@ -329,6 +330,11 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     pub(crate) fn decider_in(&self, tier: usize) -> Decider<'_, A> {
         let algorithm = self.algorithms.get(tier).unwrap_or(&self.algorithms[0]);
         Decider::new(&self.store, algorithm, self.on_full)
+    }
+
+    /// Whether keys may have different limits.
+    pub(crate) fn has_tiers(&self) -> bool {
+        self.algorithms.len() > 1
     }
 
     #[inline]

@@ -142,6 +142,10 @@ impl RedisStoreBuilder {
     }
 
     /// Sets how long a connection may take to be made: 200 ms by default.
+    ///
+    /// In a cluster, this is the time for each node. The nodes of the addresses are connected to at once, and then the nodes that
+    /// they name. So the connection to the cluster may take twice this time and twice that of a
+    /// [call](Self::call_timeout), and at most 60 s, if a node does not answer.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
@@ -228,7 +232,14 @@ impl RedisStoreBuilder {
             target: self.target()?,
             prefix: self.prefix,
         };
-        Ok(RedisStore::new(Supervisor::start(server, self.settings)?))
+        let mut settings = self.settings;
+        if server.target.is_cluster() {
+            settings.validate()?;
+            // A node that does not answer takes the time of a node twice. The others are used after that.
+            let of_two = 2 * (settings.connect_timeout + settings.call_timeout);
+            settings.connect_timeout = of_two.min(SupervisorSettings::LONGEST);
+        }
+        Ok(RedisStore::new(Supervisor::start(server, settings)?))
     }
 
     fn target(&self) -> Result<ServerTarget, ConfigError> {

@@ -6,11 +6,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::future::poll_fn;
-use core::pin::Pin;
-use core::task::Poll;
 
 use super::store::RedisStore;
+use crate::shared::store::join_all;
 use crate::shared::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseGrant, LeaseRequest, StoreError,
     StoreFuture,
@@ -69,7 +67,7 @@ fn violates(request: &CounterRequest) -> bool {
 impl RedisStore {
     /// The results that a decision would have. With `denies`, a denial counts violations, as in a decision.
     async fn peek_slots(&self, slots: &[Slot], denies: bool) -> Result<Vec<CheckResult>, StoreError> {
-        all(slots.iter().map(|slot| {
+        join_all(slots.iter().map(|slot| {
             let verb = match denies && slot.requests.iter().any(violates) {
                 true => "deny",
                 false => "peek",
@@ -121,17 +119,16 @@ impl RedisStore {
         Ok(join(&slots, &results))
     }
 
-    /// Charges debt to every slot, one after the other. An error leaves the slots after it uncharged.
+    /// Charges debt to every slot, concurrently. An error of one slot leaves the others charged.
     pub(super) async fn charge_spread(&self, requests: &[CounterRequest]) -> Result<(), StoreError> {
-        for slot in slots(requests) {
-            self.run_decide("owe", &slot.requests).await?;
-        }
-        Ok(())
+        let slots = slots(requests);
+        let calls = slots.iter().map(|slot| self.charge(&slot.requests));
+        join_all(calls).await.into_iter().collect()
     }
 
     /// Refunds the charges to these slots. A refund that fails leaves its permits charged, which is stricter.
     async fn refund_slots(&self, slots: &[Slot], results: &[CheckResult], charged: &[usize]) {
-        all(charged.iter().map(|&slot| {
+        join_all(charged.iter().map(|&slot| {
             let refunded: StoreFuture<'_, u64> =
                 Box::pin(self.run_refund(&slots[slot].requests, &results[slot]));
             refunded
@@ -139,18 +136,23 @@ impl RedisStore {
         .await;
     }
 
+    /// Refunds the charges to every slot, concurrently. An error of one slot leaves the others refunded.
     pub(super) async fn refund_spread(
         &self,
         requests: &[CounterRequest],
         charged: &CheckResult,
     ) -> Result<u64, StoreError> {
-        let mut lost = 0;
-        for slot in slots(requests) {
-            let statuses = slot.at.iter().map(|&at| charged.statuses()[at]).collect();
-            let charged = CheckResult::admitted(charged.at(), statuses);
-            lost += self.refund(&slot.requests, &charged).await?;
-        }
-        Ok(lost)
+        let slots: Vec<(Slot, CheckResult)> = slots(requests)
+            .into_iter()
+            .map(|slot| {
+                let statuses = slot.at.iter().map(|&at| charged.statuses()[at]).collect();
+                (slot, CheckResult::admitted(charged.at(), statuses))
+            })
+            .collect();
+        let calls = slots
+            .iter()
+            .map(|(slot, charged)| self.refund(&slot.requests, charged));
+        join_all(calls).await.into_iter().sum()
     }
 
     /// Renews leases of all slots, concurrently.
@@ -170,7 +172,7 @@ impl RedisStore {
                 None => slots.push((alloc::vec![request.clone()], alloc::vec![at])),
             }
         }
-        let results = all(slots.iter().map(|(requests, _)| {
+        let results = join_all(slots.iter().map(|(requests, _)| {
             let renewed: StoreFuture<'_, Vec<Result<LeaseGrant, StoreError>>> =
                 Box::pin(self.run_renew(requests));
             renewed
@@ -187,36 +189,10 @@ impl RedisStore {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
+    /// Resets every slot, concurrently. An error of one slot leaves the others reset.
     pub(super) async fn reset_spread(&self, requests: &[CounterRequest]) -> Result<(), StoreError> {
-        for slot in slots(requests) {
-            self.run_reset(&slot.requests).await?;
-        }
-        Ok(())
+        let slots = slots(requests);
+        let calls = slots.iter().map(|slot| self.reset(&slot.requests));
+        join_all(calls).await.into_iter().collect()
     }
-}
-
-/// A call, and its result once there is one.
-type SlotCall<'a, T> = (StoreFuture<'a, T>, Option<Result<T, StoreError>>);
-
-/// The results of these calls, made concurrently.
-async fn all<'a, T: Unpin>(calls: impl Iterator<Item = StoreFuture<'a, T>>) -> Vec<Result<T, StoreError>> {
-    let mut calls: Vec<SlotCall<'a, T>> = calls.map(|call| (call, None)).collect();
-    poll_fn(|context| {
-        let mut is_pending = false;
-        for (call, result) in &mut calls {
-            if result.is_none() {
-                match Pin::new(call).poll(context) {
-                    Poll::Ready(ready) => *result = Some(ready),
-                    Poll::Pending => is_pending = true,
-                }
-            }
-        }
-        if is_pending {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
-    calls.into_iter().filter_map(|(_, result)| result).collect()
 }

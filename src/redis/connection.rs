@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 
 use ::redis::{Cmd, RedisError, Value};
+use tokio::task::JoinSet;
 
 use super::cluster_client::{ClusterConnection, ClusterTarget};
 use super::endpoint::{Endpoint, ServerConnection};
@@ -94,28 +95,55 @@ impl ServerTarget {
     }
 }
 
+/// Names of keys by which the right to set an expiry is checked. In a cluster they are in eight parts of the slots, so that a node
+/// that is lost has not all of them.
+const RIGHTS: [&str; 8] = [
+    "rights", "rights1", "rights2", "rights4", "rights10", "rights11", "rights12", "rights13",
+];
+
 impl Connection {
-    /// Checks that the user may set the expiry of keys. A script of a user without that right would leave keys for ever.
+    /// Checks that the user may set the expiry of keys. A script of a user without that right would leave keys for ever. The first
+    /// server that answers decides.
     async fn check_right_to_expire(&self, prefix: &str) -> Result<(), StoreError> {
-        let mut command = ::redis::cmd("PEXPIREAT");
-        // The store has no key of this name, so this changes nothing.
-        command.arg(format!("{prefix}:{{rights}}")).arg(1);
-        let Err(error) = self.send(&command).await else {
-            return Ok(());
+        let keys = match self {
+            Self::Server(_) => &RIGHTS[..1],
+            Self::Cluster(_) => &RIGHTS,
         };
-        let missing = match code(&error) {
-            Some("NOPERM") => "the user may not run PEXPIREAT",
-            _ if describe(&error).contains("unknown command") => "the server does not have PEXPIREAT",
-            // The server has checked the rights, and does not accept writes now.
-            Some(_) => return Ok(()),
-            None => return Err(diagnose(&error).error),
-        };
-        let detail = format!(
-            "{missing} on the keys {prefix}:*, which would never expire (ACL SETUSER <user> +pexpireat \
-             ~{prefix}:*): {}",
-            describe(&error)
-        );
-        Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail))
+        let mut answers = JoinSet::new();
+        for key in keys {
+            let (connection, mut command) = (self.clone(), ::redis::cmd("PEXPIREAT"));
+            // The store has no key of this name, so this changes nothing.
+            command.arg(format!("{prefix}:{{{key}}}")).arg(1);
+            answers.spawn(async move { connection.send(&command).await });
+        }
+        let mut last = StoreError::new(StoreErrorKind::Disconnected, "");
+        while let Some(answer) = answers.join_next().await {
+            let error = match answer {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) => error,
+                Err(panicked) => {
+                    last = StoreError::new(StoreErrorKind::UnexpectedReply, format!("{panicked}"));
+                    continue;
+                }
+            };
+            let missing = match code(&error) {
+                Some("NOPERM") => "the user may not run PEXPIREAT",
+                _ if describe(&error).contains("unknown command") => "the server does not have PEXPIREAT",
+                // The server has checked the rights, and does not accept writes now.
+                Some(_) => return Ok(()),
+                None => {
+                    last = diagnose(&error).error;
+                    continue;
+                }
+            };
+            let detail = format!(
+                "{missing} on the keys {prefix}:*, which would never expire (ACL SETUSER <user> +pexpireat \
+                 ~{prefix}:*): {}",
+                describe(&error)
+            );
+            return Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail));
+        }
+        Err(last)
     }
 
     /// Sends a command, and returns its reply or its error.

@@ -522,9 +522,20 @@ impl<R: ?Sized> Key<R> {
         Arc::as_ptr(&self.hash).addr()
     }
 
-    /// Whether both are clones of one key.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.hash, &other.hash)
+    /// Whether both are clones of one key, and treat requests that lack it alike. Rules with such keys can share a state, whose key
+    /// has one name, here and in a store.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        #[cfg(feature = "shared")]
+        let has_parts_of = match (&self.shared, &other.shared) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        #[cfg(not(feature = "shared"))]
+        let has_parts_of = true;
+        has_parts_of
+            && Arc::ptr_eq(&self.hash, &other.hash)
+            && self.name == other.name
+            && self.on_missing == other.on_missing
     }
 }
 

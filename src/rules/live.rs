@@ -173,7 +173,7 @@ pub enum ReplaceError {
 /// The number of enforced old states from which on a reload is rejected.
 const MAX_PENDING: usize = 64;
 
-/// The maximum number of retained states. The latest ones are kept.
+/// The maximum number of states that are retained for one new state. The latest ones are kept.
 const MAX_RETAINED: usize = 8;
 
 /// The number of times that a reload yields to threads with old rules before it returns [`Reloaded::Pending`].
@@ -283,13 +283,11 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             if !carry_over.complete(now) {
                 let until = |old: &Arc<RuleState<R>>| now.saturating_add(old.span());
                 // Claim: rules reloading, permits that do not fit are retained.
-                let states = carry_over.enforced();
+                let states = carry_over.enforced().take(MAX_RETAINED);
                 let retained = states.map(|old| (Arc::clone(old), until(old)));
                 writer.retained.extend(retained);
             }
         }
-        let excess = writer.retained.len().saturating_sub(MAX_RETAINED);
-        writer.retained.drain(..excess);
         let all = states.states.into_iter();
         states.states = all.filter(|state| !state.retired).collect();
         self.publish(writer, states, clock);

@@ -43,6 +43,9 @@ use crate::clock::Clock;
 ///
 /// # Caveats
 ///
+/// - Replace the file by renaming a complete one over it. A file that is written in place, with a pause longer than
+///   [`DEBOUNCE`](Self::DEBOUNCE), may be read in between. If the written part is valid by itself, it is put in force, and the
+///   rules that are missing in it begin empty later.
 /// - If [`LiveRules::store`] is called directly, the file is put in force again only when its text changes.
 ///
 /// # Examples

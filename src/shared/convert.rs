@@ -26,24 +26,26 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
         StoredAs::Cells(cells) => Counting::Cells(cells),
         StoredAs::Gcra(burst) => Counting::Gcra(burst),
         StoredAs::Slots(_) => Counting::Slots,
-        // Its counter has permits of this period only. One cell of the period's length counts them until the end, whenever the
-        // store's own cells begin.
+        // Its counter has permits of this period only, so one cell is enough.
         StoredAs::Periods => Counting::Cells(1),
     };
     let window = match (planned.stored_as, planned.period) {
         (StoredAs::Slots(term), _) => term,
-        (_, Some(period)) => period.length,
+        // A node whose clock is early charges the period before the store's clock reaches it, and a node whose clock is late charges
+        // it afterwards. The second length is for the difference of their clocks.
+        (_, Some(period)) => 2 * period.length,
         (_, None) => planned.quota.window(),
     };
-    let name = match planned.period {
-        Some(period) => alloc::format!("{}@{}", planned.name, period.number).into(),
-        None => Arc::clone(planned.name),
-    };
-    CounterRequest::new(name, planned.key_hash, counting, planned.limit, window)
+    let name = Arc::clone(planned.name);
+    let request = CounterRequest::new(name, planned.key_hash, counting, planned.limit, window)
         .with_quota_index(planned.index)
         .with_permits(planned.extracted.permits)
         .with_enforced(planned.extracted.enforced)
-        .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }))
+        .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }));
+    match planned.period {
+        Some(period) => request.with_period(period.number),
+        None => request,
+    }
 }
 
 /// The block of each rule among the quotas that the store is asked about, with the index of the rule's first quota.

@@ -119,6 +119,8 @@ impl<R: ?Sized + 'static> LiveSharedRules<R> {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             core::mem::replace(&mut *current, Arc::new(new))
         };
+        // Before `old` may be dropped: its keys and conditions are code of the user.
+        drop(settings);
         if let Some(runtime) = &self.runtime {
             // If the store does not answer, its leases end with their terms.
             runtime.spawn(async move { old.flush().await });

@@ -20,7 +20,7 @@ mod rules_builder;
 mod settle;
 mod slots;
 mod statuses;
-mod store;
+pub(crate) mod store;
 pub mod supervision;
 
 pub use charges::{Charges, Decision};

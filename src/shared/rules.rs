@@ -340,17 +340,17 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Concurrency
     ///
     /// A request that is admitted meanwhile may be charged later. Dropping the future after its first poll stops nothing:
-    /// the permits are still charged and given back.
+    /// the permits are still charged and given back, and the slots released. If the last report of a lease has failed, the call waits
+    /// for the next one, for up to a [period](super::SharedRulesBuilder::period).
     pub async fn flush(&self) -> Result<(), StoreError> {
-        let released = self.release_slots().await;
-        match &self.leases {
-            Some(leases) => leases
-                .table
-                .release(0..leases.table.states.len())
-                .await
-                .and(released),
-            None => released,
+        // All leases are marked before the first wait, because the future may be dropped there.
+        let leases = self.leases.as_ref().map(|node| &*node.table);
+        let leases = leases.map(|table| (table, table.begin_release(0..table.states.len())));
+        let mut released = self.release_slots().await;
+        if let Some((table, pending)) = leases {
+            released = table.wait_for_all(pending).await.and(released);
         }
+        released
     }
 
     /// Releases the slots in flight that were dropped in the store.

@@ -14,15 +14,21 @@
 //!
 //! 1. **At most the limit is held**, while the store forgets nothing and each node renews its slots in time. *Hold* compares the
 //!    number of slots with the limit and adds one in a single step of the store. A slot counts until its release, because each
-//!    *renew* comes before its end. (test `random_histories_of_nodes_hold_at_most_the_limit`)
+//!    *renew* comes before its end: the task sends releases in parts, and a *renew* that is due before the next part. (tests
+//!    `random_histories_of_nodes_hold_at_most_the_limit`, `slots_are_renewed_in_time_beside_any_number_of_releases`)
 //! 2. **No slot stays held.** A slot that is not renewed ends. The task renews the slots in `held`, and a slot leaves `held` when
-//!    its admission is dropped. A *renew* that was sent before is answered before the *release* is sent, because the task makes one
-//!    call at a time. The task releases a slot also if its admission was the last owner of the keeper, such as after a reload. If a *renew* has failed, it may still be executed after the *release*. Then the slot ends a term after it. (tests
-//!    `the_slots_of_a_node_that_vanishes_are_free_within_a_term`, `a_renewal_is_answered_before_a_release_is_sent`)
+//!    its admission is dropped. A *renew* that was sent before is answered before the *release* is sent, because renewals and
+//!    releases are made one after the other. If the future that sends a *release* is dropped, the task sends it again. The task
+//!    releases a slot also if its admission was the last owner of the keeper, such as after a reload. If a *renew* has failed, it
+//!    may still be executed after the *release*. Then the slot ends a term after it. (tests
+//!    `the_slots_of_a_node_that_vanishes_are_free_within_a_term`, `a_renewal_is_answered_before_a_release_is_sent`,
+//!    `a_flush_that_is_dropped_releases_everything`)
 //! 3. **A release frees no slot of another request**, because no other slot has its name.
 //! 4. **The store learns of all slots again after it has forgotten them**, from the next *renew*. Until then it admits too many.
 //!    (test `the_store_learns_of_the_slots_again_after_a_reset`)
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
@@ -37,6 +43,7 @@ use tokio::time::{Instant, timeout_at};
 use super::plan::CountedSlot;
 use super::store::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, SlotId, StoreError, StoreErrorKind,
+    StoreFuture, join_all,
 };
 use crate::sync::AtomicU64;
 
@@ -75,7 +82,7 @@ pub(super) struct SlotKeeper {
 struct Slots {
     held: HashMap<SlotId, CounterRequest>,
     /// The slots that the store is to release.
-    released: Vec<CounterRequest>,
+    released: VecDeque<CounterRequest>,
     /// The keeper itself, until the task has released these slots. The admission may have been the last owner of the keeper.
     alive: Option<Arc<SlotKeeper>>,
     /// Whether the task has ended, with its runtime. No slot is renewed after that.
@@ -84,6 +91,9 @@ struct Slots {
 
 /// The most slots of one call, since a script must not keep the server from other clients for long.
 const SLOTS_PER_CALL: usize = 32;
+
+/// The most slots of the calls that are made at once.
+const SLOTS_AT_ONCE: usize = 8 * SLOTS_PER_CALL;
 
 /// The renewals of a slot in a term.
 const RENEWALS: u32 = 4;
@@ -160,22 +170,45 @@ impl SlotKeeper {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Releases slots in the store. Returns the last error: the slots of a call that has failed end after their term.
+    /// Releases slots in the store, and returns the first error: the slots of a call that has failed end after their term.
     pub(super) async fn release_in_store(&self) -> Result<(), StoreError> {
-        let _one_call = self.calls.lock().await;
-        let (released, _alive) = {
-            let mut inner = self.lock();
-            (core::mem::take(&mut inner.released), inner.alive.take())
-        };
         let mut result = Ok(());
-        for slots in released.chunks(SLOTS_PER_CALL) {
-            let statuses = slots.iter().map(|_| CounterStatus::with_room(0)).collect();
-            let held = CheckResult::admitted(0, statuses);
-            if let Err(error) = self.store.refund(slots, &held).await {
-                result = Err(error);
-            }
+        let released = self.lock().released.len();
+        // Also if there are none, since the task may be releasing some.
+        for _ in 0..=released / SLOTS_AT_ONCE {
+            result = result.and(self.release_some().await);
         }
         result
+    }
+
+    /// Releases slots in the store, so many that a renewal which is due need not wait for long.
+    async fn release_some(&self) -> Result<(), StoreError> {
+        let _one_call = self.calls.lock().await;
+        let mut sent = self.take_released();
+        let calls = sent
+            .slots
+            .chunks(SLOTS_PER_CALL)
+            .map(|slots| -> StoreFuture<'_, u64> {
+                let statuses = slots.iter().map(|_| CounterStatus::with_room(0)).collect();
+                let held = CheckResult::admitted(0, statuses);
+                Box::pin(async move { self.store.refund(slots, &held).await })
+            });
+        let answers = join_all(calls).await;
+        sent.slots.clear();
+        answers.into_iter().try_for_each(|answer| answer.map(drop))
+    }
+
+    fn take_released(&self) -> SentReleases<'_> {
+        let mut inner = self.lock();
+        let some = inner.released.len().min(SLOTS_AT_ONCE);
+        SentReleases {
+            keeper: self,
+            slots: inner.released.drain(..some).collect(),
+            alive: match inner.released.is_empty() {
+                true => inner.alive.take(),
+                false => inner.alive.clone(),
+            },
+        }
     }
 
     /// Renews all slots in the store. A call that has failed is repeated by the next renewal.
@@ -183,19 +216,47 @@ impl SlotKeeper {
         // Claim: slots 2, a release is sent after the answer to a renewal.
         let _one_call = self.calls.lock().await;
         let held: Vec<CounterRequest> = self.lock().held.values().cloned().collect();
-        for slots in held.chunks(SLOTS_PER_CALL) {
+        for some in held.chunks(SLOTS_AT_ONCE) {
+            let calls = some.chunks(SLOTS_PER_CALL);
             // Claim: slots 1, a slot is renewed before it ends.
-            let _ = self.store.charge(slots).await;
+            join_all(calls.map(|slots| self.store.charge(slots))).await;
         }
     }
 
-    /// Releases what was dropped, and renews the rest if that `is_due`.
+    /// Renews the slots if that `is_due`, and releases some of those that were dropped.
     async fn call(self: Arc<Self>, is_due: bool) {
-        // A slot that is not released ends after its term.
-        let _ = self.release_in_store().await;
         if is_due {
             self.renew().await;
         }
+        // A slot that is not released ends after its term.
+        let _ = self.release_some().await;
+        if !self.lock().released.is_empty() {
+            // A renewal that is due comes before the next releases.
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// Releases on their way to the store. If the future that waits for the answers is dropped, the task sends them again.
+struct SentReleases<'a> {
+    keeper: &'a SlotKeeper,
+    slots: Vec<CounterRequest>,
+    alive: Option<Arc<SlotKeeper>>,
+}
+
+impl Drop for SentReleases<'_> {
+    fn drop(&mut self) {
+        // If the store panics, the slots end after their term, as after an error. To send them again could panic for ever.
+        if self.slots.is_empty() || std::thread::panicking() {
+            return;
+        }
+        let mut inner = self.keeper.lock();
+        if !inner.has_ended {
+            inner.released.extend(self.slots.drain(..));
+            inner.alive = inner.alive.take().or(self.alive.take());
+        }
+        drop(inner);
+        self.keeper.wake.notify_one();
     }
 }
 
@@ -215,7 +276,7 @@ impl Drop for NotesEnd {
         if let Some(keeper) = self.0.upgrade() {
             let mut slots = keeper.lock();
             slots.has_ended = true;
-            slots.released = Vec::new();
+            slots.released = VecDeque::new();
             slots.alive = None;
         }
     }

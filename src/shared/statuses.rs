@@ -126,7 +126,7 @@ impl<R: ?Sized> SharedRules<R> {
 
 /// Whether it is the status of a quota, or of the block of its rule.
 fn is_of(status: &QuotaStatus, planned: &PlannedQuota<'_>) -> bool {
-    status.rule == *planned.name && (status.is_block || status.quota == planned.quota)
+    status.rule == *planned.name && (status.is_block || status.quota == planned.quota_now())
 }
 
 fn with_room(planned: &PlannedQuota<'_>, remaining: u64, reset_after: Option<Duration>) -> QuotaStatus {

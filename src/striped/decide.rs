@@ -7,6 +7,21 @@ use super::word::StripeWord;
 use crate::clock::Clock;
 use crate::time::Nanos;
 
+/// A claim of a stripe, which ends when this is dropped.
+struct Claim<'a, C: Clock> {
+    limiter: &'a StripedLimiter<C>,
+    index: usize,
+    /// The word of the stripe from then on.
+    word: StripeWord,
+}
+
+impl<C: Clock> Drop for Claim<'_, C> {
+    fn drop(&mut self) {
+        self.limiter
+            .end_claim(&self.limiter.stripes[self.index], self.word);
+    }
+}
+
 impl<C: Clock> StripedLimiter<C> {
     /// The index of the stripe of a thread.
     pub(super) fn stripe_of(&self, thread_index: usize) -> usize {
@@ -251,17 +266,18 @@ impl<C: Clock> StripedLimiter<C> {
     /// Charges a claimed stripe, and ends the claim. The time of the charge is `now` or later, and no earlier than that of any
     /// admission of the stripe. Returns this time, or `None` if the ring is full.
     fn charge(&self, index: usize, word: StripeWord, now: Nanos) -> Option<Nanos> {
-        let stripe = &self.stripes[index];
-        match self.charge_keeping_claim(index, word, now) {
-            Ok((at, charged)) => {
-                self.end_claim(stripe, charged);
-                Some(at)
-            }
-            Err(kept) => {
-                self.end_claim(stripe, kept);
-                None
-            }
-        }
+        let mut claim = Claim {
+            limiter: self,
+            index,
+            // Its count is not charged if the clock panics.
+            word: word.released(),
+        };
+        let (word, at) = match self.charge_keeping_claim(index, word, now) {
+            Ok((at, charged)) => (charged, Some(at)),
+            Err(kept) => (kept, None),
+        };
+        claim.word = word;
+        at
     }
 
     /// Charges a claimed stripe without ending the claim. The time of the charge is `now` or later, and no earlier than that of

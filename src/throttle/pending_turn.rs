@@ -44,7 +44,7 @@ impl<U> PendingTurn<U> {
     }
 
     fn lock_wake_up(&self) -> MutexGuard<'_, WakeUp> {
-        // A poisoned lock is used, because no other code is called while it is held.
+        // A poisoned lock is used, because no other code is called while it is held, except the clone of a waker.
         self.wake_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,8 +81,9 @@ impl<U: Future + Unpin + Send + 'static> PendingTurn<U> {
         start: impl FnOnce() -> U,
         context: &Context<'_>,
     ) -> Poll<U::Output> {
+        // Dropped last, because a waker may own another wait, and dropping that wakes the next one.
+        let _replaced = self.answer(context.waker());
         let mut wait = self.lock_wait();
-        self.answer(context.waker());
         let future = wait.get_or_insert_with(start);
         let waker = Waker::from(Arc::clone(self));
         let polled = Pin::new(future).poll(&mut Context::from_waker(&waker));
@@ -94,12 +95,12 @@ impl<U: Future + Unpin + Send + 'static> PendingTurn<U> {
         polled
     }
 
-    fn answer(&self, waker: &Waker) {
+    /// Marks the last wake-up as answered, and stores the task and the runtime of this poll. Returns those of an earlier poll.
+    fn answer(&self, waker: &Waker) -> Option<(Waker, Option<Handle>)> {
+        let task = (waker.clone(), Handle::try_current().ok());
         let mut wake_up = self.lock_wake_up();
         wake_up.is_unanswered = false;
-        if !matches!(&wake_up.task, Some((task, _)) if task.will_wake(waker)) {
-            wake_up.task = Some((waker.clone(), Handle::try_current().ok()));
-        }
+        wake_up.task.replace(task)
     }
 }
 

@@ -27,8 +27,8 @@ impl<A: Algorithm, C: Clock> Waitable for RateLimiter<A, C> {
         self.clock().now()
     }
 
-    fn states_of(&self, _: &Receipt) -> SmallVec<[u64; 4]> {
-        smallvec![STATE]
+    fn states_of(&self, _: &Receipt) -> Option<SmallVec<[u64; 4]>> {
+        Some(smallvec![STATE])
     }
 
     fn refund(&self, charge: Receipt) -> Settled {
@@ -59,6 +59,10 @@ impl<A: Algorithm, C: Clock> WaitRequest<RateLimiter<A, C>> for u64 {
 
     fn ready_in(&self, limiter: &RateLimiter<A, C>, _: u64, permits: u64) -> Option<Duration> {
         limiter.peek().retry_after(permits)
+    }
+
+    fn has_one_limit(&self, _: &RateLimiter<A, C>, _: u64) -> bool {
+        true
     }
 
     fn earliest_in(

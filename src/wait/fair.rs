@@ -209,7 +209,10 @@ impl<L: Waitable, T: Runtime> Fair<L, T> {
     fn end(&self, charge: L::Charge, end: impl FnOnce(&L, L::Charge) -> Settled) -> Settled {
         let states = self.limiter.states_of(&charge);
         let settled = end(&self.limiter, charge);
-        self.queues.wake_leaders_in(&states, || self.limiter.now());
+        match states {
+            Some(states) => self.queues.wake_leaders_in(&states, || self.limiter.now()),
+            None => self.recheck(),
+        }
         settled
     }
 
@@ -282,6 +285,10 @@ where
 
     fn ready_in(&self, state: u64, permits: u64) -> Option<Duration> {
         self.request.ready_in(&self.fair.limiter, state, permits)
+    }
+
+    fn has_one_limit(&self, state: u64) -> bool {
+        self.request.has_one_limit(&self.fair.limiter, state)
     }
 
     fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration> {

@@ -64,8 +64,9 @@ impl<A: Reclaim, C: Clock, K> Waitable for KeyedRateLimiter<A, C, K> {
         self.clock().now()
     }
 
-    fn states_of(&self, charge: &KeyReceipt) -> SmallVec<[u64; 4]> {
-        smallvec![charge.fingerprint]
+    fn states_of(&self, charge: &KeyReceipt) -> Option<SmallVec<[u64; 4]>> {
+        let of_key = !charge.receipt.is_of_catch_all();
+        of_key.then(|| smallvec![charge.fingerprint])
     }
 
     fn refund(&self, charge: KeyReceipt) -> Settled {
@@ -100,6 +101,10 @@ impl<A: Reclaim, C: Clock, K> WaitRequest<KeyedRateLimiter<A, C, K>> for KeyRequ
         decider
             .peek(self.fingerprint, limiter.clock().now())
             .retry_after(permits)
+    }
+
+    fn has_one_limit(&self, limiter: &KeyedRateLimiter<A, C, K>, _: u64) -> bool {
+        !limiter.has_tiers()
     }
 
     fn earliest_in(

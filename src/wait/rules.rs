@@ -62,7 +62,7 @@ impl<S: RuleSource> Waitable for S {
         self.with(|rules| rules.clock().now())
     }
 
-    fn states_of(&self, charge: &Reservation<S::Request>) -> SmallVec<[u64; 4]> {
+    fn states_of(&self, charge: &Reservation<S::Request>) -> Option<SmallVec<[u64; 4]>> {
         self.with(|rules| rules.state_ids(charge))
     }
 
@@ -99,6 +99,10 @@ impl<S: RuleSource, B: Borrow<S::Request>> WaitRequest<S> for B {
 
     fn ready_in(&self, limiter: &S, state: u64, permits: u64) -> Option<Duration> {
         limiter.with(|rules| rules.ready_in(self.borrow(), state, permits))
+    }
+
+    fn has_one_limit(&self, limiter: &S, state: u64) -> bool {
+        limiter.with(|rules| rules.has_one_limit(self.borrow(), state))
     }
 
     fn earliest_in(&self, limiter: &S, state: u64, queued: u64, permits: u64) -> Option<Duration> {

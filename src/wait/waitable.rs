@@ -20,8 +20,9 @@ pub trait Waitable {
 
     fn now(&self) -> Nanos;
 
-    /// The states whose capacity grows when this charge is refunded or settled.
-    fn states_of(&self, charge: &Self::Charge) -> SmallVec<[u64; 4]>;
+    /// The states whose capacity grows when this charge is refunded or settled. `None` if it may be that of any state, because the
+    /// charge was made to the catch-all of a table.
+    fn states_of(&self, charge: &Self::Charge) -> Option<SmallVec<[u64; 4]>>;
 
     fn refund(&self, charge: Self::Charge) -> Settled;
 
@@ -41,6 +42,8 @@ pub trait WaitRequest<L: Waitable> {
     fn try_acquire(&self, limiter: &L) -> Option<L::Charge>;
 
     fn ready_in(&self, limiter: &L, state: u64, permits: u64) -> Option<Duration>;
+
+    fn has_one_limit(&self, limiter: &L, state: u64) -> bool;
 
     fn earliest_in(&self, limiter: &L, state: u64, queued: u64, permits: u64) -> Option<Duration>;
 }

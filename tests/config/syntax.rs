@@ -230,6 +230,11 @@ fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
         message,
     );
     check(Yaml, "rules:\r\n  - { name: größe, quota: «1 }", message);
+    check(
+        Json,
+        "{\"rules\": [\r\n  {\"name\": \"größe\", \"quota\": «x}]}",
+        "not JSON: expected value",
+    );
 }
 
 #[test]

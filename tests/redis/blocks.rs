@@ -2,12 +2,13 @@
 //! memory.
 
 use core::time::Duration;
+use std::time::SystemTime;
 
 use ringgate::Rule;
-use ringgate::rules::Block;
+use ringgate::rules::{Block, RuleAlgorithm};
 use ringgate::shared::SharedRules;
 
-use crate::rules::{Request, by_user};
+use crate::rules::{Request, by_user, quota};
 use crate::scripts::{FAR_AHEAD, ScriptRequest, Scripts};
 use crate::server::Server;
 
@@ -116,6 +117,47 @@ async fn a_blocked_key_is_blocked_at_all_nodes() {
     }
     nodes[1].unblock(&alice).await.expect("an answer");
     nodes[0].check(&alice).await.expect("a permit");
+}
+
+/// The counter of a period has a name of its own. Its denials are violations of its rule, in every period.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_of_periods_blocks_its_keys() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let fixed = |name: &'static str| Rule::new(name, quota("2/h")).algorithm(RuleAlgorithm::Fixed);
+    for rule in [
+        fixed("fixed"),
+        fixed("twice").also(quota("9/d")),
+        Rule::calendar("days", "2/day".parse().expect("a quota")),
+        Rule::new("log", quota("2/h")).algorithm(RuleAlgorithm::Log),
+    ] {
+        let name = rule.name().to_owned();
+        let block = Block::new(quota("3/min"), Duration::from_secs(600));
+        let rule = rule.by(&by_user()).block(block);
+        // Each node lives in a day of its own.
+        let nodes = [20_000, 20_001, 20_002].map(|day| {
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(day * 86_400);
+            let rules = SharedRules::builder().rule(rule.clone()).wall_clock(move || now);
+            rules.build(store.clone()).expect("rules")
+        });
+        let alice = Request::of("alice", 1);
+        let mut blocks = Vec::new();
+        for node in &nodes[..2] {
+            for _ in 0..4 {
+                if let Err(denied) = node.check(&alice).await {
+                    blocks.push(denied.violations().filter(|status| status.is_block()).count());
+                }
+            }
+        }
+        assert_eq!(blocks[..3], [0, 0, 1], "{name}");
+        for node in &nodes {
+            assert!(node.check(&alice).await.is_err(), "{name}");
+        }
+        assert!(nodes[2].check(&Request::of("bob", 1)).await.is_ok(), "{name}");
+        nodes[0].unblock(&alice).await.expect("an answer");
+        let admitted = nodes[2].check(&alice).await.is_ok();
+        assert_eq!(admitted, name != "log", "{name}");
+    }
 }
 
 /// The documented memory of a key with violations.

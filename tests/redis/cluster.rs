@@ -6,7 +6,9 @@ use std::collections::HashSet;
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::rules::{Block, RuleAlgorithm};
-use ringgate::shared::{OnError, SharedLimiter, SharedRules};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, OnError, SharedLimiter, SharedRules,
+};
 use ringgate::{Rule, Settled};
 
 use crate::load::{Load, most_by_calls, most_by_stamps};
@@ -14,6 +16,9 @@ use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, ask, patient, ready, until};
 
 const SLOTS: u16 = 16384;
+
+/// A time that no answer of a node takes, and that a test can wait for.
+const SLOW: Duration = Duration::from_secs(1);
 
 pub(crate) struct Cluster {
     nodes: Vec<Server>,
@@ -337,6 +342,158 @@ async fn a_node_is_lost() {
     let calls = load.end().await;
     // The permits of this node were lost with it.
     assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);
+}
+
+/// An address of a node that is gone, or a node that accepts connections and answers nothing, costs time only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_does_not_answer_keeps_no_cluster_from_being_connected_to() {
+    let Some(mut cluster) = Cluster::start().await else {
+        return;
+    };
+    for node in &cluster.nodes {
+        // Otherwise the other nodes answer nothing after a while.
+        let _: () = node.ask("CONFIG SET cluster-node-timeout 600000");
+    }
+    // It accepts connections to its queue, and answers nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent = format!("redis://{}", silent.local_addr().expect("an address"));
+    let live: Vec<String> = cluster.nodes.iter().map(Server::url).collect();
+    let refused = "redis://127.0.0.1:1".to_owned();
+    for urls in [
+        vec![&silent, &live[0]],
+        vec![&live[0], &silent],
+        vec![&live[0], &live[1], &live[2], &silent],
+        vec![&silent, &refused, &live[2]],
+        vec![&refused, &live[1]],
+    ] {
+        let urls: Vec<&str> = urls.into_iter().map(String::as_str).collect();
+        let store = RedisStore::cluster(&urls)
+            .connect_timeout(SLOW)
+            .response_timeout(SLOW)
+            .call_timeout(SLOW);
+        store
+            .build()
+            .expect("a store")
+            .ready(PATIENCE)
+            .await
+            .expect("a connection");
+    }
+    for at in 0..3 {
+        cluster.nodes[at].signal("-STOP");
+        let store = cluster
+            .builder()
+            .connect_timeout(SLOW)
+            .response_timeout(SLOW)
+            .call_timeout(SLOW);
+        let store = store.build().expect("a store");
+        until("it is connected", || store.health().connections > 0).await;
+        cluster.nodes[at].signal("-CONT");
+    }
+    // The last one is lost.
+    cluster.nodes[2].kill();
+    let store = cluster
+        .builder()
+        .connect_timeout(SLOW)
+        .response_timeout(SLOW)
+        .call_timeout(SLOW);
+    let store = store.build().expect("a store");
+    until("it is connected", || store.health().connections > 0).await;
+}
+
+/// The settings of a cluster are checked as they were given, and not as they are used.
+#[tokio::test]
+async fn times_of_a_cluster_have_the_ranges_of_other_stores() {
+    let with = |connect: u64, call: u64| {
+        let store =
+            RedisStore::cluster(&["redis://127.0.0.1:1"]).connect_timeout(Duration::from_millis(connect));
+        let built = store.call_timeout(Duration::from_millis(call)).build();
+        built.map(drop).map_err(|error| error.to_string())
+    };
+    for (connect, call) in [(1, 100), (200, 150), (20_000, 20_000), (60_000, 60_000)] {
+        assert_eq!(with(connect, call), Ok(()), "{connect} {call}");
+    }
+    for connect in [0, 60_001, 300_000] {
+        let given = Duration::from_millis(connect);
+        let expected = format!("invalid connect_timeout: {given:?} (expected 1ms to 60s)");
+        assert_eq!(with(connect, 150), Err(expected));
+    }
+}
+
+/// The node of a slot is lost. Its keys fail, and the keys of the other nodes are charged, renewed, refunded and reset, in whatever
+/// order they are named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_node_fails_only_its_own_keys() {
+    let hour = Duration::from_secs(3600);
+    for lost in 0..3 {
+        let Some(mut cluster) = Cluster::start().await else {
+            return;
+        };
+        for node in &cluster.nodes {
+            // Otherwise the other nodes answer nothing after a while.
+            let _: () = node.ask("CONFIG SET cluster-node-timeout 600000");
+        }
+        let builder = cluster.builder().connect_timeout(SLOW);
+        let store = ready(builder.response_timeout(5 * SLOW).call_timeout(5 * SLOW)).await;
+        let requests: Vec<CounterRequest> = (0..30)
+            .map(|key| {
+                let counting = [Counting::Log, Counting::Cells(5), Counting::Slots][usize::from(key % 3_u8)];
+                CounterRequest::new("lost", u128::from(key), counting, 9, hour).with_slot((1, 1))
+            })
+            .collect();
+        let charged = store.decide(&requests).await.expect("room");
+        assert!(charged.is_admitted());
+        let (mut gone, mut kept) = (Vec::new(), Vec::new());
+        for (node, name) in cluster.names() {
+            let at = requests.iter().position(|request| store.name_of(request) == name);
+            if let Some(at) = at {
+                if node == lost { &mut gone } else { &mut kept }.push(at);
+            }
+        }
+        assert_eq!(gone.len() + kept.len(), requests.len());
+        assert!(gone.len() > 3 && kept.len() > 3, "{gone:?}");
+        // The keys of the lost node come first, last, and in between.
+        let in_order = |at: &[usize]| at.iter().map(|&at| requests[at].clone()).collect::<Vec<_>>();
+        let orders = [
+            in_order(&[&*gone, &kept].concat()),
+            in_order(&[&*kept, &gone].concat()),
+            requests.clone(),
+        ];
+        cluster.nodes[lost].kill();
+        let left = async |at: usize| {
+            let peeked = store
+                .peek(core::slice::from_ref(&requests[at]))
+                .await
+                .expect("an answer");
+            peeked.statuses()[0].remaining()
+        };
+        let connected = async || until("it is connected", || store.health().connected).await;
+        for requests in &orders {
+            connected().await;
+            assert!(store.reset(requests).await.is_err());
+            connected().await;
+            for &at in &kept {
+                assert_eq!(left(at).await, 9, "reset");
+            }
+            assert!(store.charge(requests).await.is_err());
+            connected().await;
+            for &at in &kept {
+                assert_eq!(left(at).await, 8, "charged");
+            }
+        }
+        let statuses: Vec<CounterStatus> = orders[0].iter().map(|_| CounterStatus::with_room(0)).collect();
+        // Only slots are released without a receipt.
+        assert!(
+            store
+                .refund(&orders[0], &CheckResult::admitted(0, statuses))
+                .await
+                .is_err()
+        );
+        connected().await;
+        for &at in &kept {
+            let is_slot = requests[at].counting() == Counting::Slots;
+            assert_eq!(left(at).await, if is_slot { 9 } else { 8 }, "refunded");
+        }
+    }
 }
 
 /// A rule with a block and one without, by keys in different slots.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use ringgate::rules::{OnMissingKey, RuleAlgorithm};
+use ringgate::rules::{OnMissingKey, RuleAlgorithm, RuleSetBuilder};
 
 use super::*;
 
@@ -132,6 +132,47 @@ proptest! {
             clock.set(now.saturating_add(wait));
             prop_assert!(look().remaining() >= wanted);
             clock.set(now);
+        }
+    }
+}
+
+/// Clones of one key can treat requests without it differently, in rules that are equal in all else.
+#[test]
+fn rules_with_clones_of_a_key_keep_their_treatments() {
+    type Named = Option<&'static str>;
+    let user = Key::text("user", |name: &Named| *name);
+    let skip = || Rule::new("a", quota("10/s")).by(&user.clone().on_missing(OnMissingKey::Skip));
+    for (treatment, admitted) in [
+        (OnMissingKey::Deny, 0),
+        (OnMissingKey::Share, 1),
+        (OnMissingKey::Skip, 5),
+    ] {
+        let other = || Rule::new("b", quota("1/h")).by(&user.clone().on_missing(treatment));
+        for rules in [[skip(), other()], [other(), skip()]] {
+            let rules = rules
+                .into_iter()
+                .fold(RuleSetBuilder::new(), RuleSetBuilder::rule);
+            let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).expect("rules");
+            let without = (0..5).filter(|_| rules.check(&None).is_ok()).count();
+            assert_eq!(without, admitted, "{treatment:?}");
+            let with = (0..5).filter(|_| rules.check(&Some("alice")).is_ok()).count();
+            assert_eq!(with, 1, "{treatment:?}");
+        }
+    }
+}
+
+/// A clone with another name is another key of a reload, so the rules that remain keep their counts.
+#[test]
+fn a_rule_with_a_renamed_clone_of_a_key_continues_alone() {
+    let user = by_user();
+    let first = || rule("first", "1/h").by(&user);
+    let second = || rule("second", "1/h").by(&user.clone().named("second user"));
+    for rules in [[first(), second()], [second(), first()]] {
+        for left in [first(), second()] {
+            let (live, _) = live(rules.clone());
+            assert_eq!(admissions(&live, &super::user(1), 5), 1);
+            reload(&live, [left]);
+            assert_eq!(admissions(&live, &super::user(1), 5), 0);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Regressions of reloads, each named after the fault.
 
+use ringgate::Settled;
 use ringgate::rules::RuleAlgorithm;
 
 use super::*;
@@ -43,6 +44,42 @@ fn a_retained_state_is_not_charged_twice() {
     clock.advance(secs(120));
     reload(&live, [rule("1000/min")]);
     assert_eq!(admissions(&live, &user(1), 1000), 1000);
+}
+
+/// The settling thread has loaded the set in which both states are enforced. The reload has read the words of the old one meanwhile.
+#[test]
+fn debt_beside_a_carry_over_counts_in_the_new_state() {
+    let cost = by_cost();
+    for is_keyed in [false, true] {
+        for (from, to) in [("100/10s", "100/20s"), ("100/10s", "50/30s")] {
+            let rule = |text| keyed(rule("all", text).cost(&cost), is_keyed);
+            let (live, _) = live([rule(from)]);
+            let old = live.load();
+            let reservation = old.reserve(&user(1)).expect("the first");
+            reload_beside(&live, [rule(to)]);
+            let both = live.load();
+            drop(old);
+            assert_eq!(live.finish(), Reloaded::Done);
+            assert_eq!(both.settle(reservation, &cost, 41), Settled::Exact);
+            let remaining = live.load().peek(&user(1)).next().map(|peek| peek.remaining());
+            assert_eq!(remaining, Some(quota(to).limit() - 41), "{from} {to} {is_keyed}");
+        }
+    }
+}
+
+/// More rules than the states that are retained for one of them.
+#[test]
+fn each_of_many_rules_retains_its_state() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    // Each log has a state of its own.
+    let rules = |text| names.map(|name| rule(name, text).by(&by_user()).algorithm(RuleAlgorithm::Log));
+    let (live, _) = live(rules("1000/min"));
+    assert_eq!(admissions(&live, &user(1), 1000), 1000);
+    reload(&live, rules("50/min"));
+    reload(&live, rules("1000/min"));
+    for peek in live.load().peek(&user(1)) {
+        assert_eq!(peek.remaining(), 0, "{}", peek.rule());
+    }
 }
 
 /// A log of three slots holds the last three admissions. Permits that it had to forget for others are retained.

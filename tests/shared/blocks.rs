@@ -3,10 +3,11 @@
 use alloc::sync::Arc;
 use core::hash::Hash;
 use core::time::Duration;
+use std::time::SystemTime;
 
-use ringgate::rules::{Block, Cost, RuleAlgorithm, RuleSetBuilder};
+use ringgate::rules::{Block, Cost, RuleAlgorithm, RuleCounts, RuleSetBuilder};
 use ringgate::shared::{CounterStore, DecidedBy, MemoryStore, Mode, OnError, Reason, SharedRules};
-use ringgate::{Key, ManualClock, Quota, Rule, RuleSet};
+use ringgate::{Clock, Key, ManualClock, Quota, Rule, RuleSet};
 use tokio::time::advance;
 
 use crate::forward::Plain;
@@ -28,6 +29,10 @@ fn logged(name: &'static str, quota: &str) -> Rule<Request> {
     rule.capacity(10)
         .algorithm(RuleAlgorithm::Log)
         .cost(&Cost::new("permits", |&(_, permits): &Request| permits))
+}
+
+fn fixed(name: &'static str, quota: &str) -> Rule<Request> {
+    logged(name, quota).algorithm(RuleAlgorithm::Fixed)
 }
 
 fn node(store: Arc<dyn CounterStore>, rules: &[Rule<Request>]) -> SharedRules<Request> {
@@ -62,11 +67,27 @@ async fn compare(seed: u64) -> u64 {
             .block(block.clone()),
         logged("other", "4/5s"),
         logged("shadowed", "1/2s").block(block.clone()).shadow(),
-        logged("lenient", "9/10s").block(block),
+        logged("lenient", "9/10s").block(block.clone()),
+        fixed("fixed", "3/4s").block(block.clone()),
+        fixed("fixed twice", "5/3s")
+            .also("9/9s".parse().expect("a quota"))
+            .block(block),
+        fixed("fixed in the shadow", "2/3s")
+            .also("4/9s".parse().expect("a quota"))
+            .shadow(),
     ];
     let clock = Arc::new(ManualClock::new());
     let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
-    let nodes = [(); 3].map(|()| node(store.clone(), &rules));
+    let nodes = [(); 3].map(|()| {
+        let clock = Arc::clone(&clock);
+        let wall = move || SystemTime::UNIX_EPOCH + Duration::from_nanos(clock.now().get());
+        let builder = SharedRules::builder().wall_clock(wall);
+        let builder = rules
+            .iter()
+            .cloned()
+            .fold(builder, |builder, rule| builder.rule(rule));
+        builder.build(store.clone()).expect("rules")
+    });
     let builder = rules
         .into_iter()
         .fold(RuleSetBuilder::new(), RuleSetBuilder::rule);
@@ -101,21 +122,25 @@ async fn compare(seed: u64) -> u64 {
             }
         }
     }
-    let sum = |counts: &mut dyn Iterator<Item = (u64, u64)>| {
-        counts.fold((0, 0), |sum, (blocks, denied)| (sum.0 + blocks, sum.1 + denied))
+    let sum = |counts: &mut dyn Iterator<Item = (&str, RuleCounts)>| {
+        counts.fold([0; 3], |[blocks, denied, in_shadow], (_, counts)| {
+            [
+                blocks + counts.blocks,
+                denied + counts.denied,
+                in_shadow + counts.shadow_denied,
+            ]
+        })
     };
-    let counted = nodes.iter().flat_map(SharedRules::counts);
-    let counted = sum(&mut counted.map(|(_, counts)| (counts.blocks, counts.denied)));
-    let expected = process.counts();
-    let expected = sum(&mut expected.map(|(_, counts)| (counts.blocks, counts.denied)));
+    let counted = sum(&mut nodes.iter().flat_map(SharedRules::counts));
+    let expected = sum(&mut process.counts());
     assert_eq!(counted, expected, "seed {seed}");
-    expected.0
+    expected[0]
 }
 
 #[tokio::test]
 async fn nodes_block_the_keys_that_one_process_blocks() {
     let mut blocks = 0;
-    for seed in 0..100 {
+    for seed in 0..50 {
         blocks += compare(seed).await;
     }
     assert!(blocks > 1_000, "{blocks} blocks");

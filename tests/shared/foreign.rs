@@ -4,17 +4,21 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Condvar, Mutex, OnceLock};
+use std::thread;
 
-use ringgate::Rule;
 use ringgate::shared::{
-    CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, Mode, OnError, SharedLimiter,
-    SharedRules, StoreError, StoreErrorKind,
+    CounterStore, DecidedBy, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, Mode, OnError,
+    SharedLimiter, SharedRules, StoreError, StoreErrorKind,
 };
+use ringgate::{Clock, ManualClock, Nanos, Rule};
+use tokio::task;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cut::PATIENCE;
 use crate::many::Paused;
-use crate::runtime;
+use crate::{runtime, user};
 
 /// A store that panics while a flag is set, in the call of a lease or in its future.
 #[derive(Debug, Default)]
@@ -148,6 +152,120 @@ async fn second_flush(limiter: &SharedLimiter) -> Result<(), StoreError> {
         );
     }
     flushed
+}
+
+/// A clock that the task which renews leases cannot read while a gate is closed. That task is the first one that reads it.
+struct Gated {
+    clock: ManualClock,
+    renewer: OnceLock<task::Id>,
+    is_closed: Mutex<bool>,
+    opened: Condvar,
+    waits: Sender<()>,
+}
+
+impl Gated {
+    fn new() -> (Arc<Self>, Receiver<()>) {
+        let (waits, waiting) = channel();
+        let gated = Self {
+            clock: ManualClock::new(),
+            renewer: OnceLock::new(),
+            is_closed: Mutex::new(false),
+            opened: Condvar::new(),
+            waits,
+        };
+        (Arc::new(gated), waiting)
+    }
+
+    fn close(&self, is_closed: bool) {
+        *self.is_closed.lock().expect("no panic") = is_closed;
+        self.opened.notify_all();
+    }
+}
+
+impl Clock for Gated {
+    fn now(&self) -> Nanos {
+        if let Some(task) = task::try_id()
+            && *self.renewer.get_or_init(|| task) == task
+        {
+            let mut is_closed = self.is_closed.lock().expect("no panic");
+            if *is_closed {
+                self.waits.send(()).expect("the test waits for it");
+            }
+            while *is_closed {
+                is_closed = self.opened.wait(is_closed).expect("no panic");
+            }
+        }
+        self.clock.now()
+    }
+}
+
+/// Sends a message when it is dropped.
+struct SaysDropped(Sender<()>);
+
+impl Drop for SaysDropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+/// The runtime ends while the task that renews leases makes requests, so it drops the calls of these requests at once.
+#[test]
+fn a_runtime_that_ends_during_a_renewal_locks_nothing() {
+    let period = Duration::from_millis(1);
+    for mode in [
+        Mode::Sync { period, pending: 100 },
+        Mode::Sync { period, pending: 1 },
+        Mode::Lease { permits: 100 },
+    ] {
+        // One call, several calls, and more requests than there is room for.
+        for keys in [1, 2, 33, 300] {
+            let case = format!("{mode:?}, {keys} keys");
+            let (clock, waiting) = Gated::new();
+            let builder = &mut tokio::runtime::Builder::new_multi_thread();
+            let ends = builder
+                .worker_threads(2)
+                .enable_time()
+                .build()
+                .expect("a runtime");
+            let rule = Rule::new("user", "1000000/h".parse().expect("a quota")).by(&user());
+            let (ended, has_ended) = channel();
+            let rules = ends.block_on(async {
+                let rules = SharedRules::<str>::builder()
+                    .rule(rule.mode(mode).on_error(OnError::Deny))
+                    .period(period)
+                    .term_clock(Arc::clone(&clock))
+                    .build(Arc::new(MemoryStore::new()))
+                    .expect("rules");
+                let says_dropped = SaysDropped(ended);
+                tokio::spawn(async move {
+                    let _says_dropped = says_dropped;
+                    core::future::pending::<()>().await;
+                });
+                for key in 0..keys {
+                    let key = format!("{key}");
+                    // Without a free lease, the store decides.
+                    for _ in 0..1_000 {
+                        if rules.check(&*key).await.expect("room").decided_by() == DecidedBy::Local {
+                            break;
+                        }
+                        clock.clock.advance(period / 10);
+                    }
+                }
+                rules
+            });
+            clock.close(true);
+            // All leases are due.
+            clock.clock.advance(2 * period);
+            waiting.recv_timeout(PATIENCE).expect("the task renews leases");
+            ends.shutdown_background();
+            has_ended.recv_timeout(PATIENCE).expect("the runtime ends");
+            clock.close(false);
+            let (send, stats) = channel();
+            thread::spawn(move || send.send(rules.lease_stats()));
+            let stats = stats.recv_timeout(PATIENCE);
+            assert!(stats.is_ok_and(|stats| stats.leases > 0), "{case}");
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -1,13 +1,16 @@
 //! Shared rules that are replaced while they are in use.
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use core::time::Duration;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
-use ringgate::Rule;
 use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
 use ringgate::shared::{LiveSharedRules, MemoryStore, Mode, OnError, SharedRules};
+use ringgate::{Key, Rule};
 
-use crate::{modes, user};
+use crate::cut::PATIENCE;
+use crate::{modes, runtime, user};
 
 fn rules(limit: u64, mode: Mode, algorithm: RuleAlgorithm) -> RuleSetBuilder<str> {
     let quota = format!("{limit}/h").parse().expect("a quota");
@@ -184,4 +187,42 @@ async fn a_watched_file_replaces_the_rules() {
         live.load().flush().await.expect("an answer");
     }
     drop(watcher);
+}
+
+/// Replaces the rules when it is dropped, as code of the user may.
+struct ReplacesAtDrop(Weak<LiveSharedRules<str>>, Sender<()>);
+
+impl Drop for ReplacesAtDrop {
+    fn drop(&mut self) {
+        if let Some(live) = self.0.upgrade() {
+            let replaced = live.store(rules(3, Mode::Strict, RuleAlgorithm::Log));
+            replaced.expect("rules");
+            let _ = self.1.send(());
+        }
+    }
+}
+
+/// The replaced rules are dropped by the reload: there is no runtime, or it has ended.
+#[test]
+fn code_of_the_user_may_reload_when_rules_are_dropped() {
+    for in_runtime in [false, true] {
+        let (send, replaced) = channel();
+        thread::spawn(move || {
+            let first = || live(RuleSetBuilder::new());
+            let live = match in_runtime {
+                true => runtime().block_on(async { first() }),
+                false => first(),
+            };
+            let drops = ReplacesAtDrop(Arc::downgrade(&live), send);
+            let key = Key::text("own", move |user: &str| Some((user, &drops).0));
+            let quota = "9/h".parse().expect("a quota");
+            let own = RuleSetBuilder::new().rule(Rule::new("own", quota).by(&key));
+            drop(key);
+            live.store(own).expect("rules");
+            live.store(rules(2, Mode::Strict, RuleAlgorithm::Log))
+                .expect("rules");
+        });
+        let replaced = replaced.recv_timeout(PATIENCE);
+        assert!(replaced.is_ok(), "in a runtime: {in_runtime}");
+    }
 }

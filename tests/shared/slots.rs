@@ -136,6 +136,39 @@ async fn nodes_share_the_slots_of_a_key() {
     drop(first);
 }
 
+/// As during a deployment that changes the term.
+#[tokio::test(start_paused = true)]
+async fn nodes_with_different_terms_share_the_slots() {
+    for (short, long) in [
+        (10, 3_000),
+        (2_000, 60_000),
+        (2_000, 2_001),
+        (300, 4_000),
+        (59_999, 60_000),
+    ] {
+        let store = memory();
+        let [short, long] = [short, long].map(Duration::from_millis);
+        let [brief, lasting] = [short, long].map(|term| {
+            let rules = SharedRules::builder().rule(slots(2)).term(term).period(MOMENT);
+            rules.build(store.clone()).expect("rules")
+        });
+        let held = [
+            lasting.check("alice").await.expect("a slot"),
+            brief.check("alice").await.expect("a slot"),
+        ];
+        for _ in 0..5 {
+            assert!(brief.check("alice").await.is_err() && lasting.check("alice").await.is_err());
+            sleep(long / 3).await;
+        }
+        drop(held);
+        sleep(MOMENT).await;
+        assert_eq!(
+            (free(&brief, "alice").await, free(&lasting, "alice").await),
+            (2, 2)
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_slot_is_held_for_as_long_as_its_admission() {
     let store = memory();

@@ -170,8 +170,8 @@ impl Ledger {
         let now = u128::from(self.clock.now().get());
         let mut with = |request: &CounterRequest, act: &mut dyn FnMut(&mut Counter)| {
             let (key, rule, index) = (request.key_hash(), request.rule(), request.quota_index());
-            let (counting, window) = (request.counting(), request.window());
-            let name = format!("{key} {rule} {index} {counting:?} {window:?}");
+            let (period, counting, window) = (request.period(), request.counting(), request.window());
+            let name = format!("{key} {rule} {period:?} {index} {counting:?} {window:?}");
             act(counters.entry(name).or_default());
         };
         Ok(act(&mut with, now))

@@ -1,12 +1,16 @@
 //! The ends of the ranges of time and limits, and impossible configurations.
 
+use alloc::sync::Arc;
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::panic::catch_unwind;
 
 use ringgate::striped::StripedBuilder;
 use ringgate::{Clock, ManualClock, Nanos, Quota};
 
 use super::common::Log;
-use super::{AsWorker, builder, counts, passed, striped};
+use super::{AsWorker, WINDOW, builder, counts, passed, striped};
 
 /// A denial writes nothing, so it does not publish the time of its caller.
 #[test]
@@ -111,5 +115,35 @@ fn an_impossible_batch_is_an_error_with_the_accepted_values() {
                 .build_with(ManualClock::new())
                 .is_ok()
         );
+    }
+}
+
+/// A clock of the user that panics on demand.
+#[derive(Clone)]
+struct Failing(ManualClock, Arc<AtomicBool>);
+
+impl Clock for Failing {
+    fn now(&self) -> Nanos {
+        assert!(!self.1.load(Ordering::Relaxed), "the clock has failed");
+        self.0.now()
+    }
+}
+
+/// The thread that was to charge a stripe panics. The next thread charges the count, at its own time, and the stripe serves others.
+#[test]
+fn a_panic_of_the_clock_ends_the_claim_of_a_stripe() {
+    let clock = Failing(ManualClock::new(), Arc::default());
+    let limiter = builder(10_000).stripes(1).batch(50).build_with(clock.clone());
+    let limiter = limiter.expect("a limiter");
+    for _ in 0..49 {
+        assert!(limiter.check().is_ok());
+    }
+    clock.1.store(true, Ordering::Relaxed);
+    // Takes the last permit of the stripe, which is to be charged then.
+    assert!(catch_unwind(AssertUnwindSafe(|| limiter.check().is_ok())).is_err());
+    clock.1.store(false, Ordering::Relaxed);
+    for admitted in [9_950, 10_000] {
+        clock.0.advance(3 * WINDOW);
+        assert_eq!(passed(|| limiter.check().is_ok()), admitted);
     }
 }

@@ -1,12 +1,15 @@
 //! Dropped futures lose no bytes and do not block other connections.
 
 use alloc::sync::Arc;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Waker};
 use core::time::Duration;
 
 use proptest::prelude::*;
 use ringgate::throttle::Throttled;
 use ringgate::{Fair, ManualClock, Nanos, RateLimiter};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 use crate::random::Random;
@@ -227,4 +230,48 @@ async fn threads_that_drop_futures_do_not_block_each_other() {
     assert!(sum <= allowed && sum > 0);
     assert_eq!(counters.charged(), sum);
     assert_eq!(shared.waiting(), 0);
+}
+
+/// A waker that owns another wait of the limiter.
+struct OwningWaker(#[expect(dead_code, reason = "held until it is dropped")] std::sync::Mutex<Box<dyn Send>>);
+
+impl alloc::task::Wake for OwningWaker {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Dropping a waker that is replaced drops the first wait of the queue, which wakes the turn of this connection.
+#[test]
+fn a_waker_can_own_another_wait() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let shared = Arc::new(Fair::new(limiter(steady(1_000)).0));
+            assert!(shared.check(10).is_ok());
+            let mut held = Box::pin(Arc::clone(&shared).acquire_owned(10));
+            assert!(
+                held.as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop()))
+                    .is_pending()
+            );
+            let owner = Waker::from(Arc::new(OwningWaker(std::sync::Mutex::new(Box::new(held)))));
+            let mut stream = Throttled::builder(Wire::plain())
+                .write_shared(Arc::clone(&shared))
+                .build()
+                .unwrap();
+            let mut write =
+                |waker: &Waker| Pin::new(&mut stream).poll_write(&mut Context::from_waker(waker), &[7]);
+            assert!(write(&owner).is_pending());
+            drop(owner);
+            assert_eq!(shared.waiting(), 2);
+            assert!(write(Waker::noop()).is_pending());
+            assert_eq!(shared.waiting(), 1);
+        });
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(30)).expect("deadlock");
 }

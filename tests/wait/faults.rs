@@ -1,14 +1,16 @@
 //! Panics, stopped runtimes and runtimes without timers do not block other waiters.
 
 use alloc::sync::Arc;
+use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::task::{Context, Waker};
 use core::time::Duration;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
 use ringgate::wait::TokioClock;
-use ringgate::{Fair, LiveRules, ManualClock, RateLimiter, Rule, TimestampRing};
+use ringgate::{Fair, LiveRules, ManualClock, Nanos, RateLimiter, Rule, TimestampRing};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
@@ -224,4 +226,97 @@ fn a_wait_without_a_timer_panics() {
     let limiter = log("1/1s");
     assert!(limiter.check(1).is_ok());
     let _ = runtime.block_on(limiter.acquire(1));
+}
+
+/// A runtime whose number the test sets. It notes the numbers in which timers are set, and fires none.
+#[derive(Clone, Default)]
+struct Numbered(Arc<(AtomicU64, Mutex<Vec<u64>>)>);
+
+impl ringgate::wait::Runtime for Numbered {
+    type Timer = ();
+
+    fn set_timer(&self, _: Duration, _: &Waker) {
+        let number = self.0.0.load(Ordering::Relaxed);
+        self.0.1.lock().unwrap().push(number);
+    }
+
+    fn runtime_id(&self) -> Option<u64> {
+        Some(self.0.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Numbered {
+    fn enter(&self, number: u64) {
+        self.0.0.store(number, Ordering::Relaxed);
+    }
+
+    /// The numbers in which timers were set since the last call.
+    fn timers(&self) -> Vec<u64> {
+        core::mem::take(&mut self.0.1.lock().unwrap())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Count(AtomicU64);
+
+impl alloc::task::Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A combinator passes the same waker on, whatever runtime polls it.
+#[test]
+fn a_wait_moves_to_another_runtime_with_its_waker() {
+    let (clock, runtime, count) = (ManualClock::new(), Numbered::default(), Arc::<Count>::default());
+    let ring = TimestampRing::new("1/1h".parse().unwrap()).unwrap();
+    let limiter = Fair::with_runtime(RateLimiter::with_clock(ring, clock.clone()), runtime.clone());
+    let limiter = Arc::new(limiter);
+    assert!(limiter.check(1).is_ok());
+    let waker = Waker::from(Arc::clone(&count));
+    let woken = || count.0.swap(0, Ordering::Relaxed);
+    let poll =
+        |wait: &mut Pin<Box<dyn Future<Output = bool>>>| wait.as_mut().poll(&mut Context::from_waker(&waker));
+    let [mut first, mut second] = [(); 2].map(|()| {
+        let wait = Arc::clone(&limiter).acquire_owned(1);
+        Box::pin(async move { wait.await.is_ok() }) as Pin<Box<dyn Future<Output = bool>>>
+    });
+    runtime.enter(1);
+    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
+    assert_eq!(runtime.timers(), [1]);
+    runtime.enter(2);
+    for _ in 0..3 {
+        assert!(poll(&mut first).is_pending());
+        assert_eq!((runtime.timers(), woken()), (vec![2], 0));
+    }
+    // The second was polled in the second runtime last, so the first one, which is served in the first, sets no timer for it.
+    assert!(poll(&mut second).is_pending());
+    runtime.enter(1);
+    clock.advance(Duration::from_secs(3600));
+    assert!(poll(&mut first).is_ready());
+    assert_eq!((runtime.timers(), woken()), (vec![], 1));
+    runtime.enter(2);
+    assert!(poll(&mut second).is_pending());
+    assert_eq!((runtime.timers(), woken()), (vec![2], 0));
+}
+
+/// A notified waiter that is not polled delays the next one for ten milliseconds, also if the clock was set back meanwhile.
+#[test]
+fn a_grace_period_ends_after_the_clock_was_set_back() {
+    let (clock, runtime) = (ManualClock::new(), Numbered::default());
+    clock.advance(Duration::from_secs(100));
+    let ring = TimestampRing::new("2/1s".parse().unwrap()).unwrap();
+    let limiter = Fair::with_runtime(RateLimiter::with_clock(ring, clock.clone()), runtime);
+    let limiter = Arc::new(limiter);
+    assert!(limiter.check(1).is_ok());
+    let [mut unpolled, mut next, mut last] =
+        [2, 1, 1].map(|permits| Arc::clone(&limiter).acquire_owned(permits));
+    assert!(poll(&mut unpolled).is_pending() && poll(&mut next).is_pending());
+    clock.advance(ms(1020));
+    // It notifies the first, because nobody has done so on time.
+    assert!(poll(&mut last).is_pending());
+    clock.set(Nanos::from_duration(Duration::from_secs(50)));
+    assert!(poll(&mut next).is_pending());
+    clock.advance(ms(11));
+    assert!(poll(&mut next).is_ready());
 }

@@ -73,3 +73,29 @@ async fn permits_refunded_to_a_key_are_available_at_once() {
     assert!(waits.await.unwrap().is_ok());
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
+
+/// Keys without an entry share a budget, so what one of them gives back serves the waiters of another.
+#[tokio::test(start_paused = true)]
+async fn a_refund_to_the_catch_all_wakes_the_waiters_of_other_keys() {
+    let limiter = KeyedRateLimiter::builder(CounterRing::new("2000/1h".parse().unwrap()).unwrap())
+        .capacity(1)
+        .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .unwrap();
+    let limiter = Arc::new(Fair::new(limiter));
+    let overflowing = (0_u32..1000).filter(|key| limiter.limiter().check(key).unwrap().is_overflow());
+    assert!(overflowing.count() > 900);
+    let rest = limiter.limiter().peek(&1000_u32).remaining();
+    let charge = limiter.acquire((&1000_u32, rest)).await.unwrap();
+    let waiting = {
+        let limiter = Arc::clone(&limiter);
+        let began = Instant::now();
+        tokio::spawn(async move {
+            limiter.acquire((&1001_u32, rest)).await.unwrap();
+            began.elapsed()
+        })
+    };
+    settle().await;
+    assert_eq!(limiter.waiting(), 1);
+    limiter.refund(charge);
+    assert!(waiting.await.unwrap() < Duration::from_secs(1));
+}

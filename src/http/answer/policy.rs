@@ -16,7 +16,8 @@ use crate::time::Nanos;
 /// One quota of one rule, with the state that is reported to the client.
 ///
 /// If the rule has one quota, the [name](Self::name) is the rule's name. If it has several, each has a policy, whose name is made
-/// of the rule and the window: `uploads-10s`, `uploads-60s`. While a reload that changes a window is pending, the rule also has
+/// of the rule and the window: `uploads-10s`, `uploads-60s`. A [block](crate::Rule::block) is a policy while it is in force, with a
+/// name such as `uploads-block`. While a reload that changes a window is pending, the rule also has
 /// the old window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaPolicy<'a> {
@@ -132,6 +133,11 @@ impl<'a> QuotaPolicy<'a> {
         (requests, spare, Reverse(self.values.reset_after))
     }
 
+    /// Whether it is the block of the rule.
+    pub(super) const fn is_block(&self) -> bool {
+        self.values.is_block
+    }
+
     /// Whether it limits requests in flight.
     pub(super) const fn is_in_flight(&self) -> bool {
         self.values.quota.is_in_flight()
@@ -205,8 +211,11 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
 /// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides.
 fn add_stricter<'a>(policies: &mut Policies<'a>, values: EnforcedQuota<'a>) {
     let policy = QuotaPolicy::new(values);
-    let same =
-        |other: &&mut QuotaPolicy<'_>| other.rule() == policy.rule() && other.window() == policy.window();
+    let same = |other: &&mut QuotaPolicy<'_>| {
+        other.rule() == policy.rule()
+            && other.window() == policy.window()
+            && other.is_block() == policy.is_block()
+    };
     match policies.iter_mut().find(same) {
         Some(other) if other.remaining() <= policy.remaining() => {}
         Some(other) => *other = policy,
@@ -214,16 +223,18 @@ fn add_stricter<'a>(policies: &mut Policies<'a>, values: EnforcedQuota<'a>) {
     }
 }
 
-/// Names each policy after its rule, and after its window if the rule has several.
+/// Names each policy after its rule, and after its window if the rule has several. A block has a name of its own.
 pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     for index in 0..policies.len() {
-        let rule = policies[index].rule();
-        if policies.iter().filter(|other| other.rule() == rule).count() > 1 {
-            let window = match policies[index].is_in_flight() {
+        let (rule, is_block) = (policies[index].rule(), policies[index].is_block());
+        let is_quota_of_rule = |other: &&QuotaPolicy<'_>| other.rule() == rule && !other.is_block();
+        if is_block || policies.iter().filter(is_quota_of_rule).count() > 1 {
+            let part = match policies[index].is_in_flight() {
+                _ if is_block => String::from("block"),
                 true => String::from("in-flight"),
                 false => short_duration(policies[index].window()),
             };
-            policies[index].name = Cow::Owned(format!("{rule}-{window}"));
+            policies[index].name = Cow::Owned(format!("{rule}-{part}"));
         }
     }
 }

@@ -128,9 +128,14 @@ impl<'a> Rejection<'a> {
         Some(after.saturating_add(self.jitter))
     }
 
+    /// Whether the request needs a slot in flight, perhaps beside permits.
+    pub(in crate::http) fn awaits_slot(&self) -> bool {
+        self.violated().any(QuotaPolicy::awaits_slot)
+    }
+
     /// The time after which a request that needs a slot is told to retry. Before it, the other violated quotas would reject it.
     fn retry_for_slot(&self) -> Option<Duration> {
-        if !self.violated().any(QuotaPolicy::awaits_slot) {
+        if !self.awaits_slot() {
             return None;
         }
         let mut after = self.slot_retry_after;

@@ -21,6 +21,7 @@ struct PolicyText {
     rule: Box<str>,
     limit: u64,
     window: Duration,
+    is_block: bool,
     name: Vec<u8>,
 }
 
@@ -76,6 +77,7 @@ impl PolicyTexts {
                 rule: policy.rule().into(),
                 limit: policy.limit(),
                 window: policy.window(),
+                is_block: policy.is_block(),
                 name: header[start..].to_vec(),
             });
             push_parameter(&mut header, b";q=", policy.limit());
@@ -99,7 +101,8 @@ impl PolicyTexts {
 
     fn are_of(&self, policies: &[QuotaPolicy<'_>]) -> bool {
         let same = |(item, policy): (&PolicyText, &QuotaPolicy<'_>)| {
-            item.limit == policy.limit() && item.window == policy.window() && *item.rule == *policy.rule()
+            (item.limit, item.window, item.is_block) == (policy.limit(), policy.window(), policy.is_block())
+                && *item.rule == *policy.rule()
         };
         self.items.len() == policies.len() && self.items.iter().zip(policies).all(same)
     }

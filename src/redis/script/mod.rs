@@ -81,7 +81,11 @@ const UNITS: u64 = 2000;
 /// The braces keep all counters of one key in one slot of a cluster. The name says how the counter is kept, so nodes that
 /// disagree about that, as during a deployment, do not misread each other's counts.
 pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
-    let (key, rule, index) = (counter.key_hash(), counter.rule(), counter.quota_index());
+    let (key, index) = (counter.key_hash(), counter.quota_index());
+    let rule = match counter.period() {
+        Some(start) => format!("{}@{start}", counter.rule()),
+        None => String::from(counter.rule()),
+    };
     let (window, cells) = measures(counter);
     match counter.counting() {
         Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{window}"),
@@ -109,7 +113,7 @@ fn measures(counter: &CounterRequest) -> (u64, u64) {
 
 /// A time in microseconds, rounded up.
 fn micros(time: Duration) -> u64 {
-    #[expect(clippy::cast_possible_truncation, reason = "a time is at most 366 days")]
+    #[expect(clippy::cast_possible_truncation, reason = "a time is at most 732 days")]
     let micros = time.as_nanos().div_ceil(1000) as u64;
     micros
 }
@@ -283,16 +287,18 @@ pub(super) fn check_result(reply: &Value, counters: usize) -> Result<CheckResult
         let status = match status[0] {
             0 => CounterStatus::without_room(remaining, retry_after),
             1 => CounterStatus::with_room(remaining),
-            _ => CounterStatus::with_room(remaining).not_charged(),
+            2 => CounterStatus::with_room(remaining).not_charged(),
+            other => return Err(unexpected(other)),
         };
         Ok(status.with_receipt(receipt.0, receipt.1))
     });
     let statuses: Vec<CounterStatus> = statuses.collect::<Result<_, StoreError>>()?;
     let at = unsigned(head[1])?;
-    Ok(match head[0] {
-        0 => CheckResult::denied(at, statuses),
-        _ => CheckResult::admitted(at, statuses),
-    })
+    match head[0] {
+        0 => Ok(CheckResult::denied(at, statuses)),
+        1 => Ok(CheckResult::admitted(at, statuses)),
+        other => Err(unexpected(other)),
+    }
 }
 
 /// The numbers of a reply, exactly `count` of them.
@@ -312,7 +318,12 @@ pub(super) fn numbers(reply: &Value, count: usize) -> Result<Vec<i64>, StoreErro
 }
 
 fn unsigned(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| StoreError::new(StoreErrorKind::UnexpectedReply, format!("{number}")))
+    u64::try_from(number).map_err(|_| unexpected(number))
+}
+
+/// A number that no script of this version replies with.
+fn unexpected(number: i64) -> StoreError {
+    StoreError::new(StoreErrorKind::UnexpectedReply, format!("{number}"))
 }
 
 #[cfg(test)]
@@ -354,6 +365,11 @@ mod tests {
             ints(&[1, 5, 1, 3, 0, 8]),
             ints(&[1, 5, 1, 3, 0, 8, 9, 1]),
             ints(&[1, -5, 1, 3, 0, 8, 9]),
+            ints(&[2, 5, 1, 3, 0, 8, 9]),
+            ints(&[-1, 5, 1, 3, 0, 8, 9]),
+            ints(&[1, 5, 3, 3, 0, 8, 9]),
+            ints(&[0, 5, -1, 3, 0, 8, 9]),
+            ints(&[1, 5, i64::MAX, 3, 0, 8, 9]),
             ints(&[1, 5, 1, -3, 0, 8, 9]),
             ints(&[1, 5, 1, 3, 0, 8, i64::MIN]),
             Value::Array(vec![Value::Nil; 7]),
@@ -361,6 +377,50 @@ mod tests {
             let error = check_result(&reply, 1).expect_err("an error");
             assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply, "{reply:?}");
         }
+    }
+
+    /// The counters of a rule and its block share a number, also if each period of the rule has a counter of its own.
+    #[test]
+    fn a_rule_and_its_block_share_a_number() {
+        let second = Duration::from_secs(1);
+        let of = |rule: &str, counting| CounterRequest::new(rule, 1, counting, 10, second);
+        let fixed = |rule: &str, start| of(rule, Counting::Cells(1)).with_period(start);
+        let block = |rule: &str| of(rule, Counting::Violations);
+        let shadow = |rule: &str, start| fixed(rule, start).with_enforced(false);
+        for (counters, expected) in [
+            (vec![fixed("a", 60), block("a")], vec!["1", "1"]),
+            (
+                vec![fixed("a", 0), fixed("b", 0), block("b"), block("a")],
+                vec!["1", "2", "2", "1"],
+            ),
+            (
+                vec![fixed("a", 60), fixed("a", 3600), block("a")],
+                vec!["1", "1", "1"],
+            ),
+            (
+                vec![of("a", Counting::Log), block("a"), fixed("b", 1)],
+                vec!["1", "1", "3"],
+            ),
+            (vec![of("a@60", Counting::Log), fixed("a", 60)], vec!["1", "2"]),
+            (
+                vec![shadow("a", 60), shadow("a", 3600), fixed("b", 0)],
+                vec!["-1", "-1", "3"],
+            ),
+            (vec![shadow("a", 60), fixed("a", 60)], vec!["-1", "2"]),
+        ] {
+            let asked: Vec<_> = counters.iter().map(|counter| (counter, (0, 0))).collect();
+            let arguments = arguments("charge", &asked);
+            let numbers: Vec<&str> = arguments[1..]
+                .chunks_exact(11)
+                .map(|counter| &*counter[5])
+                .collect();
+            assert_eq!(numbers, expected, "{counters:?}");
+        }
+        let named = name("p", &fixed("login", 60_000_000));
+        assert_eq!(
+            named,
+            format!("p:{{{:032x}}}:login@60000000:0:cells:1x1000000", 1)
+        );
     }
 
     /// A cell is at least as long as its part of the window, and a window as long as it was given.

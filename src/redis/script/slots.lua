@@ -1,10 +1,13 @@
 -- Slots in flight: a sorted set with one member for each slot, whose score is the time at which it ends unless its node renews it.
--- A member is the name of the slot. Here the window is the term.
+-- A member is the name of the slot. Here the window is the term of the node that asks. Other nodes may have other terms.
 local slots = {}
 
--- If TIME has gone back, slots that end later than a term from now end then.
+-- The longest term of a node.
+local longest_term = 60000000
+
+-- If TIME has gone back, slots that end later than the longest term from now end then.
 function slots.repair(counter)
-    local ends = text(now + counter.window)
+    local ends = text(now + math.max(counter.window, longest_term))
     for _, slot in ipairs(redis.call('ZRANGEBYSCORE', counter.key, '(' .. ends, '+inf')) do
         redis.call('ZADD', counter.key, ends, slot)
     end
@@ -27,7 +30,9 @@ end
 function slots.charge(counter)
     redis.call('ZREMRANGEBYSCORE', counter.key, '-inf', text(now))
     redis.call('ZADD', counter.key, text(now + counter.window), member(counter))
-    expire(counter.key, now + counter.window)
+    -- The slot of another node may have a longer term.
+    local last = redis.call('ZRANGE', counter.key, -1, -1, 'WITHSCORES')
+    expire(counter.key, tonumber(last[2]))
 end
 
 -- Releases the slot. A slot that has ended is released already.

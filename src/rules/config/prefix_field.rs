@@ -47,7 +47,7 @@ impl<R: ?Sized> PrefixedKeys<R> {
             FileError::value(at, ConfigError { field, ..error })
         })?;
         let mut known = self.0.iter();
-        let same = |(of, known): &&(Key<R>, Key<R>)| of.is(key) && known.name() == prefixed.name();
+        let same = |(of, known): &&(Key<R>, Key<R>)| of.is_same(key) && known.name() == prefixed.name();
         if let Some((_, known)) = known.find(same) {
             return Ok(known.clone());
         }

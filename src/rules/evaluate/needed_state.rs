@@ -48,9 +48,23 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
             .ok()
     }
 
-    /// The states that a reservation was charged to.
-    pub(crate) fn state_ids(&self, reservation: &Reservation<R>) -> SmallVec<[u64; 4]> {
+    /// The states that a reservation was charged to. `None` if one of the charges was made to a catch-all.
+    pub(crate) fn state_ids(&self, reservation: &Reservation<R>) -> Option<SmallVec<[u64; 4]>> {
         reservation.state_ids(&self.states.seeds)
+    }
+
+    /// Whether every request that the state decides has the limit of this one.
+    pub(crate) fn has_one_limit(&self, request: &R, state: u64) -> bool {
+        let seeds = &self.states.seeds;
+        let mut several = self
+            .states
+            .states
+            .iter()
+            .filter(|other| other.extractor.has_several_limits());
+        !several.any(|other| {
+            let extracted = other.extract(request, seeds);
+            extracted.is_some_and(|extracted| other.id(&extracted, seeds) == state)
+        })
     }
 
     /// The time until the state would admit a request for `permits`, if no other request came before. `None` if it never would.

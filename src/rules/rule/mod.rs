@@ -305,7 +305,7 @@ impl<R: ?Sized> Rule<R> {
             && self.on_full == other.on_full
             && self.on_error == other.on_error
             && self.mode == other.mode
-            && same(self.key.as_ref(), other.key.as_ref(), Key::is)
+            && same(self.key.as_ref(), other.key.as_ref(), Key::is_same)
             && same(self.cost.as_ref(), other.cost.as_ref(), |one, other| {
                 one.0.is(&other.0)
             })

@@ -95,7 +95,23 @@ pub(super) async fn check(
     let wait = reset.statuses()[2].retry_after();
     let promise = "a reset ends the block, and forgets the earlier ones";
     holds(promise, began(&reset) && is_long(wait, LENGTH), &reset)?;
+    of_periods(store, &block).await?;
     extended(store, pause, &block.extend_on_retry()).await
+}
+
+/// The violations of a rule count together, although each of its periods has a counter of its own.
+async fn of_periods(store: &dyn CounterStore, block: &Block) -> Result<(), BrokenPromise> {
+    for violation in 0..=VIOLATIONS {
+        let counter =
+            CounterRequest::new("periods", 1, Counting::Cells(1), 1, LONG).with_period(60 * violation);
+        let violations = CounterRequest::new("periods", 1, Counting::Violations, VIOLATIONS, LONG);
+        let request = [counter.with_permits(2), violations.with_block(block.clone())];
+        let result = store.decide(&request).await?;
+        let promise = "a denial by the counter of a period is a violation of its rule";
+        let is_block = result.statuses()[1].receipt() == (1, 0);
+        holds(promise, is_block == (violation + 1 == VIOLATIONS), &result)?;
+    }
+    Ok(())
 }
 
 /// A retry extends a block that extends.

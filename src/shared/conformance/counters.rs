@@ -1,7 +1,7 @@
 //! The promises of counters that do not depend on time.
 
-use super::kit::{BrokenPromise, counter, decide, holds, join_all, left};
-use crate::shared::store::{CounterRequest, CounterStore, Counting};
+use super::kit::{BrokenPromise, counter, decide, holds, left};
+use crate::shared::store::{CounterRequest, CounterStore, Counting, join_all};
 use alloc::format;
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
@@ -66,18 +66,22 @@ async fn shadow(store: &dyn CounterStore, counting: Counting) -> Result<(), Brok
     let enforced = counter("enforced", counting);
     let shadow = counter("shadow", counting).with_enforced(false);
     let second = shadow.clone().with_quota_index(1);
-    decide(store, &second.clone().with_permits(10)).await?;
-    let all = [enforced.clone(), shadow.clone(), second];
-    let result = store.decide(&all).await?;
-    let promise = "a rule that is not enforced denies nothing, and is charged only as a whole";
-    let charged: alloc::vec::Vec<bool> = result
-        .statuses()
-        .iter()
-        .map(|status| status.is_charged())
-        .collect();
-    let after = (left(store, &enforced).await?, left(store, &shadow).await?);
-    let is_kept = result.is_admitted() && charged == [true, false, false] && after == (9, 10);
-    holds(promise, is_kept, (&result, after))
+    let periods = (shadow.clone().with_period(60), second.clone().with_period(3600));
+    for ((shadow, second), left_after) in [((shadow, second), 9), (periods, 8)] {
+        decide(store, &second.clone().with_permits(10)).await?;
+        let all = [enforced.clone(), shadow.clone(), second];
+        let result = store.decide(&all).await?;
+        let promise = "a rule that is not enforced denies nothing, and is charged only as a whole";
+        let charged: alloc::vec::Vec<bool> = result
+            .statuses()
+            .iter()
+            .map(|status| status.is_charged())
+            .collect();
+        let after = (left(store, &enforced).await?, left(store, &shadow).await?);
+        let is_kept = result.is_admitted() && charged == [true, false, false] && after == (left_after, 10);
+        holds(promise, is_kept, (&result, after))?;
+    }
+    Ok(())
 }
 
 async fn refunds(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
@@ -138,10 +142,15 @@ async fn debts(store: &dyn CounterStore, counting: Counting) -> Result<(), Broke
 async fn names(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let one = counter("names", counting);
     decide(store, &one.clone().with_permits(10)).await?;
+    let in_period = one.clone().with_period(60);
+    decide(store, &in_period.clone().with_permits(10)).await?;
     let others = [
         counter("names 2", counting),
         one.clone().with_quota_index(1),
         CounterRequest::new("names", 99, counting, 10, one.window()),
+        one.clone().with_period(0),
+        one.clone().with_period(120),
+        in_period.with_quota_index(1),
     ];
     for other in others {
         let after = left(store, &other).await?;

@@ -2,15 +2,10 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt;
-use core::future::poll_fn;
-use core::task::Poll;
 use core::time::Duration;
 
-use crate::shared::store::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, StoreError, StoreFuture,
-};
+use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, StoreError};
 
 /// A store has broken a promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,29 +88,4 @@ pub(super) async fn decide(
 pub(super) async fn left(store: &dyn CounterStore, request: &CounterRequest) -> Result<u64, StoreError> {
     let peeked = store.peek(core::slice::from_ref(request)).await?;
     Ok(peeked.statuses().first().map_or(0, CounterStatus::remaining))
-}
-
-/// The outputs of these futures, polled concurrently.
-pub(super) async fn join_all<T>(
-    futures: impl Iterator<Item = StoreFuture<'_, T>>,
-) -> Vec<Result<T, StoreError>> {
-    let mut futures: Vec<_> = futures.map(|future| (future, None)).collect();
-    poll_fn(|context| {
-        let mut is_pending = false;
-        for (future, output) in &mut futures {
-            if output.is_none() {
-                match future.as_mut().poll(context) {
-                    Poll::Ready(ready) => *output = Some(ready),
-                    Poll::Pending => is_pending = true,
-                }
-            }
-        }
-        if is_pending {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
-    futures.into_iter().filter_map(|(_, output)| output).collect()
 }

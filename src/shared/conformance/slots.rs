@@ -53,6 +53,17 @@ pub(super) async fn check(
     let free = left(store, &third).await?;
     holds("a slot is released once", free == 1, free)?;
 
+    let long = CounterRequest::new("slots", 1, Counting::Slots, LIMIT, 9 * TERM).with_slot((7, 4));
+    let held = decide(store, &long).await?;
+    // A node with a shorter term renews its slot beside it.
+    store.charge(core::slice::from_ref(&third)).await?;
+    pause(TERM + Duration::from_millis(10)).await;
+    let free = left(store, &third).await?;
+    let promise = "nodes with different terms share the slots, and each slot ends after the term of its node";
+    holds(promise, held.is_admitted() && free == 1, (&held, free))?;
+    release(store, &long).await?;
+    store.charge(core::slice::from_ref(&third)).await?;
+
     let full = counter("full", Counting::Log).with_permits(10);
     store.charge(core::slice::from_ref(&full)).await?;
     let denied = store.decide(&[first.clone(), full.with_permits(1)]).await?;

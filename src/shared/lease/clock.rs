@@ -140,10 +140,14 @@ impl Boot {
         use rustix::time::ClockId::{Boottime, Monotonic, MonotonicCoarse, RealtimeCoarse};
         if self.coarse {
             let wall = read(RealtimeCoarse).wrapping_sub(read(MonotonicCoarse));
-            // After the wall clock: if the machine is suspended in between, the wall offset is outdated and never matches. The
-            // monotonic clock first: time that passes in between makes the offset larger.
-            let monotonic = read(Monotonic);
-            let boot = read(Boottime).saturating_sub(monotonic);
+            // The monotonic clock first: time that passes in between makes the offset larger.
+            let offset = |_| {
+                let monotonic = read(Monotonic);
+                read(Boottime).saturating_sub(monotonic)
+            };
+            // After the wall clock: if the machine is suspended in between, the wall offset is outdated and never matches. Three
+            // times, since a thread that is stopped between two readings would make the offset larger for ever.
+            let boot = (0..3).map(offset).fold(u64::MAX, u64::min);
             // Relaxed: published by the store that follows. Of two threads here at once, the larger offset stays.
             self.boot.fetch_max(boot, Ordering::Relaxed);
             // Release: pairs with the Acquire in `now`.

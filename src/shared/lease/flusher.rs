@@ -58,7 +58,7 @@ const MAX_WEIGHT: u64 = 32;
 /// The permits charged to a log that weigh as much as a request.
 const LOGGED_PER_WEIGHT: u64 = 8;
 
-/// The largest number of concurrent calls.
+/// The largest number of concurrent calls of requests that weigh 1. Heavier requests need more calls.
 const MAX_CALLS: usize = 8;
 
 /// A request that is to be sent, and the position of its lease.
@@ -134,22 +134,33 @@ impl LeaseTable {
             });
             inner.watched = watched;
         }
-        let mut batch: Vec<Sent> = Vec::new();
+        let mut batches: Vec<Vec<Sent>> = Vec::new();
         let mut weight = 0;
         for (at, request) in requests {
             let logged = match request.counter().counting() {
                 Counting::Log => request.charge() / LOGGED_PER_WEIGHT,
                 Counting::Cells(_) | Counting::Gcra(_) | Counting::Slots | Counting::Violations => 0,
             };
-            if !batch.is_empty() && weight + logged >= MAX_WEIGHT {
-                self.send(&mut inner, core::mem::take(&mut batch), now);
-                weight = 0;
+            match batches.last_mut() {
+                Some(batch) if weight + logged < MAX_WEIGHT => batch.push((at, request)),
+                _ => {
+                    batches.push(alloc::vec![(at, request)]);
+                    weight = 0;
+                }
             }
             weight += 1 + logged;
-            batch.push((at, request));
         }
-        if !batch.is_empty() {
-            self.send(&mut inner, batch, now);
+        inner.calls += batches.len();
+        // Before `spawn`, which drops a call at once if the runtime has ended. The drop takes the lock.
+        drop(inner);
+        for batch in batches {
+            let call = StoreCall {
+                table: Arc::clone(self),
+                batch,
+                sent: now,
+                grants: Vec::new(),
+            };
+            tokio::spawn(call.run());
         }
     }
 
@@ -169,18 +180,6 @@ impl LeaseTable {
         }
     }
 
-    /// Sends requests that were made at `sent`, in a task of their own.
-    fn send(self: &Arc<Self>, inner: &mut Inner, batch: Vec<Sent>, sent: u64) {
-        inner.calls += 1;
-        let call = StoreCall {
-            table: Arc::clone(self),
-            batch,
-            sent,
-            grants: Vec::new(),
-        };
-        tokio::spawn(call.run());
-    }
-
     fn answer(&self, batch: &[Sent], grants: Vec<Result<LeaseGrant, StoreError>>, sent: u64) {
         let now = self.clock.exact();
         {
@@ -191,7 +190,9 @@ impl LeaseTable {
                 let manager = &mut inner.managers[*at];
                 match grant {
                     Ok(grant) => {
-                        manager.answer(&self.states[*at], (request, grant), (sent, now), || new_id);
+                        let answer = (request, grant);
+                        let fallback = manager.answer(&self.states[*at], answer, (sent, now), || new_id);
+                        self.charge_fallback_of(manager, fallback.unwrap_or(0));
                     }
                     Err(error) => {
                         manager.fail(request);

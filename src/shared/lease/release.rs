@@ -10,9 +10,11 @@ use super::table::LeaseTable;
 use super::terms::Lease;
 use crate::shared::store::StoreError;
 
-/// A lease whose release is awaited: its number, the sequence to be answered, and its failures so far.
-struct PendingRelease {
+/// A lease whose release is awaited: its key, its number, the sequence to be answered, and its failures so far.
+#[derive(Debug)]
+pub(crate) struct PendingRelease {
     at: usize,
+    owner: u64,
     lease_id: u128,
     sequence: u64,
     failures: u64,
@@ -50,6 +52,12 @@ impl LeaseTable {
 
     /// Has these leases charge their use and give their permits back.
     pub(crate) async fn release(&self, leases: impl IntoIterator<Item = usize>) -> Result<(), StoreError> {
+        let pending = self.begin_release(leases);
+        self.wait_for_all(pending).await
+    }
+
+    /// Marks these leases, so that their next reports charge their use and give their permits back.
+    pub(crate) fn begin_release(&self, leases: impl IntoIterator<Item = usize>) -> Vec<PendingRelease> {
         let mut pending: Vec<PendingRelease> = Vec::new();
         {
             let mut inner = self.lock();
@@ -58,6 +66,7 @@ impl LeaseTable {
                 if let Some((lease_id, sequence)) = manager.release(&self.states[at]) {
                     pending.push(PendingRelease {
                         at,
+                        owner: self.states[at].owner(),
                         lease_id,
                         sequence,
                         failures: manager.failed_copies(),
@@ -65,11 +74,15 @@ impl LeaseTable {
                 }
             }
         }
-        // All leases are marked before the first wait, because the future may be dropped there.
         for release in &pending {
             self.dirty.insert(release.at);
         }
         self.wake.notify_one();
+        pending
+    }
+
+    /// Waits until these leases are released.
+    pub(crate) async fn wait_for_all(&self, pending: Vec<PendingRelease>) -> Result<(), StoreError> {
         let mut result = Ok(());
         for release in pending {
             let released = self.wait_for(release).await;
@@ -84,6 +97,10 @@ impl LeaseTable {
             let answer = self.answer_of(release.at).notified();
             {
                 let inner = self.lock();
+                if self.states[release.at].owner() != release.owner {
+                    // Only a lease without uncharged use and without permits is given to another key.
+                    return Ok(());
+                }
                 let manager = &inner.managers[release.at];
                 let (lease_id, sequence) = manager.last_answered();
                 if lease_id != release.lease_id {

@@ -166,7 +166,7 @@ impl Counter {
             return bucket.charge(request, permits, now);
         }
         if let Some(slots) = &mut self.slots {
-            slots.renew(request.slot(), now.saturating_add(self.span));
+            slots.renew(request.slot(), now.saturating_add(nanos(request.window())));
             return (0, 0);
         }
         if self.violations.is_some() {

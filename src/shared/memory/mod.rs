@@ -60,8 +60,8 @@ pub struct MemoryStore {
     counters: Mutex<Counters>,
 }
 
-/// The name of a counter. Another counting, window or rule is another counter.
-type Name = (u128, String, usize, Counting, Duration);
+/// The name of a counter. Another counting, window, rule or period is another counter.
+type Name = (u128, String, Option<u64>, usize, Counting, Duration);
 
 /// The counters of the store, by their names.
 #[derive(Debug, Default)]
@@ -171,14 +171,15 @@ impl Counters {
 }
 
 fn name(request: &CounterRequest) -> Name {
-    // A block keeps its counter when the window of its violations is changed.
+    // A block keeps its counter when the window of its violations is changed, and nodes with different terms share their slots.
     let window = match request.counting() {
-        Counting::Violations => Duration::ZERO,
+        Counting::Violations | Counting::Slots => Duration::ZERO,
         _ => request.window(),
     };
     (
         request.key_hash(),
         String::from(request.rule()),
+        request.period(),
         request.quota_index(),
         request.counting(),
         window,

@@ -148,11 +148,17 @@ impl PlannedQuota<'_> {
         }
     }
 
+    /// The quota, with the length of the current period as its window if it has periods.
+    pub(crate) fn quota_now(&self) -> Quota {
+        let of_period = |period: CurrentPeriod| Quota::of_period(self.quota.limit(), period.length);
+        self.period.map_or(self.quota, of_period)
+    }
+
     /// The status of the quota before any decision.
     pub(crate) fn unknown_status(&self) -> QuotaStatus {
         QuotaStatus {
             rule: Arc::clone(self.name),
-            quota: self.quota,
+            quota: self.quota_now(),
             limit: self.limit,
             permits: self.extracted.permits,
             remaining: 0,

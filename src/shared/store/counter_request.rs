@@ -1,4 +1,5 @@
 use alloc::sync::Arc;
+use core::num::NonZeroU64;
 use core::time::Duration;
 
 use crate::rules::Block;
@@ -8,6 +9,8 @@ use crate::rules::Block;
 pub struct CounterRequest {
     key_hash: u128,
     rule: Arc<str>,
+    /// The start of the period plus 1, in 8 bytes. Each lease has a request.
+    period: Option<NonZeroU64>,
     quota_index: u16,
     counting: Counting,
     limit: u64,
@@ -58,6 +61,7 @@ impl CounterRequest {
         Self {
             key_hash,
             rule: rule.into(),
+            period: None,
             quota_index: 0,
             counting,
             limit,
@@ -69,6 +73,14 @@ impl CounterRequest {
             slot: (0, 0),
             block: None,
         }
+    }
+
+    /// Names the period of a [fixed window or a calendar](crate::shared#fixed-windows-and-calendars), by its start in microseconds
+    /// since 1970. Each period has a counter of its own.
+    #[must_use]
+    pub const fn with_period(mut self, start: u64) -> Self {
+        self.period = NonZeroU64::new(start.saturating_add(1));
+        self
     }
 
     /// Requests this many permits instead.
@@ -123,14 +135,24 @@ impl CounterRequest {
         self.key_hash
     }
 
-    /// The rule's name.
+    /// The rule's name. The counters of one rule, and its [violations](Counting::Violations), have the same one.
     #[must_use]
     pub fn rule(&self) -> &str {
         &self.rule
     }
 
-    /// The position of the quota in its rule. Key hash, rule, position, counting and window together name a counter; the
-    /// window does not name one of [`Counting::Violations`].
+    /// The start of the period whose permits the counter counts, in microseconds since 1970. `None`: it counts the permits of a
+    /// sliding window.
+    #[must_use]
+    pub const fn period(&self) -> Option<u64> {
+        match self.period {
+            Some(next) => Some(next.get() - 1),
+            None => None,
+        }
+    }
+
+    /// The position of the quota in its rule. Key hash, rule, period, position, counting and window together name a counter; the
+    /// window does not name one of [`Counting::Slots`] or [`Counting::Violations`].
     #[must_use]
     pub const fn quota_index(&self) -> usize {
         self.quota_index as usize

@@ -128,15 +128,15 @@ impl LiveHealth {
         effect: Option<&'static str>,
     ) {
         let error = effect.map(|effect| StoreError::new(StoreErrorKind::UnexpectedReply, effect));
-        self.with_last(|last| {
+        let first = self.with_last(|last| {
             let restriction = of(last);
-            if let Some(error) = &error
-                && !core::mem::replace(&mut restriction.is_logged, true)
-            {
-                events::restricted(error);
-            }
-            restriction.error = error;
+            restriction.error.clone_from(&error);
+            error.filter(|_| !core::mem::replace(&mut restriction.is_logged, true))
         });
+        // Without the lock, which a subscriber takes that reads the health.
+        if let Some(error) = first {
+            events::restricted(&error);
+        }
     }
 
     /// Logs that the store does not answer, unless the log says so already.

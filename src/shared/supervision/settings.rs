@@ -71,13 +71,16 @@ impl Default for SupervisorSettings {
     }
 }
 
-/// The range of times. No call succeeds within a shorter time, and a longer timeout protects no caller.
-const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
-
 /// The time between two attempts to connect to a server that has answered and does not accept the store.
 const UNACCEPTED: Duration = Duration::from_secs(1);
 
 impl SupervisorSettings {
+    /// The shortest time of a setting. No call succeeds within a shorter time.
+    const SHORTEST: Duration = Duration::from_millis(1);
+
+    /// The longest time of a setting. A longer timeout protects no caller.
+    pub(crate) const LONGEST: Duration = Duration::from_secs(60);
+
     /// The time from a failed attempt to connect to the next one.
     pub(super) fn wait_after(&self, error: StoreErrorKind) -> Duration {
         match error {
@@ -87,7 +90,7 @@ impl SupervisorSettings {
         }
     }
 
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         for (field, time) in [
             ("connect_timeout", self.connect_timeout),
             ("response_timeout", self.response_timeout),
@@ -97,11 +100,11 @@ impl SupervisorSettings {
             ("breaker.over", self.breaker.over),
             ("breaker.rest", self.breaker.rest),
         ] {
-            if time < TIMES.0 || time > TIMES.1 {
+            if time < Self::SHORTEST || time > Self::LONGEST {
                 return Err(ConfigError::new(
                     field,
                     format!("{time:?}"),
-                    format!("{:?} to {:?}", TIMES.0, TIMES.1),
+                    format!("{:?} to {:?}", Self::SHORTEST, Self::LONGEST),
                 ));
             }
         }

@@ -199,8 +199,8 @@ impl Waitable for AskSlots {
         self.clock.now()
     }
 
-    fn states_of(&self, ask: &Ask) -> States {
-        ask.states.clone()
+    fn states_of(&self, ask: &Ask) -> Option<States> {
+        Some(ask.states.clone())
     }
 
     fn refund(&self, ask: Ask) -> Settled {
@@ -247,6 +247,10 @@ impl WaitRequest<AskSlots> for AskRequest {
             Some(gate) => gate.ready_in(slots.now(), asks),
             None => Some(Duration::ZERO),
         }
+    }
+
+    fn has_one_limit(&self, _: &AskSlots, _: u64) -> bool {
+        true
     }
 
     /// The time until the gate is no longer closed. The asks before this one may be answered at once.

@@ -24,6 +24,9 @@ pub trait QueuedRequest {
     /// never could.
     fn ready_in(&self, state: u64, permits: u64) -> Option<Duration>;
 
+    /// Whether every request that the state decides has the limit of this one.
+    fn has_one_limit(&self, state: u64) -> bool;
+
     /// A lower bound of the time until the state has admitted the `queued` permits of earlier requests, and then `permits`.
     fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration>;
 }

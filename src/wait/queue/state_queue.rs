@@ -132,8 +132,8 @@ impl<T> StateQueue<T> {
         self.waiting.insert(ticket, waiter);
     }
 
-    /// Stores the waker and the runtime of the newest poll, if the waker differs. An overdue waiter moves back to `waiting`. A
-    /// notified waiter needs no waker.
+    /// Stores the waker and the runtime of the newest poll. An overdue waiter moves back to `waiting`. A notified waiter needs no
+    /// waker.
     pub(super) fn update_waker(
         &mut self,
         ticket: Ticket,
@@ -149,11 +149,12 @@ impl<T> StateQueue<T> {
                 runtime,
             };
             self.waiting.insert(ticket, waiter);
-        } else if let Some(waiter) = self.waiting.get_mut(&ticket)
-            && !waiter.waker.will_wake(waker)
-        {
+        } else if let Some(waiter) = self.waiting.get_mut(&ticket) {
+            // A wait can be polled in another runtime with the same waker.
             waiter.runtime = runtime;
-            deferred.drop_waker(mem::replace(&mut waiter.waker, waker.clone()));
+            if !waiter.waker.will_wake(waker) {
+                deferred.drop_waker(mem::replace(&mut waiter.waker, waker.clone()));
+            }
         }
     }
 
@@ -175,7 +176,8 @@ impl<T> StateQueue<T> {
         // Called before any change, because it may panic.
         let wait = next.and_then(|(&next, first)| {
             let wait = request.ready_in(context.state, first.permits)?;
-            (first.runtime == runtime && !wait.is_zero()).then_some((next, wait))
+            let is_known = first.runtime == runtime && request.has_one_limit(context.state);
+            (is_known && !wait.is_zero()).then_some((next, wait))
         });
         let has_next = next.is_some();
         self.remove(ticket, context.deferred);
@@ -265,7 +267,8 @@ impl<T> StateQueue<T> {
     /// Does not notify waiters while earlier notified waiters are within their grace period.
     ///
     /// The permits of notified waiters count as charged. The waiter `me` is not woken, because its poll calls this. The timer
-    /// runs in the runtime of this poll. A waiter of another runtime is woken instead, and sets its timer itself.
+    /// runs in the runtime of this poll, and its time follows from the limit of this request. A waiter of another runtime, or with
+    /// perhaps another limit, is woken instead, and sets its timer itself.
     pub(super) fn advance<R, N>(&mut self, context: &mut AdvanceContext<'_, '_, R, N>, me: Option<Ticket>)
     where
         R: QueuedRequest,
@@ -273,6 +276,8 @@ impl<T> StateQueue<T> {
     {
         let (request, state) = (context.request, context.state);
         let now = request.now();
+        // If the clock was set back, the grace period begins anew once.
+        self.notified_at = self.notified_at.min(now);
         let mut grace = GRACE_PERIOD.saturating_sub(now.saturating_since(self.notified_at));
         if grace.is_zero() {
             self.overdue.append(&mut self.notified);
@@ -296,7 +301,11 @@ impl<T> StateQueue<T> {
                 if first.runtime != context.runtime {
                     self.wake_leader(now, context.deferred);
                 } else if self.notified.is_empty() {
-                    self.set_capacity_timer(context, ticket, now, wait);
+                    if me == Some(ticket) || request.has_one_limit(state) {
+                        self.set_capacity_timer(context, ticket, now, wait);
+                    } else {
+                        self.wake_leader(now, context.deferred);
+                    }
                 } else {
                     let grace = if grace.is_zero() { GRACE_PERIOD } else { grace };
                     let timer = context.deferred.runtime().set_timer(grace, &first.waker);

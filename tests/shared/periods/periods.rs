@@ -5,14 +5,17 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::SystemTime;
 
-use ringgate::rules::RuleAlgorithm;
+use ringgate::rules::{Block, RuleAlgorithm};
 use ringgate::shared::{MemoryStore, OnError, SharedRules};
-use ringgate::{Rule, Settled};
+use ringgate::{ManualClock, Nanos, Rule, Settled};
 
 use crate::user;
 
 /// A wall clock in milliseconds since 1970.
 type Wall = Arc<AtomicU64>;
+
+/// A day in milliseconds.
+const DAY: u64 = 86_400_000;
 
 fn fixed(quota: &str) -> Rule<str> {
     let rule = Rule::new("fixed", quota.parse().expect("a quota")).by(&user());
@@ -62,6 +65,44 @@ async fn a_fixed_window_admits_its_limit_until_its_end() {
     assert_eq!(nodes[0].max_overshoot(2).next(), Some(("fixed", Some(5))));
 }
 
+/// One node charges a period before the store's clock reaches it, and another one after it, because their clocks differ.
+#[tokio::test]
+async fn a_period_admits_its_limit_on_both_sides_of_its_ends() {
+    let mut cases = vec![
+        (fixed("5/min"), 60_000),
+        (fixed("5/s"), 1_000),
+        (fixed("5/h"), 3_600_000),
+    ];
+    cases.extend(calendars());
+    for (rule, length) in cases {
+        // A Monday at midnight.
+        let (starts, ends) = (18 * DAY, 18 * DAY + length);
+        // The store's clock and the node's clock at the first charge, and at the second one.
+        for (first, second) in [
+            ((starts - 1, starts), (ends, ends - 1)),
+            ((starts - 1, starts), (ends + length / 2, ends - 1)),
+            ((starts - length / 2, starts), (ends + 1, ends - 1)),
+            ((starts - length / 2, starts), (ends + length / 2 - 1, ends - 1)),
+            ((starts - 1, starts), (ends + length - 2, ends - 1)),
+            ((starts - length, starts), (ends - 1, ends - 1)),
+            // The clock of one node goes back over the boundary.
+            ((starts, starts), (ends, ends - 1)),
+            ((starts + 1, ends - 1), (ends + length, starts)),
+        ] {
+            let (clock, wall) = (Arc::new(ManualClock::new()), Wall::default());
+            let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+            let nodes = [(); 2].map(|()| node(&store, rule.clone(), &wall));
+            let mut admitted = Vec::new();
+            for (node, (at_store, at_node)) in nodes.iter().zip([first, second]) {
+                clock.set(Nanos::from_duration(Duration::from_millis(at_store)));
+                wall.store(at_node, Ordering::Relaxed);
+                admitted.push(ten(node).await.0);
+            }
+            assert_eq!(admitted, [5, 0], "{rule:?}, {first:?}, {second:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_refund_finds_its_period() {
     let (store, wall) = (Arc::new(MemoryStore::new()), Wall::default());
@@ -85,6 +126,62 @@ async fn a_refund_finds_its_period() {
     rules.reset("alice").await.expect("an answer");
     assert_eq!(ten(&rules).await.0, 5);
     rules.ready(Duration::from_secs(20)).await.expect("a decision");
+}
+
+/// Rules with calendars of five permits, and the lengths of their periods in milliseconds.
+#[cfg(feature = "calendar")]
+fn calendars() -> Vec<(Rule<str>, u64)> {
+    let rule = |quota: &str| {
+        let calendar: ringgate::algorithm::CalendarQuota = quota.parse().expect("a quota");
+        let rule = Rule::calendar("calendar", calendar).by(&user());
+        rule.on_error(OnError::Deny)
+    };
+    vec![(rule("5/day"), DAY), (rule("5/week"), 7 * DAY)]
+}
+
+#[cfg(not(feature = "calendar"))]
+fn calendars() -> Vec<(Rule<str>, u64)> {
+    Vec::new()
+}
+
+/// The violations of all periods count together, and a block outlasts its period.
+#[tokio::test]
+async fn a_rule_of_periods_blocks_its_keys() {
+    let also = |rule: Rule<str>, quota: &str| rule.also(quota.parse().expect("a quota"));
+    let length = Duration::from_secs(600);
+    // The rule, the length of its period in milliseconds, and the admissions of ten requests in the second period.
+    let mut rules = vec![
+        (fixed("5/s"), 1_000, 5),
+        (fixed("5/min"), 60_000, 5),
+        (also(fixed("5/min"), "50/h"), 60_000, 5),
+        (also(fixed("5/h"), "6/d"), 3_600_000, 1),
+        (also(also(fixed("9/s"), "5/min"), "8/h"), 60_000, 3),
+    ];
+    rules.extend(calendars().into_iter().map(|(rule, period)| (rule, period, 5)));
+    for (rule, period, second) in rules {
+        let context = format!("{rule:?}");
+        let block = Block::new("7/min".parse().expect("a quota"), length);
+        // A Monday at midnight.
+        let starts = 4 * DAY;
+        let (clock, wall) = (Arc::new(ManualClock::new()), Wall::new(starts.into()));
+        let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+        let nodes = [(); 2].map(|()| node(&store, rule.clone().block(block.clone()), &wall));
+        assert_eq!(ten(&nodes[0]).await.0, 5, "{context}");
+        wall.store(starts + period, Ordering::Relaxed);
+        assert_eq!(ten(&nodes[1]).await.0, second, "{context}");
+        wall.store(starts + 1_000 * period, Ordering::Relaxed);
+        for (passed, left) in [(0, 600), (60, 540), (539, 1)] {
+            clock.advance(Duration::from_secs(passed));
+            let blocked = (0, Some(Duration::from_secs(left)));
+            assert_eq!(
+                ten(&nodes[0]).await,
+                blocked,
+                "{context}, {left} s before the end"
+            );
+        }
+        nodes[1].unblock("alice").await.expect("an answer");
+        assert!(nodes[0].check("alice").await.is_ok(), "{context}");
+    }
 }
 
 /// The periods of calendars: the quota, its time zone, the time, and the seconds until the end.

@@ -17,9 +17,15 @@ use crate::rules::config::file_format::FileFormat;
 /// Each value is first read as a slice of the text. The address of the slice gives the position.
 pub(crate) fn parse(text: &str) -> Result<Node, FileError> {
     let root: &RawValue = serde_json::from_str(text).map_err(|error| {
+        // The library counts the bytes of the line.
+        let line = text
+            .lines()
+            .nth(error.line().saturating_sub(1))
+            .unwrap_or_default();
+        let is_before = |&(at, _): &(usize, char)| at + 1 < error.column();
         let position = Position {
             line: error.line().max(1),
-            column: error.column().max(1),
+            column: line.char_indices().take_while(is_before).count() + 1,
         };
         FileError::syntax(position, FileFormat::Json, message(&error))
     })?;

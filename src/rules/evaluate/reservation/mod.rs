@@ -78,11 +78,15 @@ impl<R: ?Sized> Reservation<R> {
         Self::new(self.at, SmallVec::new(), slots)
     }
 
-    /// The states that it was charged to, as waiters of a request name them.
-    pub(crate) fn state_ids(&self, seeds: &Seeds) -> SmallVec<[u64; 4]> {
+    /// The states that it was charged to, as waiters of a request name them. `None` if one of the charges was made to a catch-all,
+    /// which decides requests of several keys.
+    pub(crate) fn state_ids(&self, seeds: &Seeds) -> Option<SmallVec<[u64; 4]>> {
         let charges = self.charges.iter().chain(self.slots.charges());
         charges
-            .map(|charge| charge.state.id(&charge.extracted, seeds))
+            .map(|charge| {
+                let of_key = !charge.receipt.is_of_catch_all();
+                of_key.then(|| charge.state.id(&charge.extracted, seeds))
+            })
             .collect()
     }
 

@@ -24,10 +24,8 @@ impl<R: ?Sized> StateCharge<R> {
         let Extracted {
             key, permits, limit, ..
         } = extracted;
-        let is_in_force = in_force
-            .states
-            .iter()
-            .any(|other| other.shares_storage_with(&state));
+        let shares_words = |other: &&Arc<RuleState<R>>| other.shares_storage_with(&state);
+        let is_in_force = in_force.states.iter().any(|other| shares_words(&other));
         if let Some(excess) = permits.checked_sub(actual) {
             // A charge to a replaced state is not refunded: its successors were charged the amount without a receipt.
             if excess == 0 {
@@ -41,20 +39,22 @@ impl<R: ?Sized> StateCharge<R> {
             return Settled::Forfeited(excess);
         }
         let debt = actual - permits;
-        let charged = if is_in_force {
-            state.charge_debt(key, limit, now, debt)
-        } else {
-            let successors = in_force
-                .states
-                .iter()
-                .filter(|other| other.shares_counts_with(&state));
-            // Claim: rules reloading, debt is charged to a successor by the limit of its request.
-            let charged = successors
-                .map(|successor| successor.charge_debt_of_any_tier(key, limit.lowered(), now, debt));
-            // If there are several successors, the result is the least that one of them was charged. If there is none, nothing
-            // is left to charge.
-            charged.min().unwrap_or(debt)
-        };
+        // The words of a retired state may have been carried over already, so its successors are charged, too.
+        let is_retired = |other: &Arc<RuleState<R>>| other.retired && shares_words(&other);
+        let is_replaced = !is_in_force || in_force.states.iter().any(is_retired);
+        let is_successor =
+            |other: &&Arc<RuleState<R>>| !shares_words(other) && other.shares_counts_with(&state);
+        let successors = in_force
+            .states
+            .iter()
+            .filter(|other| is_replaced && is_successor(other));
+        // Claim: rules reloading, debt is charged to a successor by the limit of its request.
+        let of_successors =
+            successors.map(|successor| successor.charge_debt_of_any_tier(key, limit.lowered(), now, debt));
+        let here = is_in_force.then(|| state.charge_debt(key, limit, now, debt));
+        // If several states are charged, the result is the least that one of them was charged. If there is none, nothing is left to
+        // charge.
+        let charged = of_successors.chain(here).min().unwrap_or(debt);
         match debt - charged {
             0 => Settled::Exact,
             forgiven => Settled::Forgiven(forgiven),

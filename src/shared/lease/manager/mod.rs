@@ -346,20 +346,22 @@ impl LeaseManager {
         self.demand.begin_epoch();
     }
 
-    /// Applies an answer of the store. Returns false if the answer belongs to an earlier request.
+    /// Applies an answer of the store, and returns the permits that the caller charges to the fallback limiter. `None`: the answer
+    /// belongs to an earlier request.
     pub(super) fn answer(
         &mut self,
         state: &LeaseState,
         (request, grant): (&LeaseRequest, LeaseGrant),
         (sent, now): (u64, u64),
         new_id: impl FnOnce() -> u128,
-    ) -> bool {
+    ) -> Option<u64> {
         if !self.is_last(request) {
-            return false;
+            return None;
         }
         let (Some(lease), Some(&answered)) = (&self.lease, self.phase.unanswered()) else {
-            return false;
+            return None;
         };
+        let mut fallback = 0;
         self.phase = Phase::Idle;
         if answered.releases {
             // The lease was given back, so the demand that it has covered is over.
@@ -382,6 +384,7 @@ impl LeaseManager {
             }
             None => {
                 let used = state.lose();
+                fallback = used.saturating_sub(self.fallback_permits);
                 if !lease.covers_ended_use() {
                     // The store has registered no permits that cover this use, so the use is still to be charged.
                     // Claim: shared 7, the use of an ended budget is charged by the next one.
@@ -397,7 +400,7 @@ impl LeaseManager {
             }
         }
         self.is_release_due &= !self.is_released(state);
-        true
+        Some(fallback)
     }
 
     /// Records that a copy of a request was not answered.

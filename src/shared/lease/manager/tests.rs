@@ -31,7 +31,7 @@ fn spent(state: &LeaseState) -> LeaseManager {
     state.note_shortage(1);
     let (request, _) = manager.request(state, PERIOD, true, || 8).expect("it is due");
     let answer = (&request, LeaseGrant::of(0));
-    assert!(manager.answer(state, answer, (PERIOD, PERIOD), || 8));
+    assert!(manager.answer(state, answer, (PERIOD, PERIOD), || 8).is_some());
     manager
 }
 
@@ -66,7 +66,7 @@ fn the_use_of_an_ended_budget_is_charged() {
     assert_eq!((request.is_new(), request.charge()), (false, 3));
     assert!(spend());
     let answer = (&request, LeaseGrant::unknown());
-    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
     assert!(!manager.is_free(&state, u64::MAX) && !manager.is_released(&state));
     assert_eq!(
         (manager.reported_permits(), manager.charging_request()),
@@ -86,7 +86,7 @@ fn the_use_of_an_ended_budget_is_charged() {
         "a flush waits for its answer"
     );
     let answer = (&request, LeaseGrant::of(4));
-    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 9));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 9).is_some());
     assert_eq!(
         (manager.reported_permits(), manager.charging_request()),
         (0, None)
@@ -123,7 +123,7 @@ fn a_request_that_failed_waits_for_the_period() {
         .expect("the period is over");
     assert_eq!(copy.sequence(), request.sequence());
     let answer = (&copy, LeaseGrant::of(4));
-    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
     assert!(!manager.is_failing());
 }
 
@@ -150,7 +150,7 @@ fn the_fallback_is_charged_each_permit_once() {
     assert_eq!(manager.charge_fallback(&state), 2);
     assert_eq!(manager.charge_fallback(&state), 0);
     let answer = (&request, LeaseGrant::of(4));
-    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
     spend(1);
     let (request, more) = manager
         .request(&state, 5 * PERIOD, true, || 8)
@@ -201,4 +201,41 @@ fn a_lease_without_demand_is_free() {
     assert_eq!(manager.target_permits(), 0);
     assert!(manager.is_free(&state, 9 * PERIOD));
     assert!(!manager.is_busy(&state));
+}
+
+/// The use of a lease that the store does not know any more is charged to the fallback limiter, once.
+#[test]
+fn the_use_of_a_lost_lease_is_charged_to_the_fallback() {
+    // The permits that are spent before the report, after it, and after the fallback limiter was charged in between.
+    for (reported, charged, lost) in [(1, 0, 3), (3, 0, 0), (3, 0, 4), (2, 3, 0), (1, 3, 5), (1, 9, 0)] {
+        for is_registered in [false, true] {
+            let state = LeaseState::new();
+            let mut manager = assigned(&state, is_registered);
+            state.note_shortage(100);
+            let (request, _) = manager.request(&state, PERIOD, true, || 8).expect("it is due");
+            let answer = (&request, LeaseGrant::of(10));
+            assert_eq!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8), Some(0));
+            let spend = |permits| {
+                let spent = state.spend(1, permits, || PERIOD);
+                assert!(permits == 0 || matches!(spent, SpendResult::Covered { .. }));
+            };
+            spend(reported);
+            let (request, at_report) = manager
+                .request(&state, 3 * PERIOD, false, || 8)
+                .expect("it is due");
+            spend(charged);
+            let by_request = manager.charge_fallback(&state);
+            spend(lost);
+            assert_eq!((at_report, by_request), (reported, charged));
+            let answer = (&request, LeaseGrant::unknown());
+            let more = manager.answer(&state, answer, (3 * PERIOD, 3 * PERIOD), || 9);
+            assert_eq!(more, Some(lost), "{reported} {charged} {lost} {is_registered}");
+            // The next report charges what the store has not, and the fallback limiter nothing.
+            let next = manager.request(&state, 9 * PERIOD, false, || 9);
+            assert_eq!(
+                (manager.charge_fallback(&state), next.map_or(0, |(_, more)| more)),
+                (0, 0)
+            );
+        }
+    }
 }

@@ -3,6 +3,9 @@
 use std::time::SystemTime;
 
 use ringgate::http::QuotaHeaders;
+use ringgate::shared::{MemoryStore, SharedRules};
+use ringgate::wait::TokioClock;
+use tower::ServiceExt;
 
 use super::*;
 
@@ -71,4 +74,27 @@ fn headers_state_the_current_period_and_its_end() {
         contract(&response, "ratelimit"),
         format!("\"contract\";r=1;t={window}")
     );
+}
+
+/// Rules over a store state the length of the present period, too.
+#[tokio::test(start_paused = true)]
+async fn headers_of_a_store_state_the_current_period() {
+    // The 10th of February 2027, 00:00 UTC.
+    let february = SystemTime::UNIX_EPOCH + Duration::from_secs(1_802_217_600);
+    let store = Arc::new(MemoryStore::with_clock(TokioClock::new()));
+    let rules = SharedRules::builder()
+        .rule(Rule::calendar("month", "2/month".parse().expect("a quota")))
+        .rule(Rule::calendar("year", "9/year".parse().expect("a quota")))
+        .wall_clock(move || february)
+        .build(store)
+        .expect("rules");
+    let layer = RateLimitLayer::new(Arc::new(rules))
+        .headers(QuotaHeaders::Both)
+        .layer(Hello);
+    for status in [200, 200, 429] {
+        let Ok(response) = layer.clone().oneshot(from("192.0.2.1")).await;
+        assert_eq!(response.status(), status);
+        let policies = format!("\"month\";q=2;w={}, \"year\";q=9;w={}", 28 * DAY, 365 * DAY);
+        assert_eq!(header(&response, "ratelimit-policy"), Some(&*policies));
+    }
 }

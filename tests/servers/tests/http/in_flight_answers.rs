@@ -132,6 +132,26 @@ fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
     }
 }
 
+/// The layer waits, and the wait ends without a slot. A quota is spent as well, for a shorter time than the one that is stated for slots.
+#[tokio::test(start_paused = true)]
+async fn a_wait_without_a_slot_states_the_time_of_slots() {
+    let rules = set([Rule::in_flight("slots", 1), rule("rate", "1/1s").cells(1)]);
+    let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).expect("rules");
+    let layer = RateLimitLayer::new(Arc::new(LiveRules::new(rules)))
+        .wait(Duration::from_millis(100))
+        .slot_retry_after(Duration::from_secs(5))
+        .until_body_end()
+        .layer(Hello);
+    let Ok(held) = layer.clone().oneshot(alice()).await;
+    assert_eq!(held.status(), 200);
+    let Ok(rejected) = layer.oneshot(alice()).await;
+    assert_eq!(
+        (rejected.status().as_u16(), header(&rejected, "retry-after")),
+        (429, Some("5"))
+    );
+    drop(held);
+}
+
 /// A store has given all slots to another node.
 #[tokio::test(start_paused = true)]
 async fn a_client_without_a_slot_of_a_store_is_told_the_truth() {

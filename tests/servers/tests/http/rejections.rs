@@ -437,6 +437,39 @@ async fn jitter_makes_retry_after_later_and_never_earlier() {
     );
 }
 
+/// The violations and the quota have one window. Both are policies, each with its name, also after the window of the quota.
+#[test]
+fn a_block_with_the_window_of_a_quota_is_another_policy() {
+    for after in ["1/min", "3/min"] {
+        let after: Quota = after.parse().expect("a quota");
+        let block = Block::new(after, Duration::from_secs(600));
+        let limited = rule("client", "1/min").cells(1).by(&HttpKey::peer()).block(block);
+        let (live, clock) = live([limited]);
+        let mut service = RateLimitLayer::new(live).layer(Hello);
+        let mut get = || send(&mut service, from("192.0.2.1"));
+        assert_eq!(get().status(), 200);
+        for _ in 0..after.limit() {
+            assert_eq!(get().status(), 429);
+        }
+        let q = after.limit();
+        for (seconds, remaining) in [(0, "r=0;t=120"), (300, "r=1")] {
+            clock.advance(Duration::from_secs(seconds));
+            let blocked = get();
+            assert_eq!(blocked.status(), 429);
+            assert_eq!(
+                header(&blocked, "ratelimit-policy"),
+                Some(&*format!("\"client\";q=1;w=60, \"client-block\";q={q};w=60"))
+            );
+            let end = 600 - seconds;
+            assert_eq!(
+                header(&blocked, "ratelimit"),
+                Some(&*format!("\"client\";{remaining}, \"client-block\";r=0;t={end}"))
+            );
+            assert_eq!(header(&blocked, "retry-after"), Some(&*format!("{end}")));
+        }
+    }
+}
+
 /// While a client is blocked, the block is one of the quotas of its rule, and the retry time is the end of the block.
 #[test]
 fn a_blocked_client_is_told_the_end_of_its_block() {
@@ -463,11 +496,11 @@ fn a_blocked_client_is_told_the_end_of_its_block() {
     );
     assert_eq!(
         policy(&blocked).as_deref(),
-        Some("\"client-1s\";q=1;w=1, \"client-60s\";q=1;w=60")
+        Some("\"client\";q=1;w=1, \"client-block\";q=1;w=60")
     );
     assert_eq!(
         header(&blocked, "ratelimit"),
-        Some("\"client-1s\";r=1, \"client-60s\";r=0;t=500")
+        Some("\"client\";r=1, \"client-block\";r=0;t=500")
     );
     assert_eq!(send(&mut service, from("192.0.2.2")).status(), 200);
     clock.advance(Duration::from_secs(500));

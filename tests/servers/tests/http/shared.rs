@@ -182,9 +182,9 @@ async fn a_block_is_reported_at_all_nodes() {
         (429, Some("50"))
     );
     let quotas = header(&blocked, "ratelimit").map(str::to_owned);
-    assert_eq!(quotas.as_deref(), Some("\"user-1s\";r=1, \"user-60s\";r=0;t=50"));
+    assert_eq!(quotas.as_deref(), Some("\"user\";r=1, \"user-block\";r=0;t=50"));
     let body = problem(blocked);
-    assert_eq!(body["violated-policies"], serde_json::json!(["user-60s"]));
+    assert_eq!(body["violated-policies"], serde_json::json!(["user-block"]));
 }
 
 #[tokio::test(start_paused = true)]

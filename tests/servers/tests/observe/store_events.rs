@@ -2,12 +2,19 @@
 
 use alloc::sync::Arc;
 use core::time::Duration;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, OnceLock};
+use std::thread;
 use std::time::Instant;
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
-use ringgate::shared::{OnError, SharedLimiter};
-use tracing::Level;
+use ringgate::shared::supervision::{
+    CallError, Connected, LiveHealth, Server as StoreServer, ServerRole, Supervisor, SupervisorSettings,
+};
+use ringgate::shared::{OnError, SharedLimiter, StoreError};
 use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::recorders::{EventRecorder, Fields};
 use crate::server::{PATIENCE, Server, until};
@@ -169,4 +176,97 @@ fn a_lasting_error_is_logged_once() {
             assert!(says(&events[1], remedy), "{events:?}");
         });
     }
+}
+
+/// A server that does not tell its role.
+struct Reticent;
+
+impl StoreServer for Reticent {
+    const NAME: &'static str = "Reticent";
+
+    type Connection = ();
+
+    fn prefix(&self) -> &str {
+        "shop"
+    }
+
+    async fn connect(&self) -> Result<Connected<()>, StoreError> {
+        Ok(Connected {
+            connection: (),
+            role: ServerRole::Unknown("the role is unknown"),
+        })
+    }
+
+    async fn ping(&self, (): &()) -> Result<(), CallError> {
+        Ok(())
+    }
+}
+
+/// A subscriber that reads the health of a store at each event, and notes the errors that it shows.
+#[derive(Clone, Default)]
+struct HealthReader {
+    health: Arc<OnceLock<Arc<LiveHealth>>>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Subscriber for HealthReader {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("ringgate")
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        if let Some(health) = self.health.get() {
+            let health = health.read();
+            let errors = [health.role_error, health.lease_error];
+            let errors = errors.map(|error| error.map_or_else(String::new, |error| error.to_string()));
+            let seen = format!("{}: {}", event.metadata().level(), errors.join(", "));
+            self.seen.lock().expect("no panic").push(seen);
+        }
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// Each event is emitted without a lock, and after its reason is known.
+#[test]
+fn a_subscriber_may_read_the_health_of_the_store() {
+    let reader = HealthReader::default();
+    let (send, done) = channel();
+    let (subscriber, health) = (reader.clone(), Arc::clone(&reader.health));
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let test = async {
+            let store = Supervisor::start(Reticent, SupervisorSettings::default()).expect("settings");
+            assert!(health.set(Arc::clone(store.live_health())).is_ok());
+            store
+                .ready(PATIENCE, async |(): &()| Ok(()))
+                .await
+                .expect("a connection");
+            for _ in 0..2 {
+                store.note_lease_error(Some("no right to lease"));
+                store.note_lease_error(None);
+            }
+        };
+        tracing::subscriber::with_default(subscriber, || runtime.expect("a runtime").block_on(test));
+        let _ = send.send(());
+    });
+    assert!(
+        done.recv_timeout(PATIENCE).is_ok(),
+        "the subscriber waits for a lock"
+    );
+    let reply = |error| format!("unexpected reply of the store: {error}");
+    let (role, leases) = (reply("the role is unknown"), reply("no right to lease"));
+    let expected = [
+        format!("ERROR: {role}, "),
+        format!("INFO: {role}, "),
+        format!("ERROR: {role}, {leases}"),
+    ];
+    assert_eq!(*reader.seen.lock().expect("no panic"), expected);
 }
