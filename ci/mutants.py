@@ -57,6 +57,7 @@ KINDS = {
     "loom": LOOM,
     "lib": ("calendar,rules,wait", ["--lib"]),
     "shared": ("shared", ["--test", "shared"]),
+    "wait": ("calendar,rules,shared,wait", ["--test", "wait"]),
     "redis-lib": ("redis", ["--lib"]),
     "redis": ("redis,redis-cluster", ["--test", "redis"]),
 }

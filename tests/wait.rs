@@ -10,6 +10,9 @@ extern crate alloc;
 
 #[path = "wait/adapters.rs"]
 mod adapters;
+#[cfg(feature = "shared")]
+#[path = "wait/asks.rs"]
+mod asks;
 #[path = "wait/cancel.rs"]
 mod cancel;
 #[path = "wait/dropped.rs"]
@@ -30,6 +33,9 @@ mod pause;
 mod random;
 #[path = "wait/rules.rs"]
 mod rules;
+#[cfg(feature = "shared")]
+#[path = "wait/shared.rs"]
+mod shared;
 
 use alloc::sync::Arc;
 use core::pin::Pin;

@@ -430,21 +430,24 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Delays requests for at most `max_wait` until they are admitted, instead of rejecting them. The time begins with the first poll
     /// of the future.
     ///
-    /// With local rules, requests are served in order of arrival. A request is served at once if its permits are free and no
+    /// Requests are served in order of arrival. A request is served at once if its permits are free and no
     /// earlier request waits for them. It is rejected at once if it cannot be admitted in time, or if the queue is full.
     ///
-    /// With shared rules, requests have no order, since the store also decides requests of other machines. A denied request is
-    /// decided again after its retry time, until it is admitted or the next retry time is too late.
+    /// With shared rules, the order is that of this node, since other nodes have queues of their own. The time until an admission is
+    /// known from the store, which does not know the waiting requests. So a request behind others may be rejected later than at once.
     ///
     /// # Guarantee
     ///
     /// With local rules, the guarantees of [`Fair`](crate::wait::Fair) hold. If a client disconnects while its request waits, the
     /// request is charged nothing, and delays no other request.
     ///
+    /// With shared rules, those of `wait::SharedFair` hold. If a client disconnects while the store decides its request, the request may be
+    /// charged.
+    ///
     /// # Cost
     ///
     /// A request that does not wait also costs a check of the queue. A request that waits allocates a few boxes. Over
-    /// shared rules, each decision about a waiting request is a call of the store.
+    /// shared rules, a waiting request may need several decisions of the store.
     ///
     /// # Caveats
     ///
@@ -452,7 +455,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///   [`max_waiting`](Self::max_waiting) to the number of waiting requests that the server can hold.
     /// - If local rules reject a request, `Retry-After` is a lower bound: the requests that already wait may delay the retry for
     ///   longer.
-    /// - After a reload, call `recheck` of the [queue](Self::queue), for example in the callback of a `RulesWatcher`.
+    /// - After a reload, call [`recheck`](Self::recheck), for example in the callback of a `RulesWatcher`.
     ///   Otherwise waiting requests are decided again only when their timers fire, which were set by the old rules.
     /// - Rules count each denied attempt as a denial. So a request that waits and is admitted is also counted as denied. A request
     ///   that is rejected because of the queue is not.
@@ -488,6 +491,11 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     pub fn max_waiting(self, max: usize) -> Self {
         let queue = Arc::clone(&self.rules).with_queue(max);
         self.with(|settings| settings.rules = queue)
+    }
+
+    /// Lets the first request of each queue check for capacity again. Call it after the rules were replaced.
+    pub fn recheck(&self) {
+        self.config.settings.rules.recheck();
     }
 }
 

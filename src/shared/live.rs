@@ -31,7 +31,8 @@ use crate::rules::{RuleError, RuleSetBuilder};
 ///
 /// # Caveats
 ///
-/// - Outside of an HTTP layer, which does this, call [`load`](Self::load) for each request, and refund, settle or reset with the rules that it returned: an
+/// - Outside of an HTTP layer and a `wait::SharedFair`, which do this, call [`load`](Self::load) for each request, and refund, settle or
+///   reset with the rules that it returned: an
 ///   [`Admitted`](super::Admitted) belongs to the rules that admitted it.
 /// - The replaced rules report the use of their leases and give them back. Until then they and the new rules are two nodes in
 ///   [`max_overshoot`](SharedRules::max_overshoot).

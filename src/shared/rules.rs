@@ -346,14 +346,19 @@ impl<R: ?Sized> SharedRules<R> {
         // All leases are marked before the first wait, because the future may be dropped there.
         let leases = self.leases.as_ref().map(|node| &*node.table);
         let leases = leases.map(|table| (table, table.begin_release(0..table.states.len())));
-        let mut released = Ok(());
-        if let Some(slots) = &self.slots {
-            released = slots.release_in_store().await;
-        }
+        let mut released = self.release_slots().await;
         if let Some((table, pending)) = leases {
             released = table.wait_for_all(pending).await.and(released);
         }
         released
+    }
+
+    /// Releases the slots in flight that were dropped in the store.
+    pub(crate) async fn release_slots(&self) -> Result<(), StoreError> {
+        match &self.slots {
+            Some(slots) => slots.release_in_store().await,
+            None => Ok(()),
+        }
     }
 
     /// The leases of this node in numbers. Reads every lease that there is room for.

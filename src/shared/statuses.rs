@@ -3,10 +3,13 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::convert::longest_reset;
 use super::plan::{PlannedQuota, Route, Target};
 use super::rules::SharedRules;
-use crate::rules::{DecidedBy, QuotaStatus};
+use crate::rules::evaluate::needed_state::RELEASE_CHECK;
+use crate::rules::{DecidedBy, Denied, DeniedValues, QuotaStatus, Reason};
 
 impl<R: ?Sized> SharedRules<R> {
     /// The statuses of all enforced quotas of a request, without a call of the store.
@@ -28,9 +31,7 @@ impl<R: ?Sized> SharedRules<R> {
                 if !planned.extracted.enforced {
                     continue;
                 }
-                let same = |status: &&QuotaStatus| {
-                    !status.is_block && status.rule == *planned.name && status.quota == planned.quota_now()
-                };
+                let same = |status: &&QuotaStatus| !status.is_block && is_of(status, &planned);
                 let local = || {
                     let (room, reset) = self.planner.room_on_node(target, quota)?;
                     Some(with_room(&planned, room, reset))
@@ -54,6 +55,66 @@ impl<R: ?Sized> SharedRules<R> {
         statuses
     }
 
+    /// The states of this node that the request needs permits of, by the identifiers that wait queues use.
+    pub(crate) fn needed_states(&self, request: &R) -> SmallVec<[u64; 4]> {
+        let needed = self.planner.on_node.needed_states(request);
+        needed.map(|needed| needed.state).collect()
+    }
+
+    /// The states whose quotas have denied a request that waits, the time for which each denies, and the status of the quota. `None`
+    /// if the request is never admitted. For a slot in flight, which only a release frees, it is the time until the next check.
+    pub(crate) fn denying_states(
+        &self,
+        request: &R,
+        denied: &Denied<'static>,
+    ) -> Option<Vec<(u64, Duration, QuotaStatus)>> {
+        if denied.reason() == Reason::Listed {
+            return None;
+        }
+        let plan = self.planner.plan(request, 1);
+        let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(&plan).collect();
+        let seeds = &self.planner.on_node.states.seeds;
+        let mut denying = Vec::new();
+        for status in denied.violations() {
+            let after = match status.retry_after {
+                None if status.quota.is_in_flight() && status.limit > 0 => RELEASE_CHECK,
+                after => after?,
+            };
+            for planned in quotas.iter().filter(|planned| is_of(&status, planned)) {
+                let state = &self.planner.on_node.states.states[usize::from(planned.state)];
+                denying.push((state.id(&planned.extracted, seeds), after, status.clone()));
+            }
+        }
+        Some(denying)
+    }
+
+    /// The denial of a request that waits behind others and was not decided, because quotas with these statuses have denied
+    /// them. Without any, all enforced quotas count as violated.
+    pub(crate) fn denied_behind(&self, request: &R, mut statuses: Vec<QuotaStatus>) -> Denied<'static> {
+        let plan = self.planner.plan(request, 1);
+        let quotas = self
+            .planner
+            .quotas(&plan)
+            .filter(|planned| planned.extracted.enforced);
+        match statuses.is_empty() {
+            true => statuses.extend(quotas.map(|planned| planned.unknown_status())),
+            // The other requests may have another cost.
+            false => quotas.for_each(|planned| {
+                let own = statuses.iter_mut().filter(|status| is_of(status, &planned));
+                own.for_each(|status| status.permits = planned.extracted.permits);
+            }),
+        }
+        let values = DeniedValues {
+            decided_by: DecidedBy::Local,
+            reason: Reason::Spent,
+            violations: statuses.len(),
+            statuses,
+            store_time: None,
+            error: None,
+        };
+        Denied::of(values, self.now())
+    }
+
     fn lease_status(&self, target: &Target, quota: usize, planned: &PlannedQuota<'_>) -> Option<QuotaStatus> {
         let table = &self.leases.as_ref()?.table;
         let known = table.remaining(target.lease_key(quota))?;
@@ -61,6 +122,11 @@ impl<R: ?Sized> SharedRules<R> {
         let reset = longest_reset(planned).filter(|_| remaining < planned.capacity());
         Some(with_room(planned, remaining, reset))
     }
+}
+
+/// Whether it is the status of a quota, or of the block of its rule.
+fn is_of(status: &QuotaStatus, planned: &PlannedQuota<'_>) -> bool {
+    status.rule == *planned.name && (status.is_block || status.quota == planned.quota_now())
 }
 
 fn with_room(planned: &PlannedQuota<'_>, remaining: u64, reset_after: Option<Duration>) -> QuotaStatus {

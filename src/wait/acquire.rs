@@ -5,6 +5,8 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::error::WaitError;
+#[cfg(feature = "shared")]
+use super::queue::Ticket;
 use super::queue::{GRACE_PERIOD, QueuePosition, QueuedRequest, WaitQueues};
 use super::runtime::Runtime;
 use crate::time::Nanos;
@@ -100,9 +102,22 @@ impl<R: AcquireRequest> Acquire<R> {
     }
 
     /// Exempts the wait from [`Fair::max_waiting`](super::Fair::max_waiting).
-    pub(super) fn exempt(mut self) -> Self {
+    pub(super) const fn exempt(mut self) -> Self {
         self.position.exempt();
         self
+    }
+
+    /// Waits with this ticket until the deadline.
+    #[cfg(feature = "shared")]
+    pub(super) const fn with_ticket(mut self, ticket: Ticket, deadline: Option<Nanos>) -> Self {
+        self.position.reserve(ticket);
+        self.deadline = deadline;
+        self
+    }
+
+    #[cfg(feature = "shared")]
+    pub(super) const fn is_queued(&self) -> bool {
+        self.position.is_queued()
     }
 
     /// Sets a deadline: the wait takes at most `allowed`, counted from this call.

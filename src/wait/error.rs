@@ -45,6 +45,8 @@ pub enum WaitError {
         /// The time until the deadline.
         allowed: Duration,
     },
+    /// The store of shared rules does not answer, and a rule denies requests then (`OnError::Deny`).
+    Unavailable,
 }
 
 /// Why a call that does not wait was denied. Nothing was charged.
@@ -98,6 +100,7 @@ impl fmt::Display for WaitError {
                     "deadline cannot be met: in {allowed:?} (expected at least {needed:?})"
                 )
             }
+            Self::Unavailable => f.write_str("store of the limits does not answer"),
         }
     }
 }

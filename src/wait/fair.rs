@@ -14,8 +14,8 @@ use crate::time::Nanos;
 /// A limiter with wait queues. A request waits until there is capacity, first come, first served.
 ///
 /// `Fair` wraps a [`RateLimiter`](crate::RateLimiter), a [`KeyedRateLimiter`](crate::KeyedRateLimiter), a
-/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules). Share it by reference or in an `Arc`. With any other
-/// limiter, sleep for its `retry_after` and try again.
+/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules). Share it by reference or in an `Arc`. `SharedFair` wraps
+/// `SharedRules`. With any other limiter, sleep for its `retry_after` and try again.
 ///
 /// # Guarantees
 ///

@@ -4,10 +4,14 @@
 //! permits were charged. Dropping it charges nothing. [`PacedStream`] and [`PacedSink`] pass items at the rate of a
 //! limiter. For bytes, see [`throttle`](crate::throttle).
 //!
+//! `SharedFair` (feature `shared`) adds wait queues to rules over many machines: a waiter asks the store when it is its turn.
+//!
 //! [`TokioRuntime`] wakes waiters by tokio's timers. Another runtime implements [`Runtime`]. [`TokioClock`] follows
 //! tokio's paused time in tests. The [guide](crate::guide::waiting) has examples of them.
 
 mod acquire;
+#[cfg(feature = "shared")]
+mod asks;
 mod direct;
 mod error;
 mod fair;
@@ -21,6 +25,8 @@ mod tokio_clock;
 mod waitable;
 
 pub use acquire::{Acquire, AcquireRequest};
+#[cfg(feature = "shared")]
+pub use asks::{SharedAdmission, SharedFair, SharedSource};
 pub use error::{CheckError, WaitError};
 pub use fair::{Fair, PermitRequest};
 pub use keyed::{KeyReceipt, KeyRequest};

@@ -69,13 +69,12 @@ impl Admission {
 pub(in crate::http) enum Undecided<C> {
     /// It joins the queue of local rules.
     Local(LocalQueue<C>),
-    /// The rules that it was planned by, and the denial of this node, after which it waits, or the plan that the store decides by.
+    /// It waits for shared rules.
     #[cfg(feature = "shared")]
-    Shared(
-        SharedQueue,
-        Arc<SharedRules<Parts>>,
-        Result<Box<Denied<'static>>, Box<CheckPlan>>,
-    ),
+    Shared(SharedQueue),
+    /// The rules that it was planned by, and the plan that the store decides by. It does not wait.
+    #[cfg(feature = "shared")]
+    Planned(SharedQueue, Arc<SharedRules<Parts>>, Box<CheckPlan>),
 }
 
 /// The reason for which a request is rejected after a wait or a call of a store.

@@ -86,7 +86,7 @@ pub(super) fn reject<C: Clock + Clone + Send + Sync + 'static, T>(
     let at = rules.clock().now();
     let mut rejection = Rejection::new(head, policy::exhausted(&rules, head, at), None, at);
     rejection.retry_after = match error {
-        WaitError::Never => None,
+        WaitError::Never | WaitError::Unavailable => None,
         // No time frees a slot. `Retry-After` is then the time that the layer states for slots.
         _ if rejection.awaits_slot() => None,
         WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),

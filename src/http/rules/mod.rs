@@ -41,12 +41,21 @@ impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue<C> {
         }
     }
 
+    /// Lets the first request of each queue check for capacity again, after the rules were replaced.
+    pub(super) fn recheck(&self) {
+        match self {
+            Self::Local(queue) => queue.recheck(),
+            #[cfg(feature = "shared")]
+            Self::Shared(queue) => queue.recheck(),
+        }
+    }
+
     /// Returns why a request lacks a key of a rule that rejects it, if the key knows it.
     pub(super) fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
         match self {
             Self::Local(queue) => queue.limiter().load().missing_cause(head),
             #[cfg(feature = "shared")]
-            Self::Shared(queue) => queue.with_rules(|rules| rules.missing_cause(head)),
+            Self::Shared(queue) => queue.rules().with_rules(|rules| rules.missing_cause(head)),
         }
     }
 }
@@ -57,7 +66,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Undecided<C> {
         match self {
             Self::Local(queue) => Box::pin(local::wait(queue, options, head)),
             #[cfg(feature = "shared")]
-            Self::Shared(queue, rules, denied) => Box::pin(shared::wait(queue, rules, denied, options, head)),
+            Self::Shared(queue) => Box::pin(shared::wait(queue, options, head)),
+            #[cfg(feature = "shared")]
+            Self::Planned(queue, rules, plan) => Box::pin(shared::ask(queue, rules, plan, options, head)),
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::rules::LiveRules;
 #[cfg(feature = "shared")]
 use crate::shared::{LiveSharedRules, SharedRules};
 use crate::wait::Fair;
+#[cfg(feature = "shared")]
+use crate::wait::SharedFair;
 
 /// Rules for which requests can wait.
 pub(in crate::http) trait Queueable: Sized + Send + Sync + 'static {
@@ -47,7 +49,7 @@ impl Queueable for SharedRules<Parts> {
     type Clock = DefaultClock;
 
     fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
-        RuleQueue::Shared(SharedQueue::new(Source::Fixed(self), max_waiting))
+        shared_queue(Source::Fixed(self), max_waiting)
     }
 }
 
@@ -56,6 +58,11 @@ impl Queueable for LiveSharedRules<Parts> {
     type Clock = DefaultClock;
 
     fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
-        RuleQueue::Shared(SharedQueue::new(Source::Live(self), max_waiting))
+        shared_queue(Source::Live(self), max_waiting)
     }
+}
+
+#[cfg(feature = "shared")]
+fn shared_queue(rules: Source, max_waiting: usize) -> RuleQueue<DefaultClock> {
+    RuleQueue::Shared(Arc::new(SharedFair::new(rules).max_waiting(max_waiting)))
 }

@@ -2,11 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::time::Duration;
 
 use ::http::request::Parts;
+use smallvec::SmallVec;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
 
 use super::decision::{Admission, Options, Outcome, Refusal, Undecided};
 use super::shared_queue::SharedQueue;
@@ -14,9 +13,7 @@ use crate::http::admission::{Charge, Slots};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::Cost;
 use crate::shared::{Admitted, Charges, CheckPlan, Denied, Reason, SharedRules};
-
-/// The shortest wait between two decisions about a request.
-const LEAST_WAIT: Duration = Duration::from_millis(1);
+use crate::wait::SharedAdmission;
 
 #[inline]
 pub(super) fn decide<C, T>(
@@ -25,59 +22,48 @@ pub(super) fn decide<C, T>(
     head: &Parts,
     reject: impl FnOnce(Rejection<'_>) -> T,
 ) -> Outcome<C, T> {
-    queue.with_rules(|rules| {
-        let denied = match rules.decide_or_plan(head, 1) {
-            Ok(Ok(admitted)) => return Outcome::Admitted(admit(rules, options, head, admitted)),
-            Ok(Err(denied)) if options.max_wait.is_none() => {
-                return Outcome::Rejected(self::reject(rules, &denied, head, reject));
-            }
-            Ok(Err(denied)) => Ok(Box::new(denied)),
-            Err(plan) => Err(plan),
-        };
-        Outcome::Undecided(Undecided::Shared(queue.clone(), Arc::clone(rules), denied))
+    queue.rules().with_rules(|rules| {
+        let waits = options.max_wait.is_some();
+        if waits && queue.must_wait(rules, head) {
+            return Outcome::Undecided(Undecided::Shared(Arc::clone(queue)));
+        }
+        match rules.decide_or_plan(head, 1) {
+            Ok(Ok(admitted)) => Outcome::Admitted(admit(queue, rules, options, head, admitted)),
+            // The wait begins with a decision.
+            _ if waits => Outcome::Undecided(Undecided::Shared(Arc::clone(queue))),
+            Ok(Err(denied)) => Outcome::Rejected(self::reject(rules, &denied, head, reject)),
+            Err(plan) => Outcome::Undecided(Undecided::Planned(Arc::clone(queue), Arc::clone(rules), plan)),
+        }
     })
 }
 
-/// Decides a request by the rules that it was planned by. A request that may wait is decided again after each retry time, by the
-/// rules that are then in force.
+/// Waits until the request is admitted.
 pub(super) async fn wait<C>(
     queue: SharedQueue,
-    mut rules: Arc<SharedRules<Parts>>,
-    denied: Result<Box<Denied<'static>>, Box<CheckPlan>>,
     options: Options,
     head: Parts,
 ) -> (Parts, Result<Admission, Refusal<C>>) {
-    let deadline = options.max_wait.map(|max_wait| Instant::now() + max_wait);
-    let mut decided = match denied {
-        Ok(denied) => Err(*denied),
-        Err(mut plan) => {
-            // A request that waits is not denied yet, so it violates no rule.
-            plan.violates &= deadline.is_none();
-            rules.decide(*plan).await
-        }
+    let max_wait = options.max_wait.unwrap_or_default();
+    let decided = match queue.wait_for(&head, max_wait).await {
+        Ok(SharedAdmission { rules, admitted, .. }) => Ok(admit(&queue, &rules, options, &head, admitted)),
+        Err(ended) => Err(Refusal::Shared(ended.rules, ended.denied)),
     };
-    let mut place = None;
-    loop {
-        let denied = match decided {
-            Ok(admitted) => {
-                let admission = admit(&rules, options, &head, admitted);
-                return (head, Ok(admission));
-            }
-            Err(denied) => denied,
-        };
-        let after = denied.retry_after().map(|after| after.max(LEAST_WAIT));
-        let after =
-            after.filter(|after| deadline.is_some_and(|deadline| Instant::now() + *after <= deadline));
-        if place.is_none() && after.is_some() {
-            place = Arc::clone(&queue.places).try_acquire_owned().ok();
-        }
-        let (Some(after), Some(_)) = (after, &place) else {
-            return (head, Err(Refusal::Shared(rules, denied)));
-        };
-        sleep(after).await;
-        rules = queue.with_rules(Arc::clone);
-        decided = rules.check_waiting(&head).await;
-    }
+    (head, decided)
+}
+
+/// Asks the store about a request that does not wait.
+pub(super) async fn ask<C>(
+    queue: SharedQueue,
+    rules: Arc<SharedRules<Parts>>,
+    plan: Box<CheckPlan>,
+    options: Options,
+    head: Parts,
+) -> (Parts, Result<Admission, Refusal<C>>) {
+    let decided = match rules.decide(*plan).await {
+        Ok(admitted) => Ok(admit(&queue, &rules, options, &head, admitted)),
+        Err(denied) => Err(Refusal::Shared(rules, denied)),
+    };
+    (head, decided)
 }
 
 /// Passes the rejection of a request to `reject`.
@@ -97,6 +83,7 @@ pub(super) fn reject<T>(
 
 #[inline]
 fn admit(
+    queue: &SharedQueue,
     rules: &Arc<SharedRules<Parts>>,
     options: Options,
     head: &Parts,
@@ -112,6 +99,10 @@ fn admit(
             rules: Arc::clone(rules),
             admitted,
             plan: rules.hashed_plan(head),
+            waiters: options.max_wait.map(|_| Waiters {
+                queue: Arc::clone(queue),
+                states: rules.needed_states(head),
+            }),
             runtime: Handle::try_current().ok(),
         });
     }
@@ -123,28 +114,57 @@ struct SharedCharge {
     rules: Arc<SharedRules<Parts>>,
     admitted: Admitted<Charges<Parts>>,
     plan: CheckPlan,
+    /// `None` if no request waits.
+    waiters: Option<Waiters>,
     /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
     /// the store stay.
     runtime: Option<Handle>,
 }
 
+/// The states whose first waiters ask again after a charge has ended.
+#[derive(Clone)]
+struct Waiters {
+    queue: SharedQueue,
+    states: SmallVec<[u64; 4]>,
+}
+
+impl Waiters {
+    fn recheck(waiters: Option<&Self>) {
+        if let Some(Self { queue, states }) = waiters {
+            queue.recheck_states(states);
+        }
+    }
+}
+
 impl Charge for SharedCharge {
-    /// No request is woken when the slots are released, because one that waits is decided again after its retry time.
     fn take_slots(&mut self) -> Option<Slots> {
         let holds = self.admitted.holds_slots();
-        holds.then(|| -> Slots { Arc::new(self.admitted.take_slots()) })
+        holds.then(|| -> Slots {
+            Arc::new(SharedSlots {
+                held: Some(self.admitted.take_slots()),
+                rules: Arc::clone(&self.rules),
+                waiters: self.waiters.clone(),
+                runtime: self.runtime.clone(),
+            })
+        })
     }
 
     fn refund(self: Box<Self>) {
         let Self {
             rules,
             admitted,
+            waiters,
             runtime,
             ..
         } = *self;
+        let rest = rules.refund_on_node(admitted);
+        Waiters::recheck(waiters.as_ref());
         // The other charges are refunded by the store. If it does not answer, the permits stay charged, which is stricter.
-        if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), &runtime) {
-            runtime.spawn(async move { rules.refund(rest).await });
+        if let (Some(rest), Some(runtime)) = (rest, &runtime) {
+            runtime.spawn(async move {
+                let _ = rules.refund(rest).await;
+                Waiters::recheck(waiters.as_ref());
+            });
         }
     }
 
@@ -156,10 +176,30 @@ impl Charge for SharedCharge {
                     rules,
                     admitted,
                     plan,
+                    waiters,
                     ..
                 } = *self;
-                rules.settle_planned(admitted, &plan, &cost, actual).await
+                let _ = rules.settle_planned(admitted, &plan, &cost, actual).await;
+                Waiters::recheck(waiters.as_ref());
             });
+        }
+    }
+}
+
+/// Slots in flight of shared rules, which are released when this is dropped.
+struct SharedSlots {
+    held: Option<Admitted<Charges<Parts>>>,
+    rules: Arc<SharedRules<Parts>>,
+    waiters: Option<Waiters>,
+    runtime: Option<Handle>,
+}
+
+impl Drop for SharedSlots {
+    fn drop(&mut self) {
+        drop(self.held.take());
+        if let (Some(Waiters { queue, states }), Some(runtime)) = (self.waiters.take(), &self.runtime) {
+            let rules = Arc::clone(&self.rules);
+            runtime.spawn(async move { queue.after_release(&rules, &states).await });
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::decision::Peek;
 use crate::rules::set::RuleSet;
 
 /// The time after which a waiter checks for a slot although none was released through its queues.
-const RELEASE_CHECK: Duration = Duration::from_secs(1);
+pub(crate) const RELEASE_CHECK: Duration = Duration::from_secs(1);
 
 /// A state of which a request needs permits, for a wait queue.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,8 @@ use crate::wait::runtime::Runtime;
 pub(in crate::wait) struct QueuePosition {
     /// The ticket of the wait. `None` if it is in no queue.
     pub(super) ticket: Option<Ticket>,
+    /// The ticket with which the wait joins a queue. `None`: a new one.
+    pub(super) reserved: Option<Ticket>,
     /// The state whose queue the wait is in.
     pub(super) state: u64,
     /// Whether the wait has yielded since the budget of its task was exhausted.
@@ -32,6 +34,12 @@ impl QueuePosition {
     /// Exempts the wait from the limit of waiters.
     pub(in crate::wait) const fn exempt(&mut self) {
         self.is_exempt = true;
+    }
+
+    /// Makes the wait join a queue with a ticket of [`reserve_ticket`](super::WaitQueues::reserve_ticket).
+    #[cfg(feature = "shared")]
+    pub(in crate::wait) const fn reserve(&mut self, ticket: Ticket) {
+        self.reserved = Some(ticket);
     }
 
     pub(in crate::wait) const fn is_queued(&self) -> bool {

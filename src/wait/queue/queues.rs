@@ -15,6 +15,11 @@ pub(super) struct Queues<T> {
 }
 
 impl<T> Queues<T> {
+    pub(super) const fn new_ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        self.next_ticket - 1
+    }
+
     /// Whether a waiter is queued for one of the states.
     pub(super) fn has_waiters(&self, needs: &[Need]) -> bool {
         needs.iter().any(|need| self.by_state.contains_key(&need.state))

@@ -9,7 +9,7 @@ use crate::time::Nanos;
 use crate::wait::runtime::Runtime;
 
 /// The position of a wait in the order of arrival.
-pub(super) type Ticket = u64;
+pub(in crate::wait) type Ticket = u64;
 
 /// The maximum number of waiters that are notified at the same time.
 const MAX_NOTIFIED: usize = 64;

@@ -72,6 +72,12 @@ impl<T: Runtime> WaitQueues<T> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the next ticket, for a wait that joins with it later, and more than once.
+    #[cfg(feature = "shared")]
+    pub(in crate::wait) fn reserve_ticket(&self) -> Ticket {
+        self.lock().new_ticket()
+    }
+
     /// Whether a waiter is queued for a state that the request needs.
     pub(in crate::wait) fn is_contended(&self, needs: impl FnOnce() -> Needs) -> bool {
         if self.waiting() == 0 {
@@ -139,8 +145,10 @@ impl<T: Runtime> WaitQueues<T> {
             Ok(need) => need,
             Err(error) => return Poll::Ready(Err(error)),
         };
-        let ticket = queues.next_ticket;
-        queues.next_ticket += 1;
+        let ticket = match polling.position.reserved {
+            Some(reserved) => reserved,
+            None => queues.new_ticket(),
+        };
         queues.waiting += 1;
         self.publish_waiting(&queues);
         // SeqCst: pairs with the one in `has_waiters_after_change`, where the reason is given. `enqueue` reads the state.

@@ -42,6 +42,8 @@ mod live_shared;
 mod shared;
 #[path = "http/shared_slots.rs"]
 mod shared_slots;
+#[path = "http/shared_waits.rs"]
+mod shared_waits;
 #[path = "http/server_limit.rs"]
 mod server_limit;
 #[path = "http/service.rs"]

@@ -18,7 +18,10 @@ use crate::rules::config::file_format::FileFormat;
 pub(crate) fn parse(text: &str) -> Result<Node, FileError> {
     let root: &RawValue = serde_json::from_str(text).map_err(|error| {
         // The library counts the bytes of the line.
-        let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+        let line = text
+            .lines()
+            .nth(error.line().saturating_sub(1))
+            .unwrap_or_default();
         let is_before = |&(at, _): &(usize, char)| at + 1 < error.column();
         let position = Position {
             line: error.line().max(1),

@@ -54,7 +54,6 @@ impl<R: ?Sized> StateCharge<R> {
         let here = is_in_force.then(|| state.charge_debt(key, limit, now, debt));
         // If several states are charged, the result is the least that one of them was charged. If there is none, nothing is left to
         // charge.
-        // Claim: rules reloading, the least that a successor was charged is reported.
         let charged = of_successors.chain(here).min().unwrap_or(debt);
         match debt - charged {
             0 => Settled::Exact,

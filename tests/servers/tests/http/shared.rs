@@ -386,6 +386,9 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
     let rejected = answer(rules(OnError::Deny).layer(Hello), Request::new(())).await;
     assert_eq!(rejected.status(), 503);
     assert_eq!(header(&rejected, "retry-after"), None);
+    // A request that may wait does not wait for the store.
+    let waits = rules(OnError::Deny).wait(seconds(60)).layer(Hello);
+    assert_eq!(answer(waits, Request::new(())).await.status(), 503);
     let body = problem(rejected);
     assert_eq!(body["title"], "Rate limit cannot be decided");
     // So is the response of a handler.

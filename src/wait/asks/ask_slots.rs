@@ -1,0 +1,270 @@
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::sync::PoisonError;
+
+use smallvec::SmallVec;
+
+use super::gate::{AskNumber, Gate, StateDenial};
+use crate::clock::Clock;
+use crate::receipt::Settled;
+use crate::shared::QuotaStatus;
+use crate::sync::{AtomicU64, Mutex, MutexGuard};
+use crate::time::Nanos;
+use crate::wait::queue::{Need, Needs};
+use crate::wait::tokio_clock::TokioClock;
+use crate::wait::waitable::{IntoRequest, WaitRequest, Waitable};
+
+/// The shortest time for which a denial closes a gate: the resolution of the timers. So a denial whose retry time has passed does
+/// not make a waiter ask in a loop.
+const LEAST_CLOSED: Duration = Duration::from_millis(1);
+
+/// The states that a request needs.
+pub(super) type States = SmallVec<[u64; 4]>;
+
+/// A limiter of asks: a waiter needs one slot of each state that its request needs, and holds it until it has its answer.
+#[derive(Debug)]
+pub(super) struct AskSlots {
+    /// The number of gates. It is written while the lock is held, and read without it.
+    used: AtomicU64,
+    /// The number of rechecks. It is written while the lock is held, and read without it.
+    rechecks: AtomicU64,
+    gates: Mutex<Gates>,
+    clock: TokioClock,
+}
+
+/// The gates of the states with waits, by state.
+#[derive(Debug, Default)]
+struct Gates {
+    next: AskNumber,
+    by_state: BTreeMap<u64, Gate>,
+}
+
+impl Gates {
+    /// The gates of these states.
+    fn of<'a>(&'a self, states: &'a [u64]) -> impl Iterator<Item = &'a Gate> {
+        states.iter().filter_map(|state| self.by_state.get(state))
+    }
+
+    fn update(&mut self, states: &[u64], mut update: impl FnMut(&mut Gate)) {
+        for state in states {
+            if let Some(gate) = self.by_state.get_mut(state) {
+                update(gate);
+            }
+        }
+    }
+}
+
+/// A quota that has denied a request: its state, the time for which it denies, and its status.
+pub(super) type Closing = (u64, Duration, QuotaStatus);
+
+impl AskSlots {
+    pub(super) fn new() -> Self {
+        Self {
+            used: AtomicU64::new(0),
+            rechecks: AtomicU64::new(0),
+            gates: Mutex::new(Gates::default()),
+            clock: TokioClock::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Gates> {
+        // No foreign code runs under the lock, so a poisoned lock protects whole values.
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether any wait has entered.
+    pub(super) fn is_used(&self) -> bool {
+        // Relaxed: if a wait entered before this call in the caller's view, coherence makes the load observe it. If a wait enters
+        // concurrently, this call is ordered first.
+        self.used.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a request that needs these states must wait for its turn to ask.
+    pub(super) fn is_limited(&self, states: &[u64]) -> bool {
+        self.lock().of(states).any(Gate::is_limited)
+    }
+
+    /// The number of rechecks so far. It is read before an ask begins.
+    pub(super) fn rechecks(&self) -> u64 {
+        // Acquire: pairs with the Release in `recheck`. An ask that reads this number sees what was freed before the recheck.
+        self.rechecks.load(Ordering::Acquire)
+    }
+
+    /// Enters the gates of these states.
+    pub(super) fn enter(&self, states: &[u64]) {
+        let mut gates = self.lock();
+        // Read under the lock, so that the gate has at least the number of each recheck that did not find it.
+        let rechecks = self.rechecks();
+        for &state in states {
+            let gate = gates.by_state.entry(state).or_insert_with(|| Gate::new(rechecks));
+            gate.waits += 1;
+        }
+        self.publish(&gates);
+    }
+
+    /// Leaves the gates of these states. A gate without waits is removed.
+    pub(super) fn leave(&self, states: &[u64]) {
+        let mut gates = self.lock();
+        gates.update(states, |gate| gate.waits -= 1);
+        for state in states {
+            if gates.by_state.get(state).is_some_and(|gate| gate.waits == 0) {
+                gates.by_state.remove(state);
+            }
+        }
+        self.publish(&gates);
+    }
+
+    fn publish(&self, gates: &Gates) {
+        // Relaxed: pairs with the load in `is_used`, where the reason is given.
+        self.used.store(gates.by_state.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Closes the gates of the states that have denied a request, whose decision began after this number of rechecks, and which had the
+    /// turn to ask or was decided without one.
+    pub(super) fn close(&self, closings: &[Closing], began: u64, had_turn: bool) {
+        let now = self.now();
+        let mut gates = self.lock();
+        for (at, (state, ..)) in closings.iter().enumerate() {
+            let is_same = |(other, ..): &&Closing| other == state;
+            if closings[..at].iter().any(|closing| is_same(&closing)) {
+                continue;
+            }
+            let of_state = closings.iter().filter(is_same);
+            let after = of_state.clone().map(|&(_, after, _)| after).max();
+            let denial = StateDenial {
+                at: now,
+                until: now.saturating_add(after.unwrap_or_default().max(LEAST_CLOSED)),
+                began,
+                had_turn,
+            };
+            let statuses: Vec<QuotaStatus> = of_state.map(|(.., status)| status.clone()).collect();
+            gates.update(&[*state], |gate| {
+                gate.close(denial, statuses.clone());
+            });
+        }
+    }
+
+    /// Counts an admission for these states, after which one more of their waiters may ask at once.
+    pub(super) fn count_admission(&self, states: &[u64]) {
+        self.lock().update(states, Gate::count_admission);
+    }
+
+    /// Opens the gates of these states after capacity was freed; of all states if there are none.
+    pub(super) fn recheck(&self, states: Option<&[u64]>) {
+        let mut gates = self.lock();
+        let rechecks = self.rechecks() + 1;
+        // Release: pairs with the Acquire in `rechecks`; publishes what was freed.
+        self.rechecks.store(rechecks, Ordering::Release);
+        match states {
+            Some(states) => gates.update(states, |gate| gate.recheck(rechecks)),
+            None => gates
+                .by_state
+                .values_mut()
+                .for_each(|gate| gate.recheck(rechecks)),
+        }
+    }
+
+    /// Opens the gates of these states without a limit.
+    pub(super) fn remove_limits(&self, states: &[u64]) {
+        self.lock().update(states, Gate::remove_limit);
+    }
+
+    /// The statuses of the quotas that keep a request that needs these states from asking: of closed gates, or of all if none is
+    /// closed.
+    pub(super) fn statuses(&self, states: &[u64]) -> Vec<QuotaStatus> {
+        let now = self.now();
+        let gates = self.lock();
+        let is_closed = |gate: &&Gate| !gate.closed_in(now).is_zero();
+        let any_closed = gates.of(states).any(|gate| is_closed(&gate));
+        let closed = gates.of(states).filter(|gate| is_closed(gate) || !any_closed);
+        closed.flat_map(|gate| gate.statuses(now)).collect()
+    }
+}
+
+/// The slots of one ask, until [`Fair::refund`](crate::wait::Fair::refund) gives them back.
+#[derive(Debug)]
+pub(super) struct Ask {
+    number: AskNumber,
+    states: States,
+}
+
+impl Waitable for AskSlots {
+    type Admitted = Ask;
+    type Charge = Ask;
+    type Actual<'a> = ();
+
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn states_of(&self, ask: &Ask) -> Option<States> {
+        Some(ask.states.clone())
+    }
+
+    fn refund(&self, ask: Ask) -> Settled {
+        self.lock().update(&ask.states, |gate| gate.end(ask.number));
+        Settled::Exact
+    }
+
+    fn settle(&self, ask: Ask, (): ()) -> Settled {
+        Waitable::refund(self, ask)
+    }
+}
+
+/// A request to ask, by a request that needs these states.
+#[derive(Clone, Debug)]
+pub(super) struct AskRequest(pub(super) States);
+
+impl WaitRequest<AskSlots> for AskRequest {
+    fn needs(&self, _: &AskSlots) -> Needs {
+        let states = self.0.iter();
+        states.map(|&state| Need { state, permits: 1 }).collect()
+    }
+
+    fn check(&self, slots: &AskSlots) -> Result<Ask, Option<Duration>> {
+        self.try_acquire(slots).ok_or(None)
+    }
+
+    fn try_acquire(&self, slots: &AskSlots) -> Option<Ask> {
+        let (states, now) = (&self.0, slots.now());
+        let mut gates = slots.lock();
+        let is_ready = |gate: &Gate| gate.ready_in(now, 1) == Some(Duration::ZERO);
+        if !gates.of(states).all(is_ready) {
+            return None;
+        }
+        let number = gates.next;
+        gates.next += 1;
+        gates.update(states, |gate| gate.begin(number, now));
+        let states = states.clone();
+        Some(Ask { number, states })
+    }
+
+    fn ready_in(&self, slots: &AskSlots, state: u64, asks: u64) -> Option<Duration> {
+        let asks = usize::try_from(asks).unwrap_or(usize::MAX);
+        match slots.lock().by_state.get(&state) {
+            Some(gate) => gate.ready_in(slots.now(), asks),
+            None => Some(Duration::ZERO),
+        }
+    }
+
+    fn has_one_limit(&self, _: &AskSlots, _: u64) -> bool {
+        true
+    }
+
+    /// The time until the gate is no longer closed. The asks before this one may be answered at once.
+    fn earliest_in(&self, slots: &AskSlots, state: u64, _: u64, _: u64) -> Option<Duration> {
+        let gates = slots.lock();
+        let gate = gates.by_state.get(&state);
+        Some(gate.map_or(Duration::ZERO, |gate| gate.closed_in(slots.now())))
+    }
+}
+
+impl IntoRequest<AskSlots> for AskRequest {
+    type Request = Self;
+
+    fn into_request(self, _: &AskSlots) -> Self {
+        self
+    }
+}

@@ -1,0 +1,728 @@
+//! Waits for shared rules.
+
+use alloc::sync::Arc;
+use core::future::{pending, poll_fn};
+use core::pin::pin;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::task::Poll;
+use core::time::Duration;
+use std::sync::Mutex;
+
+use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, LeaseStore, LiveSharedRules, MemoryStore, Mode, OnError,
+    SharedRules, SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
+};
+use ringgate::wait::{SharedFair, SharedSource, TokioClock, WaitError};
+use ringgate::{Key, Rule};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{ms, settle};
+use crate::random::Random;
+
+/// A user, and the permits that the request costs.
+type Request = (u32, u64);
+type Rules = SharedRules<Request>;
+type Waiting = Arc<SharedFair<Arc<Rules>>>;
+
+/// The behaviour of a [`Store`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Behaviour {
+    /// Whether other tasks run before and after a call takes effect.
+    yields: bool,
+    /// The time of each half of a call.
+    half: Duration,
+    fails: bool,
+    hangs: bool,
+}
+
+/// A store in memory, in tokio's time, which counts its decisions, and may be slow, fail or hang.
+#[derive(Debug)]
+struct Store {
+    memory: MemoryStore,
+    behaviour: Mutex<Behaviour>,
+    decisions: AtomicU64,
+}
+
+impl Store {
+    fn new() -> Arc<Self> {
+        Self::with(Behaviour::default())
+    }
+
+    fn slow(millis: u64) -> Arc<Self> {
+        let half = ms(millis) / 2;
+        Self::with(Behaviour {
+            half,
+            ..Behaviour::default()
+        })
+    }
+
+    fn with(behaviour: Behaviour) -> Arc<Self> {
+        Arc::new(Self {
+            memory: MemoryStore::with_clock(TokioClock::new()),
+            behaviour: Mutex::new(behaviour),
+            decisions: AtomicU64::new(0),
+        })
+    }
+
+    fn set(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
+    }
+
+    fn decisions(&self) -> u64 {
+        self.decisions.load(Ordering::Relaxed)
+    }
+
+    async fn call<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let Behaviour {
+            yields,
+            half,
+            fails,
+            hangs,
+        } = *self.behaviour.lock().unwrap();
+        let pause = async || match half {
+            Duration::ZERO if yields => tokio::task::yield_now().await,
+            Duration::ZERO => {}
+            half => sleep(half).await,
+        };
+        pause().await;
+        if hangs {
+            pending::<()>().await;
+        }
+        if fails {
+            return Err(StoreError::new(
+                StoreErrorKind::Disconnected,
+                "as the test demands",
+            ));
+        }
+        let output = call.await;
+        pause().await;
+        output
+    }
+}
+
+impl CounterStore for Store {
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        self.decisions.fetch_add(1, Ordering::Relaxed);
+        Box::pin(self.call(self.memory.decide(requests)))
+    }
+
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        self.memory.peek(requests)
+    }
+
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(self.call(self.memory.charge(requests)))
+    }
+
+    fn refund<'a>(
+        &'a self,
+        requests: &'a [CounterRequest],
+        charged: &'a CheckResult,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(self.call(self.memory.refund(requests, charged)))
+    }
+
+    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        self.memory.reset(requests)
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        self.memory.leases()
+    }
+
+    fn keeps_slots(&self) -> bool {
+        true
+    }
+
+    fn keeps_blocks(&self) -> bool {
+        true
+    }
+}
+
+fn log(name: &str, quota: &str) -> Rule<Request> {
+    let cost = Cost::new("cost", |request: &Request| request.1);
+    Rule::new(name, quota.parse().unwrap())
+        .algorithm(RuleAlgorithm::Log)
+        .cost(&cost)
+}
+
+fn user() -> Key<Request> {
+    let key = Key::new("user", |request: &Request, key| {
+        core::hash::Hash::hash(&request.0, key)
+    });
+    key.shared_as(|request: &Request, key| {
+        key.part(request.0.to_be_bytes());
+    })
+}
+
+fn builder(rules: impl IntoIterator<Item = Rule<Request>>) -> SharedRulesBuilder<Request> {
+    rules
+        .into_iter()
+        .fold(SharedRules::builder(), SharedRulesBuilder::rule)
+}
+
+fn fair(store: &Arc<Store>, rules: impl IntoIterator<Item = Rule<Request>>) -> Waiting {
+    let store: Arc<dyn CounterStore> = store.clone();
+    Arc::new(SharedFair::new(Arc::new(builder(rules).build(store).unwrap())))
+}
+
+/// Charges a request that does not wait.
+async fn charge(fair: &Waiting, request: Request) {
+    drop(fair.acquire_within(&request, Duration::ZERO).await.expect("room"));
+}
+
+/// Waits, and returns the duration of the wait in milliseconds.
+fn timed<S>(fair: &Arc<SharedFair<S>>, request: Request) -> JoinHandle<Result<u128, WaitError>>
+where
+    S: SharedSource<Request = Request> + Send + Sync + 'static,
+{
+    let fair = Arc::clone(fair);
+    tokio::spawn(async move {
+        let began = Instant::now();
+        // The slots of the request are released at once.
+        fair.acquire(&request).await.map(drop)?;
+        Ok(began.elapsed().as_millis())
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_are_served_in_order_of_arrival() {
+    for millis in [0, 4] {
+        let fair = fair(&Store::slow(millis), [log("all", "1/1s")]);
+        charge(&fair, (0, 1)).await;
+        let served = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for number in 0..10 {
+            let (fair, served) = (Arc::clone(&fair), Arc::clone(&served));
+            tasks.push(tokio::spawn(async move {
+                drop(fair.acquire(&(number, 1)).await.unwrap());
+                served.lock().unwrap().push(number);
+            }));
+            // Each joins the queue before the next.
+            sleep(ms(millis)).await;
+            settle().await;
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(
+            *served.lock().unwrap(),
+            (0..10).collect::<Vec<_>>(),
+            "{millis} ms"
+        );
+        assert_eq!(fair.waiting(), 0);
+    }
+}
+
+/// A request for 50 permits among requests for one, which would take each permit that becomes free.
+#[tokio::test(start_paused = true)]
+async fn a_large_request_waits_only_for_earlier_ones() {
+    let store = Store::slow(2);
+    let bucket = log("all", "100/1s").algorithm(RuleAlgorithm::Gcra).burst(50);
+    let fair = fair(&store, [bucket]);
+    charge(&fair, (0, 50)).await;
+    for _ in 0..20 {
+        let fair = Arc::clone(&fair);
+        tokio::spawn(async move {
+            loop {
+                drop(fair.acquire(&(0, 1)).await.unwrap());
+            }
+        });
+    }
+    sleep(ms(100)).await;
+    let began = Instant::now();
+    drop(fair.acquire(&(0, 50)).await.unwrap());
+    // The permits of the 20 requests before it, and its own, with a round trip or two for each of them.
+    let took = began.elapsed();
+    assert!((ms(500)..ms(1000)).contains(&took), "{took:?}");
+}
+
+/// A waiter of an exhausted user delays no other user, and one of an exhausted common rule delays all.
+#[tokio::test(start_paused = true)]
+async fn a_queue_delays_only_requests_that_need_its_state() {
+    let fair = fair(
+        &Store::new(),
+        [log("user", "1/10s").by(&user()), log("all", "3/1s")],
+    );
+    charge(&fair, (1, 1)).await;
+    let waits = timed(&fair, (1, 1));
+    settle().await;
+    assert_eq!(fair.waiting(), 1);
+    charge(&fair, (2, 1)).await;
+    charge(&fair, (3, 1)).await;
+    let behind = timed(&fair, (4, 1)).await.unwrap().unwrap();
+    assert!((1000..1010).contains(&behind), "{behind} ms");
+    let waited = waits.await.unwrap().unwrap();
+    assert!((10_000..10_010).contains(&waited), "{waited} ms");
+}
+
+/// The permits of a window are taken by more waiters in each round trip, and few asks are denied.
+#[tokio::test(start_paused = true)]
+async fn free_permits_are_taken_in_few_round_trips() {
+    const PERMITS: u64 = 64;
+    let store = Store::slow(10);
+    let fair = fair(&store, [log("all", "64/10s")]);
+    charge(&fair, (0, PERMITS)).await;
+    let waits: Vec<_> = (0..PERMITS + 10).map(|_| timed(&fair, (0, 1))).collect();
+    sleep(ms(1000)).await;
+    assert_eq!(fair.waiting(), 74);
+    let (before, mut times) = (store.decisions(), Vec::new());
+    sleep(ms(10_000)).await;
+    let asked = store.decisions() - before;
+    for wait in waits {
+        times.push(wait.await.unwrap().unwrap());
+    }
+    times.sort_unstable();
+    let served = times[PERMITS as usize - 1] - times[0];
+    println!("{PERMITS} permits in {served} ms, {asked} asks");
+    // One waiter asks first, and then 1, 2, 4 .. 32 together.
+    assert!(served <= 80, "{served} ms");
+    assert!(asked <= 2 * PERMITS + 1, "{asked} asks");
+}
+
+/// For each permit that becomes free, one waiter asks in vain, and not all of them.
+#[tokio::test(start_paused = true)]
+async fn few_asks_are_denied() {
+    let store = Store::slow(10);
+    let fair = fair(&store, [log("all", "1/1s")]);
+    charge(&fair, (0, 1)).await;
+    let waits: Vec<_> = (0..50).map(|_| timed(&fair, (0, 1))).collect();
+    sleep(ms(500)).await;
+    let before = store.decisions();
+    sleep(ms(10_000)).await;
+    assert_eq!(waits.iter().filter(|wait| wait.is_finished()).count(), 10);
+    let asked = store.decisions() - before;
+    assert!(asked <= 21, "{asked} asks");
+}
+
+/// The point at which a wait is dropped: after this number of polls, at once or when it is woken again.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    polls: usize,
+    when_woken: bool,
+}
+
+impl Cut {
+    /// Polls the future and drops it at this point. Returns whether it was ready before.
+    async fn off<F: Future>(self, future: F) -> bool {
+        let mut future = pin!(future);
+        let mut polls = 0;
+        poll_fn(|context| {
+            if polls == self.polls {
+                return Poll::Ready(false);
+            }
+            polls += 1;
+            match future.as_mut().poll(context) {
+                Poll::Ready(_) => Poll::Ready(true),
+                Poll::Pending if polls == self.polls && !self.when_woken => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+/// The waiter behind a dropped one is served as soon as a permit is free. At most the request that the dropped one asked for is
+/// charged, and only by the store.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_dropped_at_any_point() {
+    for (when_woken, within) in [(false, false), (true, false), (false, true), (true, true)] {
+        for polls in 0.. {
+            assert!(polls < 100, "{polls} await points");
+            let cut = Cut { polls, when_woken };
+            let store = Store::slow(10);
+            let fair = fair(&store, [log("all", "1/1s")]);
+            charge(&fair, (0, 1)).await;
+            let began = Instant::now();
+            let dropped = async {
+                match within {
+                    true => cut.off(fair.acquire_within(&(0, 1), ms(30_000))).await,
+                    false => cut.off(fair.acquire(&(0, 1))).await,
+                }
+            };
+            let behind = async {
+                sleep(ms(1)).await;
+                drop(fair.acquire(&(0, 1)).await.unwrap());
+                began.elapsed().as_millis()
+            };
+            let both = async { tokio::join!(dropped, behind) };
+            let (is_served, at) = timeout(ms(60_000), both).await.expect("a waiter is forgotten");
+            // The dropped call may have charged the first permit. Then the next one is a second later.
+            let windows = if is_served { 2..=2 } else { 1..=2 };
+            assert!(
+                windows.contains(&(at / 1000)) && at % 1000 < 100,
+                "{cut:?}: {at} ms"
+            );
+            assert_eq!(fair.waiting(), 0);
+            // No ask is left, so a request asks at once.
+            let before = (Instant::now(), store.decisions());
+            drop(fair.acquire(&(0, 1)).await.unwrap());
+            assert!(before.0.elapsed() < ms(1100), "{cut:?}: {:?}", before.0.elapsed());
+            if is_served {
+                break;
+            }
+        }
+    }
+}
+
+/// The wait ends with an error if the store fails and the rule denies then, also for the waiters behind, without a round trip each.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_ends_the_waits() {
+    let store = Store::slow(10);
+    let fair = fair(&store, [log("all", "1/1s").on_error(OnError::Deny)]);
+    charge(&fair, (0, 1)).await;
+    let waits: Vec<_> = (0..100).map(|_| timed(&fair, (0, 1))).collect();
+    sleep(ms(500)).await;
+    assert_eq!(fair.waiting(), 100);
+    store.set(Behaviour {
+        half: ms(5),
+        fails: true,
+        ..Behaviour::default()
+    });
+    let began = Instant::now();
+    for wait in waits {
+        assert_eq!(wait.await.unwrap(), Err(WaitError::Unavailable));
+    }
+    // The rest of the retry time, and two round trips.
+    assert!(began.elapsed() < ms(600), "{:?}", began.elapsed());
+    assert_eq!(
+        WaitError::Unavailable.to_string(),
+        "store of the limits does not answer"
+    );
+    store.set(Behaviour::default());
+    charge(&fair, (0, 1)).await;
+}
+
+/// If the rule admits without the store, the waiters are admitted. If the node's limiter decides, they wait for it.
+#[tokio::test(start_paused = true)]
+async fn the_rule_decides_when_the_store_fails() {
+    let store = Store::new();
+    let fair = fair(&store, [log("all", "1/10s").on_error(OnError::Admit)]);
+    charge(&fair, (0, 1)).await;
+    let waits: Vec<_> = (0..10).map(|_| timed(&fair, (0, 1))).collect();
+    settle().await;
+    store.set(Behaviour {
+        fails: true,
+        ..Behaviour::default()
+    });
+    for wait in waits {
+        let waited = wait.await.unwrap().unwrap();
+        assert!((10_000..10_100).contains(&waited), "{waited} ms");
+    }
+}
+
+/// While a call hangs, the waiters behind ask after a second, and deadlines hold in the queue.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_never_answers() {
+    let store = Store::new();
+    let fair = fair(&store, [log("all", "1/1s")]);
+    charge(&fair, (0, 1)).await;
+    let waits = [(); 3].map(|()| timed(&fair, (0, 1)));
+    settle().await;
+    store.set(Behaviour {
+        hangs: true,
+        ..Behaviour::default()
+    });
+    // The first asks after a second, and does not get an answer.
+    sleep(ms(1500)).await;
+    assert_eq!(fair.waiting(), 2);
+    let began = Instant::now();
+    let late = fair.acquire_within(&(0, 1), ms(300)).await.map(drop);
+    assert!(
+        matches!(
+            late,
+            Err(WaitError::TooLate {
+                allowed: Duration::ZERO,
+                ..
+            })
+        ),
+        "{late:?}"
+    );
+    assert!(
+        (ms(300)..ms(310)).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
+    store.set(Behaviour::default());
+    let [first, others @ ..] = waits;
+    for wait in others {
+        assert!(
+            timeout(ms(5000), wait)
+                .await
+                .expect("a waiter is forgotten")
+                .unwrap()
+                .is_ok()
+        );
+    }
+    first.abort();
+    assert!(first.await.is_err());
+    assert_eq!(
+        timed(&fair, (0, 1)).await.unwrap().map(|waited| waited <= 1001),
+        Ok(true)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_cannot_succeed_ends_at_once() {
+    let store = Store::new();
+    let fair = fair(&store, [log("all", "2/10s")]);
+    assert_eq!(fair.acquire(&(0, 3)).await.map(drop), Err(WaitError::Never));
+    charge(&fair, (0, 2)).await;
+    let before = store.decisions();
+    match fair.acquire_within(&(0, 1), ms(100)).await.map(drop) {
+        Err(WaitError::TooLate { needed, allowed }) => assert!(needed > ms(9900) && allowed <= ms(100)),
+        other => panic!("{other:?}"),
+    }
+    // The first decision is the only one.
+    assert_eq!(store.decisions() - before, 1);
+    // A denied key, and a slot in flight of a denied key, are never admitted.
+    let user = Key::text("user", |user: &str| Some(user));
+    for rule in [
+        Rule::new("rate", "9/1s".parse().unwrap()),
+        Rule::in_flight("slots", 1),
+    ] {
+        let rules = SharedRules::<str>::builder().rule(rule.by(&user).deny("eve"));
+        let rules = Arc::new(SharedFair::new(Arc::new(rules.build(store.clone()).unwrap())));
+        assert_eq!(rules.acquire("eve").await.map(drop), Err(WaitError::Never));
+        assert!(rules.acquire("alice").await.is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_is_an_error() {
+    let store = Store::new();
+    let rules: Arc<dyn CounterStore> = store.clone();
+    let rules = Arc::new(builder([log("all", "1/1s")]).build(rules).unwrap());
+    let fair = Arc::new(SharedFair::new(rules).max_waiting(2));
+    charge(&fair, (0, 1)).await;
+    let waits = [(); 2].map(|()| timed(&fair, (0, 1)));
+    settle().await;
+    match fair.acquire(&(0, 1)).await.map(drop) {
+        Err(WaitError::QueueFull {
+            max_waiting: 2,
+            needed,
+        }) => assert!(needed <= ms(1001)),
+        other => panic!("{other:?}"),
+    }
+    for wait in waits {
+        assert!(wait.await.unwrap().is_ok());
+    }
+}
+
+/// A refund, and a settlement, let the first waiter ask at once.
+#[tokio::test(start_paused = true)]
+async fn a_refund_wakes_the_first_waiter() {
+    let cost = Cost::new("cost", |request: &Request| request.1);
+    let all = Rule::new("all", "3/1h".parse().unwrap())
+        .algorithm(RuleAlgorithm::Log)
+        .cost(&cost);
+    let fair = fair(&Store::slow(10), [all]);
+    let charged = fair.acquire(&(0, 2)).await.unwrap();
+    let more = fair.acquire(&(0, 1)).await.unwrap();
+    let waits = [(); 2].map(|()| timed(&fair, (0, 1)));
+    sleep(ms(100)).await;
+    fair.settle(charged, &(0, 2), &cost, 1).await.unwrap();
+    sleep(ms(100)).await;
+    assert_eq!(waits.iter().filter(|wait| wait.is_finished()).count(), 1);
+    fair.refund(more).await.unwrap();
+    for wait in waits {
+        assert!(wait.await.unwrap().unwrap() < 400);
+    }
+}
+
+/// The slot of this node is taken as soon as it is released through the queues, and one of another node within a second.
+#[tokio::test(start_paused = true)]
+async fn a_released_slot_is_taken() {
+    for mode in [Mode::Strict, Mode::Local] {
+        let store = Store::new();
+        let slots = || [Rule::in_flight("slots", 1).mode(mode)];
+        let nodes = [(); 2].map(|()| fair(&store, slots()));
+        let held = nodes[0].acquire(&(0, 1)).await.unwrap();
+        let waits = timed(&nodes[0], (0, 1));
+        sleep(ms(1500)).await;
+        nodes[0].refund(held).await.unwrap();
+        let waited = waits.await.unwrap().unwrap();
+        assert!((1500..1510).contains(&waited), "{mode:?}: {waited} ms");
+        if mode == Mode::Strict {
+            let held = nodes[1].acquire(&(0, 1)).await.unwrap();
+            let waits = timed(&nodes[0], (0, 1));
+            sleep(ms(1500)).await;
+            drop(held);
+            let waited = waits.await.unwrap().unwrap();
+            assert!((1500..2600).contains(&waited), "{waited} ms");
+        }
+    }
+}
+
+/// Waiters are decided by the rules that are in force when they ask, which is at once after a recheck.
+#[tokio::test(start_paused = true)]
+async fn a_reload_applies_to_waiters() {
+    let store: Arc<dyn CounterStore> = Store::new();
+    let live: LiveSharedRules<Request> = builder([log("all", "1/1h")]).build_live(store).unwrap();
+    let fair = Arc::new(SharedFair::new(Arc::new(live)));
+    drop(fair.acquire(&(0, 1)).await.unwrap());
+    let waits = [(); 3].map(|()| timed(&fair, (0, 1)));
+    sleep(ms(100)).await;
+    let reload = |rules: [Rule<Request>; 2]| {
+        let rules = rules
+            .into_iter()
+            .fold(RuleSetBuilder::new(), RuleSetBuilder::rule);
+        fair.rules().store(rules).unwrap();
+        fair.recheck();
+    };
+    // A larger limit, of which one permit is spent, and a rule that was not there.
+    reload([log("all", "2/1h"), log("other", "9/1h")]);
+    sleep(ms(100)).await;
+    assert_eq!(
+        (
+            waits.iter().filter(|wait| wait.is_finished()).count(),
+            fair.waiting()
+        ),
+        (1, 2)
+    );
+    // Another rule decides, so the wait is for other states.
+    reload([log("new", "1/1s"), log("other", "9/1h")]);
+    let mut times = Vec::new();
+    for wait in waits {
+        times.push(wait.await.unwrap().unwrap());
+    }
+    let expected = [100, 200, 1200];
+    assert!(
+        times
+            .iter()
+            .zip(expected)
+            .all(|(&time, from)| (from..from + 10).contains(&time)),
+        "{times:?}"
+    );
+}
+
+/// Waiters over leases are served, and a lease decides some of them.
+#[tokio::test(start_paused = true)]
+async fn waits_over_leases() {
+    for mode in [
+        Mode::Lease { permits: 10 },
+        Mode::Sync {
+            period: ms(100),
+            pending: 10,
+        },
+    ] {
+        let store: Arc<dyn CounterStore> = Store::slow(2);
+        let rules = builder([log("all", "20/1s").mode(mode)]).term_clock(TokioClock::new());
+        let fair = Arc::new(SharedFair::new(Arc::new(rules.build(store).unwrap())));
+        let began = Instant::now();
+        let waits: Vec<_> = (0..60).map(|_| timed(&fair, (0, 1))).collect();
+        for wait in waits {
+            timeout(ms(60_000), wait)
+                .await
+                .expect("a waiter is forgotten")
+                .unwrap()
+                .unwrap();
+        }
+        // Three windows. A budget admits 10 more in each, and a report leaves its window up to a period later.
+        assert!(
+            (ms(1000)..ms(5000)).contains(&began.elapsed()),
+            "{mode:?}: {:?}",
+            began.elapsed()
+        );
+        assert_eq!(fair.waiting(), 0);
+    }
+}
+
+/// Waiters for a local rule of a node, whose time is not paused.
+#[tokio::test]
+async fn waits_for_a_local_rule() {
+    let fair = fair(&Store::new(), [log("all", "10/50ms").mode(Mode::Local)]);
+    let waits: Vec<_> = (0..30).map(|_| timed(&fair, (0, 1))).collect();
+    for wait in waits {
+        assert!(wait.await.unwrap().is_ok());
+    }
+    assert_eq!(fair.waiting(), 0);
+}
+
+/// One permit is passed from thread to thread by refunds, of which none is slept through.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_permit_is_passed_on_by_refunds() {
+    for yields in [false, true] {
+        let store = Store::with(Behaviour {
+            yields,
+            ..Behaviour::default()
+        });
+        let fair = fair(&store, [log("all", "1/1h")]);
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                let fair = Arc::clone(&fair);
+                tokio::spawn(async move {
+                    for _ in 0..100 {
+                        let admission = fair.acquire(&(0, 1)).await.unwrap();
+                        fair.refund(admission).await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            timeout(ms(60_000), task)
+                .await
+                .expect("a refund is slept through")
+                .unwrap();
+        }
+        assert_eq!(fair.waiting(), 0);
+    }
+}
+
+/// Two nodes over one store: random waits, of which some are dropped. No window holds more than the limit, and all waits end.
+#[tokio::test(start_paused = true)]
+async fn two_nodes_wait_for_one_store() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let store = Store::slow(random.below(4));
+        let nodes = [(); 2].map(|()| {
+            fair(
+                &store,
+                [log("user", "3/100ms").by(&user()), log("all", "5/100ms")],
+            )
+        });
+        let admitted = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for _ in 0..200 {
+            let (fair, admitted) = (Arc::clone(&nodes[random.index(2)]), Arc::clone(&admitted));
+            let request = (random.below(3) as u32, 1 + random.below(2));
+            let patience = if random.one_in(4) {
+                ms(random.below(300))
+            } else {
+                ms(1_000_000)
+            };
+            tasks.push(tokio::spawn(async move {
+                let admission = timeout(patience, fair.acquire(&request)).await;
+                if let Ok(admission) = admission {
+                    let at = admission
+                        .unwrap()
+                        .admitted()
+                        .store_time()
+                        .expect("the store decides");
+                    admitted.lock().unwrap().push((at, request.1));
+                }
+            }));
+            if random.one_in(3) {
+                sleep(ms(random.below(20))).await;
+            }
+        }
+        for task in tasks {
+            timeout(ms(60_000), task)
+                .await
+                .expect("a waiter is forgotten")
+                .unwrap();
+        }
+        assert_eq!(nodes.each_ref().map(|node| node.waiting()), [0, 0]);
+        let admitted = admitted.lock().unwrap();
+        for &(from, _) in &*admitted {
+            let window = admitted
+                .iter()
+                .filter(|(at, _)| (from..from + 100_000).contains(at));
+            let permits: u64 = window.map(|&(_, permits)| permits).sum();
+            assert!(permits <= 5, "{permits} permits in a window");
+        }
+        assert!(admitted.len() > 100, "seed {seed}: {}", admitted.len());
+    }
+}
