@@ -313,7 +313,7 @@ fn a_grace_period_ends_after_the_clock_was_set_back() {
         [2, 1, 1].map(|permits| Arc::clone(&limiter).acquire_owned(permits));
     assert!(poll(&mut unpolled).is_pending() && poll(&mut next).is_pending());
     clock.advance(ms(1020));
-    // It notifies the first, because nobody has done so on time.
+    // It notifies the first, because no timer has woken it.
     assert!(poll(&mut last).is_pending());
     clock.set(Nanos::from_duration(Duration::from_secs(50)));
     assert!(poll(&mut next).is_pending());

@@ -505,7 +505,7 @@ async fn a_waiter_of_a_higher_tier_has_its_own_timer() {
             .build_with(TokioClock::new(), [1, 2, 3, 4]);
         let rules = Arc::new(Fair::new(rules.unwrap()));
         let (free, pro) = (Request(2, 1), Request(1, 1));
-        assert!(rules.check(&free).is_ok());
+        assert!(rules.check(free).is_ok());
         let first = timed(&rules, free);
         settle().await;
         let second = timed(&rules, pro);
@@ -529,7 +529,7 @@ async fn a_deadline_of_a_lower_tier_leaves_the_timer_of_a_higher_one() {
         .rule(rule.tier_of(&plan).tier("pro", 3600))
         .build_with(TokioClock::new(), [1, 2, 3, 4]);
     let rules = Arc::new(Fair::new(rules.unwrap()));
-    assert!(rules.check(&Request(1, 3600)).is_ok());
+    assert!(rules.check(Request(1, 3600)).is_ok());
     // A permit of the higher tier is refilled each second.
     let pro = timed(&rules, Request(1, 60));
     settle().await;

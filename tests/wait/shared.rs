@@ -8,6 +8,7 @@ use core::task::Poll;
 use core::time::Duration;
 use std::sync::Mutex;
 
+use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStore, LeaseStore, LiveSharedRules, MemoryStore, Mode, OnError,
@@ -157,13 +158,15 @@ fn user() -> Key<Request> {
     })
 }
 
-fn builder(rules: impl IntoIterator<Item = Rule<Request>>) -> SharedRulesBuilder<Request> {
+fn builder<K: Into<AnyKind>>(
+    rules: impl IntoIterator<Item = Rule<Request, K>>,
+) -> SharedRulesBuilder<Request> {
     rules
         .into_iter()
         .fold(SharedRules::builder(), SharedRulesBuilder::rule)
 }
 
-fn fair(store: &Arc<Store>, rules: impl IntoIterator<Item = Rule<Request>>) -> Waiting {
+fn fair<K: Into<AnyKind>>(store: &Arc<Store>, rules: impl IntoIterator<Item = Rule<Request, K>>) -> Waiting {
     let store: Arc<dyn CounterStore> = store.clone();
     Arc::new(SharedFair::new(Arc::new(builder(rules).build(store).unwrap())))
 }
@@ -480,8 +483,8 @@ async fn a_wait_that_cannot_succeed_ends_at_once() {
     // A denied key, and a slot in flight of a denied key, are never admitted.
     let user = Key::text("user", |user: &str| Some(user));
     for rule in [
-        Rule::new("rate", "9/1s".parse().unwrap()),
-        Rule::in_flight("slots", 1),
+        Rule::new("rate", "9/1s".parse().unwrap()).into_any(),
+        Rule::in_flight("slots", 1).into_any(),
     ] {
         let rules = SharedRules::<str>::builder().rule(rule.by(&user).deny("eve"));
         let rules = Arc::new(SharedFair::new(Arc::new(rules.build(store.clone()).unwrap())));

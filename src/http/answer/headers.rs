@@ -11,7 +11,7 @@ use crate::rules::KeyHashes;
 /// The headers that tell a client its quotas, in responses to admitted and rejected requests.
 ///
 /// `Retry-After` is independent of this choice: each rejection has it, unless the request is never admitted, waits for a slot in
-/// flight without a [stated time](super::RateLimitLayer::slot_retry_after), or could not be decided.
+/// flight without a [stated time](crate::http::RateLimitLayer::slot_retry_after), or could not be decided.
 ///
 /// # Examples
 ///
@@ -67,7 +67,7 @@ pub enum QuotaHeaders {
     ///
     /// In a rejection it is a violated policy, the one that rejects for the longest time. `X-RateLimit-Reset` is never below
     /// `Retry-After`. It is missing if no time is known after which more permits remain and the rejection ends, so for a slot in
-    /// flight without a [stated time](super::RateLimitLayer::slot_retry_after).
+    /// flight without a [stated time](crate::http::RateLimitLayer::slot_retry_after).
     Legacy,
     /// The headers of [`Standard`](Self::Standard) and of [`Legacy`](Self::Legacy).
     Both,

@@ -12,7 +12,10 @@ use super::*;
 
 type Shared = SharedRules<Parts>;
 
-fn shared(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) -> Arc<Shared> {
+fn shared<K: Into<AnyKind>>(
+    store: &Arc<MemoryStore>,
+    rules: impl IntoIterator<Item = Rule<Parts, K>>,
+) -> Arc<Shared> {
     let rules = rules
         .into_iter()
         .fold(SharedRules::builder(), |builder, rule| builder.rule(rule));
