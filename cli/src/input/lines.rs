@@ -10,8 +10,11 @@ use memchr::memchr;
 /// The longest line in bytes, without its end. Longer lines are cut.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
-/// Bytes of the buffer; more than the longest line with its end.
+/// Bytes of the buffer behind the beginning; more than the longest line with its end.
 const BUFFER: usize = 4 * LONGEST;
+
+/// Bytes of the beginning, by which the format of an input is detected: a thousand lines, unless they are longer than 4 KiB.
+const BEGINNING: usize = 64 * LONGEST;
 
 /// The zeros within a line that are a hole: more than the header of an archive has, which is refused. A shorter run may be a
 /// part of a value, so that a client with a zero in its user agent does not end its line.
@@ -20,11 +23,11 @@ const HOLE: usize = 512;
 /// The byte order mark U+FEFF in UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A reader of lines with one fixed buffer; lines are borrowed from it.
+/// A reader of lines with one buffer; lines are borrowed from it.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
-    buffer: Box<[u8]>,
+    buffer: Vec<u8>,
     /// The bytes that were read and not returned yet.
     start: usize,
     end: usize,
@@ -55,13 +58,13 @@ impl Line<'_> {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self::with_buffer(reader, BUFFER)
+        Self::with_buffer(reader, BEGINNING)
     }
 
     fn with_buffer(reader: R, buffer: usize) -> Self {
         Self {
             reader,
-            buffer: vec![0; buffer.max(LONGEST + 2)].into_boxed_slice(),
+            buffer: vec![0; buffer.max(LONGEST + 2)],
             start: 0,
             end: 0,
             ended: false,
@@ -71,9 +74,10 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next bytes without consuming them: more than the longest line, or all that are left.
+    /// The beginning without consuming it: as many bytes as the buffer has, or all. Their number does not depend on how many a
+    /// read returns, so that a pipe has the beginning of a file.
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
-        while self.end - self.start <= LONGEST && !self.ended {
+        while self.end < self.buffer.len() && !self.ended {
             self.fill()?;
         }
         Ok(&self.buffer[self.start..self.end])
@@ -162,6 +166,8 @@ impl<R: Read> Lines<R> {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
+            // The beginning was read. At most the longest line is left of it.
+            self.buffer.truncate(BUFFER);
         }
         self.end += self.more(self.end)?;
         Ok(())

@@ -13,7 +13,7 @@ pub(crate) mod wrapper;
 
 use core::fmt::Debug;
 
-use crate::input::lines::{Line, without_zeros};
+use crate::input::lines::{LONGEST, Line, without_zeros};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -130,12 +130,13 @@ pub(crate) trait LogFormat: Debug {
 /// Lines that detection looks at.
 const INSPECTED: usize = 1000;
 
-/// The first lines of an input that are not blank, with their numbers from 1.
+/// The first lines of an input that are not blank, with their numbers from 1. A line that is too long is unreadable, so it says
+/// nothing about the others.
 pub(crate) fn first_lines(start: &[u8]) -> Vec<(usize, Vec<u8>)> {
     let lines = (1..).zip(start.split(|&byte| byte == b'\n'));
     lines
         .map(|(number, line)| (number, without_zeros(line.strip_suffix(b"\r").unwrap_or(line))))
-        .filter(|(_, line)| !line.trim_ascii().is_empty())
+        .filter(|(_, line)| !line.trim_ascii().is_empty() && line.len() <= LONGEST)
         .take(INSPECTED)
         .map(|(number, line)| (number, line.to_vec()))
         .collect()
