@@ -259,11 +259,14 @@ impl Inputs {
             }
         }
         let number = reader.count();
-        let late = format.late_notes().into_iter();
+        let late = format.late_notes().map_err(|failure| match several {
+            true => Failure::new(format!("{}: {failure}", source.name())),
+            false => failure,
+        })?;
         collector
             .findings
             .notes
-            .extend(late.map(|note| format!("{input}{note}")));
+            .extend(late.into_iter().map(|note| format!("{input}{note}")));
         if let Some(field) = format.forwarded() {
             collector.findings.forwarded.get_or_insert(field);
         }

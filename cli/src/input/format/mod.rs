@@ -13,6 +13,7 @@ pub(crate) mod wrapper;
 
 use core::fmt::Debug;
 
+use crate::failure::Failure;
 use crate::input::lines::{LONGEST, Line, without_zeros};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
@@ -85,8 +86,12 @@ pub(crate) trait LogFormat: Debug {
     }
 
     /// Facts that the lines after the first ones have shown.
-    fn late_notes(&mut self) -> Vec<String> {
-        Vec::new()
+    ///
+    /// # Errors
+    ///
+    /// When they contradict the first lines, so that requests were counted wrongly.
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
     }
 
     /// A field of the input with the address that a proxy forwards.

@@ -103,10 +103,11 @@ impl LogFormat for Common {
         Ok(Parsed::Request)
     }
 
-    fn late_notes(&mut self) -> Vec<String> {
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
         let name = self.late_name.take().into_iter();
-        name.map(|name| format!("clients may be host names, as \"{name}\" after the first lines"))
-            .collect()
+        Ok(name
+            .map(|name| format!("clients may be host names, as \"{name}\" after the first lines"))
+            .collect())
     }
 }
 

@@ -9,7 +9,9 @@ use crate::failure::Failure;
 use crate::input::format::named::fields::NamedFields;
 use crate::input::format::named::object::{self, Fault};
 use crate::input::format::named::paths::{Open, Paths};
-use crate::input::format::named::servers::{ACCESS_OF_CADDY, CADDY, has_all, has_request, is_access};
+use crate::input::format::named::servers::{
+    ACCESS_OF_CADDY, CADDY, Messages, has_all, is_access, is_of_request,
+};
 use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
@@ -21,8 +23,7 @@ pub(crate) struct Json {
     named: NamedFields,
     /// The fields of a server's lines; empty if the server is unknown.
     marks: &'static [&'static str],
-    /// Whether lines about requests are known by their fields.
-    has_requests: bool,
+    messages: Messages,
     /// The place of the client, and that of the time, which follows all other fields of rules.
     client: Option<usize>,
     time_place: usize,
@@ -46,10 +47,10 @@ impl Json {
             .cloned()
             .collect();
         if requests.is_empty() {
-            return Self::of(lines, wanted, &[], false);
+            return Self::of(lines, wanted, &[], None);
         }
-        match Self::of(&requests, wanted, marks, true) {
-            Err(_) if marks.is_empty() => Self::of(lines, wanted, marks, false),
+        match Self::of(&requests, wanted, marks, Some(true)) {
+            Err(_) if marks.is_empty() => Self::of(lines, wanted, marks, Some(false)),
             read => read,
         }
     }
@@ -58,7 +59,7 @@ impl Json {
         lines: &[(usize, Vec<u8>)],
         wanted: &WantedFields,
         marks: &'static [&'static str],
-        has_requests: bool,
+        told: Option<bool>,
     ) -> Result<Self, Failure> {
         // Several lines: lines may lack fields.
         let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
@@ -92,7 +93,7 @@ impl Json {
             paths,
             named,
             marks,
-            has_requests,
+            messages: Messages::new(told),
             client: client.map(|(_, place)| *place),
             time_place: wanted.time_place,
         })
@@ -118,14 +119,11 @@ fn is_request(line: &[u8], marks: &[&str]) -> Option<bool> {
         parse(line, &paths, &mut row).ok()?;
         return Some(is_access(row.get(0), row.get(1), row.get(2)));
     }
-    let names = names(line);
-    if names.is_empty() {
-        return None;
+    if marks.is_empty() {
+        return object::has_name(line, is_of_request);
     }
-    Some(match marks {
-        [] => has_request(&names),
-        marks => has_all(&names, marks),
-    })
+    let names = names(line);
+    (!names.is_empty()).then(|| has_all(&names, marks))
 }
 
 impl LogFormat for Json {
@@ -139,11 +137,21 @@ impl LogFormat for Json {
             return Ok(Parsed::Other);
         }
         parse(line, &self.paths, row)?;
-        if self.has_requests && self.lacks_client(row) && is_request(line, self.marks) == Some(false) {
+        let has_client = !self.lacks_client(row);
+        // A server's lines were told above.
+        if self.marks.is_empty()
+            && self
+                .messages
+                .is_message(line, has_client, || is_request(line, &[]))
+        {
             return Ok(Parsed::Other);
         }
         self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
+    }
+
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        self.messages.notes()
     }
 
     fn forwarded(&self) -> Option<String> {

@@ -5,6 +5,7 @@ use alloc::borrow::Cow;
 use crate::failure::Failure;
 use crate::input::format::named::fields::NamedFields;
 use crate::input::format::named::object::decoded;
+use crate::input::format::named::servers::{Messages, is_of_request};
 use crate::input::format::words::closing;
 use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable};
@@ -16,7 +17,9 @@ pub(crate) struct Logfmt {
     /// The wanted names with their places in a row.
     wanted: Vec<(String, usize)>,
     named: NamedFields,
-    /// The place of the time. Details follow it.
+    messages: Messages,
+    /// The place of the client, and that of the time. Details follow the time.
+    client: Option<usize>,
     time_place: usize,
 }
 
@@ -27,6 +30,21 @@ impl Logfmt {
     ///
     /// When no field is known to be the time.
     pub(crate) fn new(lines: &[(usize, Vec<u8>)], wanted: &WantedFields) -> Result<Self, Failure> {
+        // As in JSON, the meaning of fields is that in lines about requests.
+        let is_request =
+            |(_, line): &&(usize, Vec<u8>)| pairs(line).0.iter().any(|(name, _)| is_of_request(name));
+        let requests: Vec<(usize, Vec<u8>)> = lines.iter().filter(is_request).cloned().collect();
+        if requests.is_empty() {
+            return Self::of(lines, wanted, None);
+        }
+        Self::of(&requests, wanted, Some(true)).or_else(|_| Self::of(lines, wanted, Some(false)))
+    }
+
+    fn of(
+        lines: &[(usize, Vec<u8>)],
+        wanted: &WantedFields,
+        told: Option<bool>,
+    ) -> Result<Self, Failure> {
         let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
         all.sort_unstable();
         all.dedup();
@@ -35,11 +53,14 @@ impl Logfmt {
             let of_name = all.filter(|(known, _)| *known == name.as_bytes());
             of_name.map(|(_, value)| value.into_owned()).collect()
         };
-        let time_place = wanted.time_place;
+        let client = wanted.fields.iter().find(|(name, _)| name == "client");
+        let (client, time_place) = (client.map(|(_, place)| *place), wanted.time_place);
         let (named, wanted) = NamedFields::resolve(wanted, &all, values)?;
         Ok(Self {
             wanted,
             named,
+            messages: Messages::new(told),
+            client,
             time_place,
         })
     }
@@ -53,7 +74,9 @@ impl LogFormat for Logfmt {
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
         let (pairs, cut) = pairs(line);
+        let mut of_request = false;
         for (name, value) in pairs {
+            of_request = of_request || is_of_request(name);
             let mut wanted = self.wanted.iter();
             match wanted.find(|(known, _)| known.as_bytes() == name) {
                 Some((_, place)) if row.get(*place).is_none() => row.set(*place, &value),
@@ -70,8 +93,17 @@ impl LogFormat for Logfmt {
         {
             return Err(Unreadable::at(start, "unclosed quotation mark"));
         }
+        let has_client = self.client.is_some_and(|place| row.get(place).is_some());
+        let of_request = (of_request || cut.is_none()).then_some(of_request);
+        if self.messages.is_message(line, has_client, || of_request) {
+            return Ok(Parsed::Other);
+        }
         self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
+    }
+
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        self.messages.notes()
     }
 
     fn describe(&self) -> String {

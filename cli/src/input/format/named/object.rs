@@ -45,6 +45,20 @@ pub(crate) fn names(line: &[u8]) -> Vec<Vec<u8>> {
     end.map_or_else(|_| Vec::new(), |()| names)
 }
 
+/// Whether one of an object's fields has a name that `is` accepts; `None` if there is a fault before such a field.
+pub(crate) fn has_name(line: &[u8], is: fn(&[u8]) -> bool) -> Option<bool> {
+    let mut found = false;
+    let end = Scan { line, at: 0 }.whole(&mut |scan, name, _, depth| {
+        found = is(&decoded(name));
+        match found {
+            // Ends the scan.
+            true => Err(Fault::Missing),
+            false => scan.value(0, depth, &mut skip).map(|_| ()),
+        }
+    });
+    (found || end.is_ok()).then_some(found)
+}
+
 /// The result of a scan, which ends early at a fault.
 type Scanned<T> = Result<T, Fault>;
 

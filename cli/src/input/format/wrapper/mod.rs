@@ -7,6 +7,7 @@ pub(crate) mod syslog;
 
 use core::fmt::Debug;
 
+use crate::failure::Failure;
 use crate::input::format::{LogFormat, Parsed, TimeKind};
 use crate::input::lines::LONGEST;
 use crate::input::row::{Row, Unreadable};
@@ -182,10 +183,11 @@ impl LogFormat for Wrapped {
             .max(self.envelope.time_kind())
     }
 
-    fn late_notes(&mut self) -> Vec<String> {
-        self.message
-            .as_mut()
-            .map_or_else(Vec::new, |(format, _)| format.late_notes())
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        match &mut self.message {
+            Some((format, _)) => format.late_notes(),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn forwarded(&self) -> Option<String> {
