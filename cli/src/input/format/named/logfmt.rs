@@ -12,13 +12,7 @@ use crate::input::time::timestamp::TimestampParser;
 
 /// The format of pairs of names and values.
 #[derive(Debug)]
-pub(crate) struct Logfmt {
-    /// The wanted names with their places in a row.
-    wanted: Vec<(String, usize)>,
-    named: NamedFields,
-    /// The place of the time. Details follow it.
-    time_place: usize,
-}
+pub(crate) struct Logfmt(NamedFields);
 
 impl Logfmt {
     /// For an input with these first lines.
@@ -35,13 +29,7 @@ impl Logfmt {
             let of_name = all.filter(|(known, _)| *known == name.as_bytes());
             of_name.map(|(_, value)| value.into_owned()).collect()
         };
-        let time_place = wanted.time_place;
-        let (named, wanted) = NamedFields::resolve(wanted, &all, values)?;
-        Ok(Self {
-            wanted,
-            named,
-            time_place,
-        })
+        NamedFields::resolve(wanted, &all, values).map(Self)
     }
 }
 
@@ -52,34 +40,36 @@ impl LogFormat for Logfmt {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
+        let columns = &self.0.columns;
         let (pairs, cut) = pairs(line);
+        let mut values = vec![None; columns.names().len()];
         for (name, value) in pairs {
-            let mut wanted = self.wanted.iter();
-            match wanted.find(|(known, _)| known.as_bytes() == name) {
-                Some((_, place)) if row.get(*place).is_none() => row.set(*place, &value),
-                Some((name, place)) if *place <= self.time_place => {
+            let mut known = columns.names().iter();
+            match known.position(|known| known.as_bytes() == name) {
+                Some(column) if values[column].is_none() => values[column] = Some(value),
+                Some(column) if column < columns.needed() => {
+                    let name = &columns.names()[column];
                     return Err(Unreadable::line(format!("the field {name:?} is there twice")));
                 }
                 // Of a detail, the first value counts.
                 Some(_) | None => {}
             }
         }
-        let mut needed = self.wanted.iter().filter(|(_, place)| *place <= self.time_place);
         if let Some(start) = cut
-            && needed.any(|(_, place)| row.get(*place).is_none())
+            && values[..columns.needed()].iter().any(Option::is_none)
         {
             return Err(Unreadable::at(start, "unclosed quotation mark"));
         }
-        self.named.complete(timestamps, row)?;
+        columns.fill(|column| values[column].as_deref(), timestamps, row)?;
         Ok(Parsed::Request)
     }
 
     fn describe(&self) -> String {
-        self.named.describe()
+        self.0.describe()
     }
 
     fn forwarded(&self) -> Option<String> {
-        self.named.forwarded()
+        self.0.forwarded()
     }
 }
 
@@ -121,7 +111,8 @@ fn pairs(line: &[u8]) -> (Vec<Pair<'_>>, Option<usize>) {
         } else if name.is_empty() || line.get(value - 1) != Some(&b'=') {
             at = end(at, b" \t");
         } else if line.get(value) == Some(&b'"') {
-            let Some(length) = closing(&line[value + 1..], b" \t") else {
+            let ends = |rest: &[u8]| matches!(rest, [] | [b' ' | b'\t', ..]);
+            let Some(length) = closing(&line[value + 1..], ends) else {
                 return (pairs, Some(value));
             };
             at = value + length + 2;
