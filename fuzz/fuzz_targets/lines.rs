@@ -65,7 +65,7 @@ fuzz_target!(|input: &[u8]| {
     let wanted = WantedFields {
         fields: names.iter().map(ToString::to_string).zip(0..).collect(),
         time_place: names.len(),
-        time: None,
+        ..WantedFields::default()
     };
     // The whole text is also read as one timestamp.
     let mut timestamps = TimestampParser::new(time, YearInference::new(None, 0), 0);
