@@ -80,7 +80,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// Prints a rules file in words.
 fn check_rules(args: &RulesArgs) -> Result<ExitCode, Failure> {
-    let plan = Plan::of_file(&args.file.file, HashMap::new())?;
+    let plan = Plan::of_file(&args.file, HashMap::new())?;
     print(&check::words(&plan, args.shared)?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -113,7 +113,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let aliases = aliases(&args.input)?;
     let plan = match &args.rules {
         Some(path) => Plan::of_file(path, aliases)?.replayable()?,
-        None => Plan::of_args(&args.rule, &args.count, aliases)?,
+        None => Plan::of_args(&args.rule, &args.count, None, aliases)?,
     };
     let depth = ReportParts {
         charts: args.json || args.html.is_some(),
@@ -138,11 +138,10 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.html {
         write(path, &page::render(&report, &to_json(&report)?))?;
     }
-    if !args.json {
-        return print(&tables::render(&report)).map(|()| status);
+    match args.json {
+        true => print_json(&report, &report.warnings, &report.notes)?,
+        false => print(&tables::render(&report))?,
     }
-    print_notes(&report.warnings, &report.notes);
-    print(&(to_json(&report)? + "\n"))?;
     Ok(status)
 }
 
@@ -166,8 +165,8 @@ fn reject_input(output: &Path, sources: impl IntoIterator<Item = Source>) -> Res
 }
 
 fn suggest(args: &SuggestArgs) -> Result<ExitCode, Failure> {
-    let rules = suggest::rules(&args.window, args.when.as_deref())?;
-    let plan = Plan::of_args(&rules, &args.count, aliases(&args.input)?)?;
+    let rules = suggest::rules(&args.window)?;
+    let plan = Plan::of_args(&rules, &args.count, args.when.as_deref(), aliases(&args.input)?)?;
     let shares: Vec<Share> = match args.deny.as_slice() {
         [] => Share::DEFAULT
             .into_iter()
@@ -180,11 +179,10 @@ fn suggest(args: &SuggestArgs) -> Result<ExitCode, Failure> {
     let (suggestions, unreadable) = suggest::suggest(&plan, inputs, &shares, &mut progress)?;
     drop(progress);
     unreadable.iter().for_each(|example| print_error(example));
-    if !args.json {
-        return print(&suggestions.text()).map(|()| status(suggestions.truncated));
+    match args.json {
+        true => print_json(&suggestions, &suggestions.warnings, &suggestions.notes)?,
+        false => print(&suggestions.text())?,
     }
-    print_notes(&suggestions.warnings, &suggestions.notes);
-    print(&(to_json(&suggestions)? + "\n"))?;
     Ok(status(suggestions.truncated))
 }
 
@@ -246,15 +244,27 @@ fn inputs(args: &InputArgs) -> Result<Inputs, Failure> {
 }
 
 fn aliases(args: &InputArgs) -> Result<HashMap<String, String>, Failure> {
-    let pairs = args.alias.iter().map(|alias| match alias.split_once('=') {
-        Some((name, field)) if !name.is_empty() && !field.is_empty() => Ok((name.into(), field.into())),
-        _ => Err(Failure::argument(
-            "--alias",
-            format!("{alias:?}"),
-            "NAME=FIELD, as in user=client",
-        )),
-    });
-    pairs.collect()
+    let mut aliases = HashMap::new();
+    for alias in &args.alias {
+        let pair = alias
+            .split_once('=')
+            .map(|(name, field)| (name.trim(), field.trim()));
+        let Some((name, field)) = pair.filter(|(name, field)| !name.is_empty() && !field.is_empty()) else {
+            return Err(Failure::argument(
+                "--alias",
+                format!("{alias:?}"),
+                "NAME=FIELD, as in user=client",
+            ));
+        };
+        if aliases.insert(name.to_owned(), field.to_owned()).is_some() {
+            return Err(Failure::argument(
+                "--alias",
+                format!("{name:?} twice"),
+                "each name once",
+            ));
+        }
+    }
+    Ok(aliases)
 }
 
 fn to_json(report: &impl Serialize) -> Result<String, Failure> {
@@ -276,13 +286,14 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-fn print_notes(warnings: &[String], notes: &[String]) {
-    warnings
-        .iter()
-        .for_each(|warning| print_error(&format!("warning: {warning}")));
-    notes
-        .iter()
-        .for_each(|note| print_error(&format!("note: {note}")));
+/// Prints a report as JSON, and its warnings and notes to standard error.
+fn print_json(report: &impl Serialize, warnings: &[String], notes: &[String]) -> Result<(), Failure> {
+    for (name, lines) in [("warning", warnings), ("note", notes)] {
+        lines
+            .iter()
+            .for_each(|line| print_error(&format!("{name}: {line}")));
+    }
+    print(&(to_json(report)? + "\n"))
 }
 
 /// Writes a line to standard error. An error of that is ignored: there is no other place to report it.

@@ -336,7 +336,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
 
     /// Whether keys may have different limits.
     pub(crate) fn has_tiers(&self) -> bool {
-        self.algorithms.len() > 1
+        !self.lower_tiers.is_empty()
     }
 
     #[inline]

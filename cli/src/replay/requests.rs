@@ -32,10 +32,6 @@ pub(crate) struct Requests {
     /// Lines of all inputs, blank and unreadable ones included.
     pub(crate) lines: u64,
     pub(crate) unreadable: UnreadableLines,
-    /// The time of the first request.
-    first: i64,
-    /// The time of the last request.
-    last: i64,
     /// The formats of the inputs, with the reason for each.
     pub(crate) formats: Vec<String>,
     pub(crate) findings: Findings,
@@ -135,16 +131,16 @@ impl Inputs {
             fields: layout.wanted_fields().collect(),
             time_place: layout.fields.len(),
             time: self.time_field.take(),
+            costs: layout.cost_places().collect(),
         };
         let mut collector = Collector {
             layout,
-            row: Row::new(layout.fields.len() + 1 + FIELDS.len()),
+            row: Row::default(),
             details: Details::default(),
             record: Vec::with_capacity(layout.words()),
             events: Sorter::new(layout.words()),
             names: KeyNames::new(),
             last: None,
-            seen: vec![false; layout.fields.len()],
             missing: vec![0; layout.fields.len()],
             clients: Clients::new(layout),
             lines: 0,
@@ -174,27 +170,22 @@ impl Inputs {
         progress: &mut Progress,
     ) -> Result<(), Failure> {
         // Messages name the input only where there are several.
-        let input = if several {
-            format!("{}, ", source.name())
-        } else {
-            String::new()
+        let input: Rc<str> = match several {
+            true => format!("{}, ", source.name()).into(),
+            false => "".into(),
         };
         let mut reader = Lines::new(source.open(Rc::clone(read))?);
-        reader.pass_mark().map_err(|error| source.failure(error))?;
-        // Fills the buffer, so that `has_failed` is known.
-        reader.peek().map_err(|error| source.failure(error))?;
-        let has_failed = reader.has_failed();
-        let start = reader.peek().map_err(|error| source.failure(error))?;
-        source.check(start)?;
-        if start.is_empty() && !has_failed {
+        source.check(reader.start())?;
+        if reader.start().is_empty() && !reader.has_failed() {
             return Ok(());
         }
-        let mut opened = open::open(&self.choice, start, wanted).map_err(|failure| match several {
-            true => Failure::new(format!("{}: {failure}", source.name())),
-            false => failure,
-        })?;
+        let mut opened =
+            open::open(&self.choice, reader.start(), wanted).map_err(|failure| match several {
+                true => Failure::new(format!("{}: {failure}", source.name())),
+                false => failure,
+            })?;
         if collector.layout.details && opened.format.takes_fields() {
-            opened = self.with_details(start, wanted, opened);
+            opened = self.with_details(reader.start(), wanted, opened);
         }
         collector
             .formats
@@ -239,8 +230,8 @@ impl Inputs {
             let parsed = format.read(line, &mut self.timestamps, &mut collector.row);
             let parsed = match parsed {
                 Ok(Parsed::Request) if self.is_out_of_range(collector.row.time) => {
-                    collector.findings.out_of_range += 1;
-                    requests += 1;
+                    collector.findings.out_of_range += collector.row.count;
+                    requests += collector.row.count;
                     continue;
                 }
                 Ok(Parsed::Request) => collector.layout.record(&collector.row, &mut collector.record),
@@ -252,18 +243,21 @@ impl Inputs {
             };
             match parsed {
                 Ok(()) => {
-                    requests += 1;
+                    requests += collector.row.count;
                     collector.push(&input, line.number)?;
                 }
                 Err(reason) => collector.unreadable.add(&input, line, &reason),
             }
         }
         let number = reader.count();
-        let late = format.late_notes().into_iter();
+        let late = format.late_notes().map_err(|failure| match several {
+            true => Failure::new(format!("{}: {failure}", source.name())),
+            false => failure,
+        })?;
         collector
             .findings
             .notes
-            .extend(late.map(|note| format!("{input}{note}")));
+            .extend(late.into_iter().map(|note| format!("{input}{note}")));
         if let Some(field) = format.forwarded() {
             collector.findings.forwarded.get_or_insert(field);
         }
@@ -316,8 +310,7 @@ struct Collector<'l> {
     events: Sorter,
     names: KeyNames,
     last: Option<u64>,
-    seen: Vec<bool>,
-    /// For each field, the requests without it, if it is a part of a key.
+    /// For each field, the requests without it.
     missing: Vec<u64>,
     clients: Clients,
     lines: u64,
@@ -329,13 +322,10 @@ struct Collector<'l> {
 }
 
 impl Collector<'_> {
-    /// Adds the request in `row` and `record`.
+    /// Adds the request in `row` and `record`, as often as it was repeated.
     #[inline]
-    fn push(&mut self, input: &str, line: u64) -> Result<(), Failure> {
+    fn push(&mut self, input: &Rc<str>, line: u64) -> Result<(), Failure> {
         for (word, fields, prefixes) in self.layout.keys() {
-            for &field in fields {
-                self.missing[field] += u64::from(self.row.get(field).is_none());
-            }
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields, prefixes))?;
@@ -345,10 +335,17 @@ impl Collector<'_> {
                 }) {
                     self.findings.with_port.insert(self.layout.fields[*field].clone());
                 }
+                let client = fields.iter().find(|&&field| self.layout.fields[field] == CLIENT);
+                let name = client
+                    .and_then(|&field| self.row.get(field))
+                    .filter(|name| client::has_port(name));
+                if let Some(name) = name.filter(|_| self.findings.name_with_port.is_none()) {
+                    self.findings.name_with_port = Some(shown(name));
+                }
             }
         }
-        for (field, seen) in self.seen.iter_mut().enumerate() {
-            *seen = *seen || self.row.get(field).is_some();
+        for (field, missing) in self.missing.iter_mut().enumerate() {
+            *missing += self.row.count * u64::from(self.row.get(field).is_none());
         }
         self.clients.add(&self.row);
         if self.layout.details {
@@ -359,25 +356,24 @@ impl Collector<'_> {
         self.findings.out_of_order += u64::from(self.last.is_some_and(|last| time < last));
         self.last = Some(time);
         self.findings.locate(self.row.time, input, line);
-        self.events.push(&self.record)
+        (0..self.row.count).try_for_each(|_| self.events.push(&self.record))
     }
 
     fn finish(mut self, wanted: WantedFields) -> Result<Requests, Failure> {
         let mut events = self.events.finish()?;
-        let mut reader = events.read()?;
-        let Some(first) = reader.next()?.map(|record| record[0]) else {
+        if events.records() == 0 {
             return Err(self
                 .truncated
                 .unwrap_or_else(|| self.unreadable.empty(&self.findings)));
-        };
-        self.findings.gaps.next(time_of_word(first));
+        }
+        let mut reader = events.read()?;
         while let Some(record) = reader.next()? {
             self.findings.gaps.next(time_of_word(record[0]));
         }
         drop(reader);
-        let last = events.last().unwrap_or(first);
         self.findings.unreadable = self.unreadable.count;
         self.findings.one_client = self.clients.only(self.findings.readable);
+        self.findings.private_clients = self.clients.few_private();
         let keys: Vec<usize> = self
             .layout
             .keys()
@@ -385,25 +381,27 @@ impl Collector<'_> {
             .copied()
             .collect();
         for (name, place) in wanted.fields {
-            match (self.seen[place], self.missing[place]) {
-                (false, _) if name == CLIENT && keys.contains(&place) => {
+            let (missing, is_key) = (self.missing[place], keys.contains(&place));
+            if missing == events.records() {
+                if name == CLIENT && is_key {
                     return Err(Failure::new(format!(
                         "no line has a client: the place of the address is empty or \"-\" in all {} requests (expected an \
                          address; --key FIELD counts by another field, and --key all counts all requests together)",
                         self.findings.readable
                     )));
                 }
-                (false, _) => self.findings.absent.push(name),
-                (true, 0) => {}
-                (true, requests) => self.findings.missing.push((name, requests)),
+                match is_key {
+                    true => self.findings.absent_keys.push(name),
+                    false => self.findings.absent.push(name),
+                }
+            } else if missing > 0 && is_key {
+                self.findings.missing.push((name, missing));
             }
         }
         Ok(Requests {
             names: self.names,
             lines: self.lines,
             unreadable: self.unreadable,
-            first: time_of_word(first),
-            last: time_of_word(last),
             formats: self.formats,
             findings: self.findings,
             details: self.details,
@@ -419,7 +417,8 @@ impl Requests {
     ///
     /// When the span is longer than a limiter can represent.
     pub(crate) fn span(&self, windows: impl Iterator<Item = i64>) -> Result<Span, Failure> {
-        Span::new(self.first, self.last, windows).map_err(|days| {
+        let gaps = &self.findings.gaps;
+        Span::new(gaps.first, gaps.last, windows).map_err(|days| {
             let shown = |time, location: &Option<Location>| {
                 let text = location
                     .as_ref()
@@ -427,8 +426,8 @@ impl Requests {
                 format!("{}{text}", calendar::text(time))
             };
             let (first, last, days) = (
-                shown(self.first, &self.findings.first),
-                shown(self.last, &self.findings.last),
+                shown(gaps.first, &self.findings.first),
+                shown(gaps.last, &self.findings.last),
                 days.0,
             );
             Failure::new(format!(

@@ -7,6 +7,7 @@ use ringgate::algorithm::{Calendar, CalendarQuota, Reclaim};
 use ringgate::{Algorithm, AnyAlgorithm, ConfigError, CounterRing, Quota};
 
 use crate::args::AlgorithmName;
+use crate::replay::findings::Step;
 use crate::replay::span::Span;
 use crate::rules::algorithm::AlgorithmSpec;
 use crate::rules::record_layout::{Place, holds_in};
@@ -36,6 +37,8 @@ pub(crate) struct PlanEntry {
     pub(crate) lists: bool,
     /// The limits of the tiers.
     pub(super) tiers: Vec<u64>,
+    /// The parts of the rule without which other limits and algorithms are tried, by their names in a file.
+    pub(crate) left_out: Vec<&'static str>,
 }
 
 impl PlanEntry {
@@ -43,6 +46,11 @@ impl PlanEntry {
     pub(crate) fn window(&self) -> i64 {
         // At most 366 days: 55 bits.
         i64::try_from(self.quota.window().as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether times of this step are too coarse for the window. Periods of a calendar begin at whole seconds.
+    pub(crate) fn is_coarse(&self, step: Step) -> bool {
+        self.calendar.is_none() && step.is_coarse(self.window())
     }
 
     /// The periods of a calendar in words: `month from 5, Europe/Berlin`.
@@ -73,7 +81,10 @@ impl PlanEntry {
 
     /// The cells per window, if they do not depend on the limit. `None` if the algorithm has none.
     pub(crate) fn cells(&self) -> Option<u64> {
-        self.counting.cells().filter(|_| self.calendar.is_none())
+        let shared = self.counting.shares_state || self.counting.tiers.is_some();
+        let chosen = || self.form()?.strip_suffix(" cells")?.parse().ok();
+        let cells = self.counting.cells().or_else(|| shared.then(chosen).flatten());
+        cells.filter(|_| self.calendar.is_none())
     }
 
     /// The form that a sliding window chose, in words: `one word of 16 cells in units of 4`. `None` for another algorithm.

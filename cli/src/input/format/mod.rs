@@ -13,7 +13,8 @@ pub(crate) mod wrapper;
 
 use core::fmt::Debug;
 
-use crate::input::lines::{Line, without_zeros};
+use crate::failure::Failure;
+use crate::input::lines::{LONGEST, Line, without_zeros};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -26,6 +27,8 @@ pub(crate) struct WantedFields {
     pub(crate) time_place: usize,
     /// The value of `--time-field`.
     pub(crate) time: Option<String>,
+    /// The places of costs, in which "-" is 0.
+    pub(crate) costs: Vec<usize>,
 }
 
 impl WantedFields {
@@ -85,8 +88,12 @@ pub(crate) trait LogFormat: Debug {
     }
 
     /// Facts that the lines after the first ones have shown.
-    fn late_notes(&mut self) -> Vec<String> {
-        Vec::new()
+    ///
+    /// # Errors
+    ///
+    /// When they contradict the first lines, so that requests were counted wrongly.
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
     }
 
     /// A field of the input with the address that a proxy forwards.
@@ -130,12 +137,13 @@ pub(crate) trait LogFormat: Debug {
 /// Lines that detection looks at.
 const INSPECTED: usize = 1000;
 
-/// The first lines of an input that are not blank, with their numbers from 1.
+/// The first lines of an input that are not blank, with their numbers from 1. A line that is too long is unreadable, so it says
+/// nothing about the others.
 pub(crate) fn first_lines(start: &[u8]) -> Vec<(usize, Vec<u8>)> {
     let lines = (1..).zip(start.split(|&byte| byte == b'\n'));
     lines
         .map(|(number, line)| (number, without_zeros(line.strip_suffix(b"\r").unwrap_or(line))))
-        .filter(|(_, line)| !line.trim_ascii().is_empty())
+        .filter(|(_, line)| !line.trim_ascii().is_empty() && line.len() <= LONGEST)
         .take(INSPECTED)
         .map(|(number, line)| (number, line.to_vec()))
         .collect()

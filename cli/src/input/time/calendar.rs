@@ -1,21 +1,11 @@
 //! Conversion between dates with times of day and seconds since 1970-01-01T00:00:00Z.
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
+use jiff::{Timestamp, Zoned};
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND: i64 = 1_000_000_000;
-
-/// A date of the Gregorian calendar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Date {
-    pub(crate) year: i16,
-    /// From 1.
-    pub(crate) month: i8,
-    /// From 1.
-    pub(crate) day: i8,
-}
 
 const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
@@ -37,12 +27,10 @@ pub(crate) fn two(tens: u8, ones: u8) -> Option<i8> {
     i8::try_from((tens - b'0') * 10 + (ones - b'0')).ok()
 }
 
-/// The second of a UTC date and time of day; `None` if there is no such time. A leap second is second 59, as in jiff's
-/// parsers.
-pub(crate) fn second(date: Date, [hour, minute, second]: [i8; 3]) -> Option<i64> {
-    let second = if second == 60 { 59 } else { second };
-    let time = DateTime::new(date.year, date.month, date.day, hour, minute, second, 0).ok()?;
-    Some(Offset::UTC.to_timestamp(time).ok()?.as_second())
+/// A UTC date and time of day in nanoseconds since 1970; `None` if 64 bits do not have them.
+pub(crate) fn nanos(time: DateTime) -> Option<i64> {
+    let time = Offset::UTC.to_timestamp(time).ok()?;
+    i64::try_from(time.as_nanosecond()).ok()
 }
 
 /// Parses a UTC offset such as `+0000`, `-05:30`, `Z`, `UTC` or `GMT` into seconds. Other names of zones have several meanings.
@@ -69,12 +57,15 @@ pub(crate) fn utc_offset(text: &[u8]) -> Option<i64> {
 /// Parses a date such as `2015-05-17`, or a time such as `2015-05-17T10:05:03Z`, into nanoseconds since 1970. Without an
 /// offset of its own, it has the given one, in seconds.
 pub(crate) fn instant(text: &str, offset: i64) -> Option<i64> {
+    // A zone in brackets, as in 2015-05-17T10:05:03[Europe/Berlin]. Other types of time would leave it out.
+    if text.contains('[') {
+        let zoned: Zoned = text.parse().ok()?;
+        return i64::try_from(zoned.timestamp().as_nanosecond()).ok();
+    }
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return i64::try_from(timestamp.as_nanosecond()).ok();
     }
-    let local: DateTime = text.parse().ok()?;
-    let nanos = Offset::UTC.to_timestamp(local).ok()?.as_nanosecond();
-    i64::try_from(nanos - i128::from(offset) * i128::from(SECOND)).ok()
+    nanos(text.parse().ok()?)?.checked_sub(offset * SECOND)
 }
 
 /// The UTC year of an instant.

@@ -5,6 +5,7 @@ use alloc::borrow::Cow;
 use crate::failure::Failure;
 use crate::input::format::named::fields::NamedFields;
 use crate::input::format::named::object::decoded;
+use crate::input::format::named::servers::{Messages, is_of_request};
 use crate::input::format::words::closing;
 use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable};
@@ -13,11 +14,8 @@ use crate::input::time::timestamp::TimestampParser;
 /// The format of pairs of names and values.
 #[derive(Debug)]
 pub(crate) struct Logfmt {
-    /// The wanted names with their places in a row.
-    wanted: Vec<(String, usize)>,
     named: NamedFields,
-    /// The place of the time. Details follow it.
-    time_place: usize,
+    messages: Messages,
 }
 
 impl Logfmt {
@@ -27,6 +25,17 @@ impl Logfmt {
     ///
     /// When no field is known to be the time.
     pub(crate) fn new(lines: &[(usize, Vec<u8>)], wanted: &WantedFields) -> Result<Self, Failure> {
+        // As in JSON, the meaning of fields is that in lines about requests.
+        let is_request =
+            |(_, line): &&(usize, Vec<u8>)| pairs(line).0.iter().any(|(name, _)| is_of_request(name));
+        let requests: Vec<(usize, Vec<u8>)> = lines.iter().filter(is_request).cloned().collect();
+        if requests.is_empty() {
+            return Self::of(lines, wanted, None);
+        }
+        Self::of(&requests, wanted, Some(true)).or_else(|_| Self::of(lines, wanted, Some(false)))
+    }
+
+    fn of(lines: &[(usize, Vec<u8>)], wanted: &WantedFields, told: Option<bool>) -> Result<Self, Failure> {
         let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
         all.sort_unstable();
         all.dedup();
@@ -35,12 +44,9 @@ impl Logfmt {
             let of_name = all.filter(|(known, _)| *known == name.as_bytes());
             of_name.map(|(_, value)| value.into_owned()).collect()
         };
-        let time_place = wanted.time_place;
-        let (named, wanted) = NamedFields::resolve(wanted, &all, values)?;
         Ok(Self {
-            wanted,
-            named,
-            time_place,
+            named: NamedFields::resolve(wanted, &all, values)?,
+            messages: Messages::new(told),
         })
     }
 }
@@ -52,26 +58,39 @@ impl LogFormat for Logfmt {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
+        let columns = &self.named.columns;
         let (pairs, cut) = pairs(line);
+        let mut values = vec![None; columns.names().len()];
+        let mut of_request = false;
         for (name, value) in pairs {
-            let mut wanted = self.wanted.iter();
-            match wanted.find(|(known, _)| known.as_bytes() == name) {
-                Some((_, place)) if row.get(*place).is_none() => row.set(*place, &value),
-                Some((name, place)) if *place <= self.time_place => {
+            of_request = of_request || is_of_request(name);
+            let mut known = columns.names().iter();
+            match known.position(|known| known.as_bytes() == name) {
+                Some(column) if values[column].is_none() => values[column] = Some(value),
+                Some(column) if column < columns.needed() => {
+                    let name = &columns.names()[column];
                     return Err(Unreadable::line(format!("the field {name:?} is there twice")));
                 }
                 // Of a detail, the first value counts.
                 Some(_) | None => {}
             }
         }
-        let mut needed = self.wanted.iter().filter(|(_, place)| *place <= self.time_place);
         if let Some(start) = cut
-            && needed.any(|(_, place)| row.get(*place).is_none())
+            && values[..columns.needed()].iter().any(Option::is_none)
         {
             return Err(Unreadable::at(start, "unclosed quotation mark"));
         }
-        self.named.complete(timestamps, row)?;
+        let has_client = self.named.client().is_some_and(|column| values[column].is_some());
+        let of_request = (of_request || cut.is_none()).then_some(of_request);
+        if self.messages.is_message(line, has_client, || of_request) {
+            return Ok(Parsed::Other);
+        }
+        columns.fill(|column| values[column].as_deref(), timestamps, row)?;
         Ok(Parsed::Request)
+    }
+
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        self.messages.notes()
     }
 
     fn describe(&self) -> String {
@@ -121,7 +140,8 @@ fn pairs(line: &[u8]) -> (Vec<Pair<'_>>, Option<usize>) {
         } else if name.is_empty() || line.get(value - 1) != Some(&b'=') {
             at = end(at, b" \t");
         } else if line.get(value) == Some(&b'"') {
-            let Some(length) = closing(&line[value + 1..], b" \t") else {
+            let ends = |rest: &[u8]| matches!(rest, [] | [b' ' | b'\t', ..]);
+            let Some(length) = closing(&line[value + 1..], ends) else {
                 return (pairs, Some(value));
             };
             at = value + length + 2;

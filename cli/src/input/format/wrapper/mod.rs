@@ -7,6 +7,7 @@ pub(crate) mod syslog;
 
 use core::fmt::Debug;
 
+use crate::failure::Failure;
 use crate::input::format::{LogFormat, Parsed, TimeKind};
 use crate::input::lines::LONGEST;
 use crate::input::row::{Row, Unreadable};
@@ -18,29 +19,54 @@ pub(crate) struct Parts {
     pub(crate) time: Vec<u8>,
     pub(crate) message: Vec<u8>,
     /// The values of the wrapper's own fields; an empty value is missing.
-    pub(crate) values: Vec<Vec<u8>>,
+    pub(crate) values: Row,
     /// The stream of the message, 0 or 1, and whether the message continues on the stream's next line.
     pub(crate) stream: usize,
     pub(crate) continues: bool,
+    /// The number of equal messages, if it is not one.
+    repeated: Option<u64>,
 }
 
 impl Parts {
-    /// Sets the value of a field.
-    pub(crate) fn set(&mut self, field: usize, value: &[u8]) {
-        if self.values.len() <= field {
-            self.values.resize(field + 1, Vec::new());
-        }
-        self.values[field].clear();
-        self.values[field].extend_from_slice(value);
-    }
-
     fn clear(&mut self) {
         self.time.clear();
         self.message.clear();
-        self.values.iter_mut().for_each(Vec::clear);
+        self.values.clear();
         (self.stream, self.continues) = (0, false);
+        self.repeated = None;
+    }
+
+    /// Takes the message out of `message repeated 7 times: [ .. ]`, which rsyslog writes for equal messages in a row.
+    ///
+    /// # Errors
+    ///
+    /// When the number is too large to be replayed.
+    fn unfold(&mut self) -> Result<(), Unreadable> {
+        let Some(text) = self.message.strip_prefix(b"message repeated ") else {
+            return Ok(());
+        };
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = text.split_at(digits);
+        let message = rest
+            .strip_prefix(b" times: [")
+            .and_then(|rest| rest.strip_suffix(b"]"));
+        let Some(message) = message.filter(|_| digits > 0) else {
+            return Ok(());
+        };
+        let number = str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+        self.repeated = number.filter(|number| (1..=MOST_REPEATED).contains(number));
+        if self.repeated.is_none() {
+            return Err(Unreadable::line(format!(
+                "invalid number of repeated messages (expected 1 to {MOST_REPEATED})"
+            )));
+        }
+        self.message = message.trim_ascii_start().to_vec();
+        Ok(())
     }
 }
+
+/// The largest number of equal messages in one line.
+const MOST_REPEATED: u64 = 1_000_000;
 
 /// A format whose lines hold a message.
 pub(crate) trait Envelope: Debug {
@@ -130,7 +156,11 @@ pub(crate) fn messages(envelope: &mut dyn Envelope, lines: &[(usize, Vec<u8>)]) 
     let mut messages = Vec::new();
     for (number, line) in lines {
         parts.clear();
-        if envelope.split(line, &mut parts).is_ok() && pieces.join(&mut parts) == Ok(true) {
+        let is_split = envelope
+            .split(line, &mut parts)
+            .and_then(|()| parts.unfold())
+            .is_ok();
+        if is_split && pieces.join(&mut parts) == Ok(true) {
             messages.push((*number, parts.message.clone()));
         }
     }
@@ -147,6 +177,7 @@ impl LogFormat for Wrapped {
         let parts = &mut self.parts;
         parts.clear();
         self.envelope.split(line, parts)?;
+        parts.unfold()?;
         if !self.pieces.join(parts)? {
             return Ok(Parsed::Other);
         }
@@ -172,6 +203,7 @@ impl LogFormat for Wrapped {
                 row.set(place, value);
             }
         }
+        row.count = parts.repeated.unwrap_or(1);
         Ok(Parsed::Request)
     }
 
@@ -182,10 +214,11 @@ impl LogFormat for Wrapped {
             .max(self.envelope.time_kind())
     }
 
-    fn late_notes(&mut self) -> Vec<String> {
-        self.message
-            .as_mut()
-            .map_or_else(Vec::new, |(format, _)| format.late_notes())
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        match &mut self.message {
+            Some((format, _)) => format.late_notes(),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn forwarded(&self) -> Option<String> {
