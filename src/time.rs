@@ -144,24 +144,22 @@ impl Divider {
     }
 }
 
-/// A division of time into cells of equal width, numbered by ticks.
+/// A division of time into cells of equal width, numbered by ticks that never end.
 ///
-/// The first tick is `first`, not 0, so a zeroed word (tick 0) is older than any window. All instants after the cell of the
-/// tick `last` have that tick.
+/// The first tick is `first`, not 0, so a zeroed word (tick 0) is older than any window.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cells {
+pub(crate) struct Ticks {
     width: u64,
     /// The factor of the division by `width`.
     factor: u64,
     /// The first tick, above the shift of the division by `width`. In one word, so that a limiter of a
     /// [`UnitRing`](crate::UnitRing) takes three cache lines.
     first_and_shift: u64,
-    last: u64,
 }
 
-impl Cells {
-    /// Cells `width` nanoseconds wide, counted from tick `first` to tick `last`.
-    pub(crate) const fn new(width: u64, first: u64, last: u64) -> Self {
+impl Ticks {
+    /// Cells `width` nanoseconds wide, counted from tick `first`.
+    pub(crate) const fn new(width: u64, first: u64) -> Self {
         let divider = Divider::new(width);
         assert!(
             first >> (u64::BITS - Self::SHIFT_BITS) == 0,
@@ -171,7 +169,6 @@ impl Cells {
             width,
             factor: divider.factor,
             first_and_shift: (first << Self::SHIFT_BITS) | divider.shift as u64,
-            last,
         }
     }
 
@@ -193,17 +190,17 @@ impl Cells {
     }
 
     /// The tick of the cell that contains `now`.
-    #[inline]
-    pub(crate) fn tick(&self, now: Nanos) -> u64 {
+    #[inline(always)]
+    pub(crate) const fn at(&self, now: Nanos) -> u64 {
         // At most 2^63 plus the first tick: no overflow.
-        (self.divider().quotient(now.get()) + self.first()).min(self.last)
+        self.divider().quotient(now.get()) + self.first()
     }
 
     /// The stamp of a decision that charged the cell at `tick`. `now` is the caller's reading, and `now_tick` is its tick. The
-    /// stamp is `now` if the ticks are equal, and the beginning of the charged cell otherwise.
+    /// stamp is `now`, or the beginning of the charged cell if that is later.
     #[inline(always)]
     pub(crate) fn stamp(&self, now: Nanos, now_tick: u64, tick: u64) -> Nanos {
-        if tick == now_tick {
+        if tick <= now_tick {
             now
         } else {
             self.adopted_stamp(tick)
@@ -216,15 +213,53 @@ impl Cells {
     }
 
     /// The first instant of the cell at `tick`. `None` if time ends before.
-    pub(crate) fn start(&self, tick: u64) -> Option<Nanos> {
-        if tick > self.last {
-            return None;
-        }
+    fn start(&self, tick: u64) -> Option<Nanos> {
         let cells = tick.saturating_sub(self.first());
         cells
             .checked_mul(self.width)
             .filter(|&nanos| nanos <= Nanos::MAX.get())
             .map(Nanos::new)
+    }
+
+    /// These cells up to the tick `last`.
+    #[inline(always)]
+    pub(crate) const fn until(self, last: u64) -> Cells {
+        Cells { ticks: self, last }
+    }
+}
+
+/// A division of time into cells of equal width, numbered by [ticks](Ticks) up to the tick `last`. All instants after the cell of
+/// that tick have it, too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cells {
+    ticks: Ticks,
+    last: u64,
+}
+
+impl Cells {
+    /// Cells `width` nanoseconds wide, counted from tick `first` to tick `last`.
+    pub(crate) const fn new(width: u64, first: u64, last: u64) -> Self {
+        Ticks::new(width, first).until(last)
+    }
+
+    /// The tick of the cell that contains `now`.
+    #[inline]
+    pub(crate) fn tick(&self, now: Nanos) -> u64 {
+        self.ticks.at(now).min(self.last)
+    }
+
+    /// The cells without the last tick.
+    #[inline(always)]
+    pub(crate) const fn ticks(&self) -> &Ticks {
+        &self.ticks
+    }
+
+    /// The first instant of the cell at `tick`. `None` if time ends before.
+    pub(crate) fn start(&self, tick: u64) -> Option<Nanos> {
+        if tick > self.last {
+            return None;
+        }
+        self.ticks.start(tick)
     }
 
     /// The start of the first cell after a restore at the time `now`, to which the saved permits are charged. They counted for
@@ -263,7 +298,7 @@ impl Cells {
 
     /// The width of a cell in nanoseconds.
     pub(crate) const fn width(&self) -> u64 {
-        self.width
+        self.ticks.width
     }
 }
 

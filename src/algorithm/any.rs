@@ -140,13 +140,8 @@ impl AnyAlgorithm {
     }
 
     #[inline(never)]
-    fn attempt_boxed<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt(words, now, permits))
-    }
-
-    #[inline(never)]
-    fn attempt_boxed_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt_with_limit(limit, words, now, permits))
+    fn attempt_boxed<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+        each!(self, it => it.attempt(limit, words, now, permits))
     }
 
     #[inline(never)]
@@ -195,16 +190,11 @@ impl Reclaim for AnyAlgorithm {
     forward_reclaim!(each);
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => it.attempt(words, now, permits), boxed => self.attempt_boxed(words, now, permits))
-    }
-
-    #[inline(always)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         each!(
             self,
-            it => it.attempt_with_limit(limit, words, now, permits),
-            boxed => self.attempt_boxed_with_limit(limit, words, now, permits)
+            it => it.attempt(limit, words, now, permits),
+            boxed => self.attempt_boxed(limit, words, now, permits)
         )
     }
 

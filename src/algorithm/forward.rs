@@ -8,6 +8,7 @@ macro_rules! forward_algorithm {
             $each!(self, it => it.words())
         }
 
+        #[inline]
         fn max_request(&self) -> u64 {
             $each!(self, it => it.max_request())
         }

@@ -152,7 +152,7 @@ impl Algorithm for InFlight {
     }
 
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        until_decided(|| self.attempt(words, now, permits))
+        until_decided(|| self.attempt(None, words, now, permits))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -209,11 +209,11 @@ impl Reclaim for InFlight {
         Duration::MAX
     }
 
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         let state = State(words);
         let seen = state.observe();
         let held = seen.held().checked_add(permits);
-        let Some(held) = held.filter(|&held| held <= self.limit || permits == 0) else {
+        let Some(held) = held.filter(|&held| held <= limit.unwrap_or(self.limit) || permits == 0) else {
             return Attempt::Denied;
         };
         if permits == 0 || state.replace(seen, seen.with_held(held)) {
@@ -244,10 +244,6 @@ impl Reclaim for InFlight {
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         lowered_limit(limit, self.limit)?;
         Ok(Self { limit })
-    }
-
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        Self { limit }.attempt(words, now, permits)
     }
 }
 
@@ -332,7 +328,7 @@ mod tests {
         assert_eq!((receipts.len(), one.remaining(words, NOW)), (3, 0));
         for receipt in &receipts {
             assert!(one.decide(words, NOW, 1).is_none());
-            assert_eq!(three.attempt_with_limit(1, words, NOW, 1), Attempt::Denied);
+            assert_eq!(three.attempt(Some(1), words, NOW, 1), Attempt::Denied);
             assert!(one.refund(words, receipt, 1));
         }
         assert!(one.decide(words, NOW, 1).is_some() && three.with_limit(4).is_err());

@@ -182,9 +182,10 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+        let limit = limit.map(|limit| self.unit.whole_units(limit));
         self.algorithm
-            .attempt(words, now, self.units(permits))
+            .attempt(limit, words, now, self.units(permits))
             .map(|receipt| with_permits(&receipt, permits))
     }
 
@@ -227,12 +228,5 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
     #[inline(always)]
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
         self.algorithm.validate_limit(self.unit.whole_units(limit))
-    }
-
-    #[inline(always)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        self.algorithm
-            .attempt_with_limit(self.unit.whole_units(limit), words, now, self.units(permits))
-            .map(|receipt| with_permits(&receipt, permits))
     }
 }

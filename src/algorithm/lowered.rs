@@ -15,7 +15,7 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision is [an attempt in place](Reclaim::attempt_with_limit). `words`, `window`, `with_limit`, `is_idle`, `advance`,
+/// A decision is [an attempt in place](Reclaim::attempt). `words`, `window`, `with_limit`, `is_idle`, `advance`,
 /// `idle_from`, `latest_time` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the
 /// limit](Reclaim::with_limit), which allocates for a variant of [`AnyAlgorithm`] in a box.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ fn retry<A: Reclaim, W: Words>(
     now: Nanos,
     permits: u64,
 ) -> Option<Receipt> {
-    until_decided(|| algorithm.attempt_with_limit(limit, words, now, permits))
+    until_decided(|| algorithm.attempt(Some(limit), words, now, permits))
 }
 
 impl<A: Reclaim> Algorithm for Lowered<'_, A> {
@@ -82,7 +82,7 @@ impl<A: Reclaim> Algorithm for Lowered<'_, A> {
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        self.attempt(words, now, permits)
+        self.attempt(None, words, now, permits)
             .or_else(|| retry(self.algorithm, self.limit, opaque_copy(words), now, permits))
     }
 
@@ -133,8 +133,14 @@ impl<A: Reclaim> Reclaim for Lowered<'_, A> {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        self.algorithm.attempt_with_limit(self.limit, words, now, permits)
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+        let limit = limit.unwrap_or(self.limit);
+        self.algorithm.attempt(Some(limit), words, now, permits)
+    }
+
+    #[inline(always)]
+    fn is_inline(&self) -> bool {
+        self.algorithm.is_inline()
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {

@@ -139,13 +139,11 @@ impl SlidingWindow {
     /// registers that these forms need would be saved in every decision.
     #[inline(never)]
     fn attempt_by_many<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
-        each!(self, it => match limit {
-            Some(limit) => it.attempt_with_limit(limit, words, now, permits),
-            None => it.attempt(words, now, permits),
-        })
+        each!(self, it => it.attempt(limit, words, now, permits))
     }
 
     /// The ring of the one-word form. `None` for another form.
+    #[inline]
     pub(crate) const fn unit_ring(&self) -> Option<&UnitRing> {
         match &self.form {
             Form::Word(ring) => Some(ring),
@@ -208,11 +206,17 @@ impl Reclaim for SlidingWindow {
     forward_reclaim!(each);
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         match &self.form {
-            Form::Word(ring) => ring.attempt(words, now, permits),
-            Form::Log(_) | Form::Cells(_) => self.attempt_by_many(None, opaque_copy(words), now, permits),
+            Form::Word(ring) => ring.attempt(limit, words, now, permits),
+            Form::Log(_) | Form::Cells(_) => self.attempt_by_many(limit, opaque_copy(words), now, permits),
         }
+    }
+
+    /// The form of one word is inlined.
+    #[inline(always)]
+    fn is_inline(&self) -> bool {
+        self.unit_ring().is_some()
     }
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
@@ -222,16 +226,6 @@ impl Reclaim for SlidingWindow {
             Form::Cells(ring) => Form::Cells(ring.with_limit(limit)?),
         };
         Ok(Self { form, ..self.clone() })
-    }
-
-    #[inline(always)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        match &self.form {
-            Form::Word(ring) => ring.attempt_with_limit(limit, words, now, permits),
-            Form::Log(_) | Form::Cells(_) => {
-                self.attempt_by_many(Some(limit), opaque_copy(words), now, permits)
-            }
-        }
     }
 
     fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {

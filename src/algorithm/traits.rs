@@ -321,12 +321,22 @@ pub trait Reclaim: Algorithm {
 
     /// Tries once to take `permits` at the time `now`. [`decide`](Algorithm::decide) repeats this until it is decided.
     ///
+    /// With a `limit`, which [`validate_limit`](Self::validate_limit) accepts, the attempt decides as the algorithm [with that lower
+    /// limit](Self::with_limit) does. The algorithms of this crate do not make that algorithm. `None` stands for the own limit.
+    ///
     /// The number of steps is bounded for all values of the words, and even if every exchange fails.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Algorithm::words).
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt;
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt;
+
+    /// Whether a table inlines [`attempt`](Self::attempt) into its decisions. Otherwise it calls `attempt` in a function of its own, so
+    /// that no other decision saves the registers that this attempt needs. The provided method returns true.
+    #[inline(always)]
+    fn is_inline(&self) -> bool {
+        true
+    }
 
     /// Whether the state whose word 0 is `first` is equivalent to a fresh one from `now` on. It may return false for a
     /// state that is equivalent, and never returns true for one that is not.
@@ -397,23 +407,5 @@ pub trait Reclaim: Algorithm {
         Self: Sized,
     {
         self.with_limit(limit).map(|_| ())
-    }
-
-    /// Tries once to take `permits` at the time `now`, as the algorithm [with the lower limit](Self::with_limit) `limit` would.
-    /// [`validate_limit`](Self::validate_limit) accepts the limit.
-    ///
-    /// The provided method makes the algorithm with the limit. The algorithms of this crate decide without it.
-    ///
-    /// # Panics
-    ///
-    /// When `words` has fewer words than [`words`](Algorithm::words).
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt
-    where
-        Self: Sized,
-    {
-        match self.with_limit(limit) {
-            Ok(lower) => lower.attempt(words, now, permits),
-            Err(_) => Attempt::Denied,
-        }
     }
 }

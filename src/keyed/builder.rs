@@ -1,3 +1,4 @@
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -112,9 +113,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
         let lowest = own.map(Algorithm::max_request).min().unwrap_or(1);
         let algorithm = self.algorithm.for_table(lowest)?;
         let tiers = self.tiers.iter().map(|&limit| algorithm.with_limit(limit));
-        let mut algorithms: Vec<A> = tiers.collect::<Result<_, _>>()?;
-        algorithms.insert(0, algorithm);
-        let words = algorithms[0].words();
+        let lower_tiers: Box<[A]> = tiers.collect::<Result<_, _>>()?;
+        let words = algorithm.words();
         if words == 0 {
             return Err(ConfigError::new(
                 "algorithm",
@@ -122,7 +122,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
                 "at least one word",
             ));
         }
-        let most = algorithms.iter().map(Algorithm::max_request).max();
+        let all = [&algorithm].into_iter().chain(&lower_tiers);
+        let most = all.map(Algorithm::max_request).max();
         if let Some(most @ u64::MAX) = most {
             return Err(ConfigError::new(
                 "algorithm",
@@ -132,7 +133,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
         }
         Ok(KeyedRateLimiter {
             store: Store::new(self.capacity, words)?,
-            algorithms: algorithms.into_boxed_slice(),
+            algorithm,
+            lower_tiers,
             on_full: self.on_full,
             clock,
             keys,

@@ -12,7 +12,8 @@ use crate::time::Nanos;
 pub(crate) struct Decider<'a, A> {
     pub(super) store: &'a Store,
     pub(super) algorithm: &'a A,
-    pub(super) on_full: OnFull,
+    /// Only read for a key without an entry. By reference, so that no other decision loads it.
+    pub(super) on_full: &'a OnFull,
 }
 
 /// A charge to the state of a key.
@@ -41,7 +42,7 @@ impl<A> Copy for Decider<'_, A> {}
 
 impl<'a, A> Decider<'a, A> {
     #[inline(always)]
-    pub(crate) const fn new(store: &'a Store, algorithm: &'a A, on_full: OnFull) -> Self {
+    pub(crate) const fn new(store: &'a Store, algorithm: &'a A, on_full: &'a OnFull) -> Self {
         Self {
             store,
             algorithm,
@@ -80,7 +81,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         if let Some(entry) = found
-            && let Some(receipt) = self.charge_found(found, key, now, permits)
+            && let Some(seen) = SeenWord::read(entry, key)
+            && self.algorithm.is_inline()
+            && let Some(receipt) = self.charge(entry, key, seen, now, permits)
         {
             let state = StateRef::Entry(entry, key);
             return answer(self.algorithm, state, now, permits, receipt);
@@ -114,7 +117,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     pub(crate) fn charge_inserting(
         store: &'a Store,
         algorithm: &'a A,
-        on_full: OnFull,
+        on_full: &'a OnFull,
         key: u64,
         now: Nanos,
         permits: u64,
@@ -154,7 +157,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Option<Option<Receipt>> {
         let words = OccupiedWords::new(entry, key, &seen);
-        match self.algorithm.attempt(words, now, permits) {
+        match self.algorithm.attempt(None, words, now, permits) {
             Attempt::Admitted(receipt) => {
                 let charged_to = ChargedTo::Entry(entry.number(), self.store.generation);
                 Some(Some(receipt.with_charged_to(charged_to)))
@@ -167,7 +170,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// Finds or inserts the key, and decides: for a key that was not found in its primary bucket, or whose state another thread has
-    /// changed meanwhile. The fields of the decider are separate arguments, because the compiler would pass it in memory.
+    /// changed meanwhile, and for an algorithm that is [not inlined](Reclaim::is_inline). The fields of the decider are separate
+    /// arguments, because the compiler would pass it in memory.
     ///
     /// The first search is for common cases, and is a function of its own: in a loop, the compiler would compute before it all that any
     /// search may need.
@@ -176,34 +180,27 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     fn decide_inserting<const FIRST: bool>(
         store: &'a Store,
         algorithm: &'a A,
-        on_full: OnFull,
+        on_full: &'a OnFull,
         key: u64,
         reading: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let decider = Self::new(store, algorithm, on_full);
+        if FIRST
+            && !algorithm.is_inline()
+            && let Some(entry) = store.table.find(key)
+            && let Some(receipt) = decider.charge_found(Some(entry), key, reading, permits)
+        {
+            return answer(algorithm, StateRef::Entry(entry, key), reading, permits, receipt);
+        }
         if FIRST && (permits == 0 || permits > algorithm.max_request()) {
             return decider.decide_without_state(key, reading, permits);
         }
         let insertion = decider.insertion(key, reading);
         // The search starts over only after a step of another thread has succeeded.
         loop {
-            match insertion.find_or_insert::<FIRST>(on_full == OnFull::Forget) {
-                InsertOutcome::Occupied(entry, first) => {
-                    if let Some(receipt) =
-                        decider.charge(entry, key, SeenWord::known(first), reading, permits)
-                    {
-                        let state = StateRef::Entry(entry, key);
-                        return answer(algorithm, state, reading, permits, receipt);
-                    }
-                }
-                InsertOutcome::Unbegun(entry, now) => {
-                    if let Some(receipt) = decider.charge(entry, key, SeenWord::known(0), now, permits) {
-                        let state = StateRef::Entry(entry, key);
-                        return answer_at(algorithm, state, now, reading, permits, receipt);
-                    }
-                }
-                InsertOutcome::TakenOver(entry, first, now) => {
+            match insertion.find_or_insert::<FIRST>(*on_full == OnFull::Forget) {
+                InsertOutcome::Entry(entry, first, now) => {
                     if let Some(receipt) = decider.charge(entry, key, SeenWord::known(first), now, permits) {
                         let state = StateRef::Entry(entry, key);
                         return answer_at(algorithm, state, now, reading, permits, receipt);
@@ -231,7 +228,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     fn decide_without_entry(
         store: &'a Store,
         algorithm: &'a A,
-        on_full: OnFull,
+        on_full: &'a OnFull,
         key: u64,
         reading: Nanos,
         permits: u64,
@@ -276,7 +273,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         if no_entry.barred_until.is_some() {
             return StateRef::Denied(no_entry.barred_until);
         }
-        match self.on_full {
+        match *self.on_full {
             // With `Forget` this happens only if no entry in the buckets of the key can be evicted at this instant.
             OnFull::Share | OnFull::Forget => {
                 StateRef::Shared(self.store.catch_all.get(), NextEntry::UNKNOWN)
@@ -291,7 +288,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     fn with_next_entry(self, state: StateRef<'a>, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match (state, insertion.barred_until()) {
             (StateRef::Shared(words, _), Some(entered)) => {
-                let free = match self.on_full {
+                let free = match *self.on_full {
                     // The key can take an entry over before it is idle.
                     OnFull::Forget => Some(Nanos::ZERO),
                     OnFull::Share | OnFull::Deny | OnFull::Admit => insertion.evictable_at(),
@@ -384,7 +381,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     fn capacity_left_without_entry(
         store: &'a Store,
         algorithm: &'a A,
-        on_full: OnFull,
+        on_full: &'a OnFull,
         key: u64,
         now: Nanos,
     ) -> CapacityLeft {
@@ -400,7 +397,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     #[inline(never)]
     pub(crate) fn peek(self, key: u64, reading: Nanos) -> Peek<'a, A> {
         let insertion = self.insertion(key, reading);
-        let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {
+        let (state, now) = match insertion.peek(*self.on_full == OnFull::Forget) {
             View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
             View::Fresh(now) => (StateRef::Fresh, now),
             View::NoEntry(no_entry) => {

@@ -57,8 +57,9 @@ use crate::time::Nanos;
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 pub struct KeyedRateLimiter<A = SlidingWindow, C = DefaultClock, K = AnyKey> {
-    /// One algorithm for each tier. All of them use the same words.
-    pub(super) algorithms: Box<[A]>,
+    /// The algorithm of tier 0. Those of the other tiers use the same words.
+    pub(super) algorithm: A,
+    pub(super) lower_tiers: Box<[A]>,
     pub(super) store: Store,
     pub(super) on_full: OnFull,
     pub(super) clock: C,
@@ -300,13 +301,13 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// the decisions used. With several tiers it is the bound of the highest.
     #[must_use]
     pub fn bound(&self) -> u64 {
-        self.algorithms[0].bound()
+        self.algorithm.bound()
     }
 
     /// Returns the algorithm; with several tiers, that of tier 0.
     #[must_use]
-    pub fn algorithm(&self) -> &A {
-        &self.algorithms[0]
+    pub const fn algorithm(&self) -> &A {
+        &self.algorithm
     }
 
     /// Returns the clock.
@@ -327,8 +328,9 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Returns the decider of the keys in a tier. A tier that does not exist counts as tier 0.
     #[inline]
     pub(crate) fn decider_in(&self, tier: usize) -> Decider<'_, A> {
-        let algorithm = self.algorithms.get(tier).unwrap_or(&self.algorithms[0]);
-        Decider::new(&self.store, algorithm, self.on_full)
+        let lower = tier.checked_sub(1).and_then(|tier| self.lower_tiers.get(tier));
+        let algorithm = lower.unwrap_or(&self.algorithm);
+        Decider::new(&self.store, algorithm, &self.on_full)
     }
 
     #[inline]
@@ -352,7 +354,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
 impl<A: fmt::Debug, C: fmt::Debug, K: fmt::Debug> fmt::Debug for KeyedRateLimiter<A, C, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyedRateLimiter")
-            .field("algorithms", &self.algorithms)
+            .field("algorithm", &self.algorithm)
+            .field("lower_tiers", &self.lower_tiers)
             .field("store", &self.store)
             .field("on_full", &self.on_full)
             .field("clock", &self.clock)

@@ -37,7 +37,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             return false;
         };
         let words = OccupiedWords::new(entry, key, &seen);
-        match self.on_full {
+        match *self.on_full {
             OnFull::Forget => {
                 let words = Forward::new(self.algorithm, words);
                 self.algorithm.refund(&words, receipt, permits)

@@ -107,7 +107,7 @@ mod tests {
     fn a_key_that_was_entered_since_its_lookup_is_found() {
         let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
         let store = &Store::new(1, algorithm.words()).expect("a table");
-        let decider = Decider::new(store, algorithm, OnFull::Deny);
+        let decider = Decider::new(store, algorithm, &OnFull::Deny);
         let decide = |key| decider.decide_with(None, key, Nanos::new(1_000), 1).is_ok();
         let entered = (1..100)
             .filter(|&key| decide(key))
@@ -128,12 +128,12 @@ mod tests {
             Ok(_) => Ok(()),
             Err(denied) => Err(denied.retry_after().expect("time does not end before")),
         };
-        assert!((1..13).all(|key| decide(OnFull::Share, key, at(600)).is_ok()));
-        assert!(decide(OnFull::Share, 100, at(630)).is_ok());
-        let wait = |key| decide(OnFull::Deny, key, at(640)).expect_err("every entry is in use");
+        assert!((1..13).all(|key| decide(&OnFull::Share, key, at(600)).is_ok()));
+        assert!(decide(&OnFull::Share, 100, at(630)).is_ok());
+        let wait = |key| decide(&OnFull::Deny, key, at(640)).expect_err("every entry is in use");
         assert!(wait(100) > wait(101) + Duration::from_secs(20 * 60));
         let ready = at(640).saturating_add(wait(100));
-        assert_eq!(decide(OnFull::Deny, 100, ready), Ok(()));
+        assert_eq!(decide(&OnFull::Deny, 100, ready), Ok(()));
     }
 
     /// Between the lookup of an entry and the read of its words, the key may lose the entry, and use up its limit in another one.
@@ -141,7 +141,7 @@ mod tests {
     fn capacity_is_not_read_from_an_entry_that_the_key_has_lost() {
         let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
         let store = &Store::new(1, algorithm.words()).expect("a table");
-        let decider = Decider::new(store, algorithm, OnFull::Deny);
+        let decider = Decider::new(store, algorithm, &OnFull::Deny);
         let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
         let charge = |key, minutes, permits| decider.charge_with(None, key, at(minutes), permits).is_ok();
         assert!(charge(1, 60, 1));

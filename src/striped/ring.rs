@@ -64,7 +64,7 @@ impl Ring {
     /// Returns true only if the ring has no capacity for `permits`. If it returns false, the ring may have capacity. This
     /// costs as much as a decision, and changes nothing.
     pub(super) fn denies(&self, now: Nanos, permits: u64) -> bool {
-        let attempt = self.algorithm.attempt(ReadOnly(self.words()), now, permits);
+        let attempt = self.algorithm.attempt(None, ReadOnly(self.words()), now, permits);
         matches!(attempt, Attempt::Denied)
     }
 

@@ -38,17 +38,17 @@ impl<'a> Bucket<'a> {
         (found < WAYS).then(|| self.entry(found))
     }
 
-    /// The first way that is vacant or has the fingerprint `key`.
+    /// The first way that is vacant or has the fingerprint `key`, after the last entry was read as vacant.
     #[inline(always)]
-    pub(super) fn own_or_vacant(self, key: u64) -> Option<usize> {
+    pub(super) fn own_or_vacant(self, key: u64) -> usize {
         let is_candidate = |owner| (owner == Entry::VACANT) | (owner == key);
-        let mut found = WAYS;
-        for way in (0..WAYS).rev() {
+        let mut found = WAYS - 1;
+        for way in (0..WAYS - 1).rev() {
             // How full a bucket is cannot be predicted, as in `entry_of`. No entry becomes vacant again, so the entries before the
             // one that is found are not vacant either, although they are read later.
             found = hint::select_unpredictable(is_candidate(self.fingerprint(way)), way, found);
         }
-        (found < WAYS).then_some(found)
+        found
     }
 
     /// The fingerprint of one entry.

@@ -74,7 +74,7 @@ mod tests {
         let insert = |key| match Insertion::new(&table, &bucket, key, Nanos::new(1_000))
             .find_or_insert::<false>(false)
         {
-            InsertOutcome::Unbegun(entry, _) => entry.number(),
+            InsertOutcome::Entry(entry, ..) => entry.number(),
             outcome => panic!("room for {key}: {outcome:?}"),
         };
         let mut keys = (1..).filter(|&key| primary(key) == primary(1));

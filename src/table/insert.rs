@@ -25,12 +25,9 @@ pub(crate) struct Insertion<'a, A> {
 /// How a search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, which may have had decisions before, and its first word.
-    Occupied(Entry<'a>, u64),
-    /// The key's entry, in which no state was begun. The first decision is made at the given time or later.
-    Unbegun(Entry<'a>, Nanos),
-    /// An entry that the key has taken over, and its first word. The first decision is made at the given time or later.
-    TakenOver(Entry<'a>, u64, Nanos),
+    /// The key's entry, and its first word, which is 0 if no state was begun in it. The decision is made at the given time or later:
+    /// the reading, or the time at which the state begins.
+    Entry(Entry<'a>, u64, Nanos),
     /// The key has no entry and can get none.
     NoEntry(NoEntry),
     /// A step of another thread came first, or the search was for common cases only. The search starts over.
@@ -127,7 +124,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// all entries are those of other keys.
     #[inline(always)]
     fn scan<const COMMON: bool>(&self, bucket: Bucket<'a>) -> Option<InsertOutcome<'a>> {
-        let way = bucket.own_or_vacant(self.probe.key)?;
+        let way = bucket.own_or_vacant(self.probe.key);
         if COMMON {
             let is_plain = self.region.overflow_until(self.probe.key) == Nanos::ZERO;
             let entered = if is_plain {
@@ -153,7 +150,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         match entry.enter(self.probe.key) {
             Ok(()) => {
                 self.table.counts().add(self.probe.key, Event::Filled);
-                Some(InsertOutcome::Unbegun(entry, self.begin_time()))
+                Some(InsertOutcome::Entry(entry, 0, self.begin_time()))
             }
             Err(owner) if owner == self.probe.key => {
                 let seen = Seen::new(entry);
@@ -195,15 +192,17 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     fn take_own<const COMMON: bool>(&self, own: Seen<'a>) -> InsertOutcome<'a> {
         let (entry, first) = (own.entry, own.word.word());
         match own.word.state() {
-            EntryState::Open if own.word != EntryWord::UNBEGUN => InsertOutcome::Occupied(entry, first),
+            EntryState::Open if own.word != EntryWord::UNBEGUN => {
+                InsertOutcome::Entry(entry, first, self.now)
+            }
             EntryState::Open | EntryState::Tentative if COMMON => InsertOutcome::Retry,
-            EntryState::Open => InsertOutcome::Unbegun(entry, self.begin_time()),
+            EntryState::Open => InsertOutcome::Entry(entry, first, self.begin_time()),
             EntryState::Tentative => {
                 let overflow_until = self.region.rendezvous(self.probe.key).overflow_until;
                 let (number, begun) = (entry.number(), Nanos::ZERO);
                 let (table, algorithm, key) = (self.table, self.algorithm, self.probe.key);
                 match Self::resolve(table, algorithm, key, number, own.word, begun, overflow_until) {
-                    true => InsertOutcome::Occupied(entry, first),
+                    true => InsertOutcome::Entry(entry, first, self.now),
                     false => InsertOutcome::Retry,
                 }
             }
@@ -263,7 +262,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         if !is_open {
             return InsertOutcome::Retry;
         }
-        InsertOutcome::TakenOver(seen.entry, word, now)
+        InsertOutcome::Entry(seen.entry, word, now)
     }
 
     /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key

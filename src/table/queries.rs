@@ -142,7 +142,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);
             // An attempt that has finished a step may then be denied.
-            let attempt = self.algorithm.attempt(words, self.now, u64::MAX);
+            let attempt = self.algorithm.attempt(None, words, self.now, u64::MAX);
             attempt == Attempt::Retry || Seen::new(seen.entry).word != seen.word
         })
     }

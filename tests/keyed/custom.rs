@@ -71,9 +71,13 @@ impl Reclaim for Bucket {
         self.it.span()
     }
 
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+        if let Some(limit) = limit {
+            let lower = self.with_limit(limit).expect("a valid limit");
+            return lower.attempt(None, words, now, permits);
+        }
         self.attempts.fetch_add(1, Ordering::Relaxed);
-        self.it.attempt(words, now, permits)
+        self.it.attempt(None, words, now, permits)
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {

@@ -1,4 +1,4 @@
-//! Saved tables of a sliding window that another version would lay out in another way.
+//! Tables of a sliding window: the form that it chooses, and saved tables that another version would lay out in another way.
 
 use ringgate::algorithm::Reclaim;
 use ringgate::{Algorithm, SlidingWindow, UnitRing};
@@ -67,5 +67,37 @@ fn a_table_of_another_layout_of_a_sliding_window_is_refused() {
         let same = UnitRing::new(quota(limit)).expect("a ring");
         assert_eq!(restore(window(), &file_of(same)), Ok(()), "{limit}");
         assert_eq!(restore(settled, &file_of(cells())), Ok(()), "{limit}");
+    }
+}
+
+/// Each answer of a table, by its own limit and by a lower one: the permits that were taken, or the retry time.
+fn answers(algorithm: impl Reclaim + Clone) -> Vec<Result<u64, Option<Duration>>> {
+    let clock = ManualClock::new();
+    let table = ringgate::keyed::KeyedBuilder::new(algorithm).capacity(10);
+    let table = table.build_with(clock.clone(), Plain).expect("a table");
+    let mut answers = Vec::new();
+    for step in 0..400 {
+        let (key, permits) = (step % 3, step % 5);
+        let by_own = table.check_n(&key, permits);
+        answers.push(by_own.map(|it| it.permits()).map_err(|it| it.retry_after()));
+        let lower = table.with_limit(7).expect("a lower limit");
+        let by_lower = lower.check_n(&key, permits);
+        answers.push(by_lower.map(|it| it.permits()).map_err(|it| it.retry_after()));
+        clock.advance(Duration::from_millis(700 * (step % 7)));
+    }
+    answers
+}
+
+#[test]
+fn a_table_decides_as_the_algorithm_in_its_sliding_window() {
+    for limit in ["10/min", "30/min", "60/min", "1000/min"] {
+        let word = answers(UnitRing::new(quota(limit)).expect("a ring"));
+        assert!(word.iter().any(Result::is_ok) && word.iter().any(Result::is_err));
+        assert_eq!(answers(SlidingWindow::new(quota(limit)).expect("a window")), word);
+        let cells = answers(CounterRing::new(quota(limit)).expect("a ring"));
+        assert_eq!(
+            answers(SlidingWindow::settled(quota(limit)).expect("a window")),
+            cells
+        );
     }
 }

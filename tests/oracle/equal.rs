@@ -436,8 +436,8 @@ proptest! {
             let (now, permits) = (walk.at(), size.of(lowered.max_request()));
             let (one, other) = (walk.state.clone(), walk.state.clone());
             prop_assert_eq!(
-                it.attempt_with_limit(limit, one.shared(), now, permits),
-                lowered.attempt(other.shared(), now, permits)
+                it.attempt(Some(limit), one.shared(), now, permits),
+                lowered.attempt(None, other.shared(), now, permits)
             );
             prop_assert_eq!(words_of(&one, it.words()), words_of(&other, it.words()));
             if permits % 2 == 0 {

@@ -235,8 +235,8 @@ proptest! {
             let Act::Ask(size) = act else { continue };
             let (at, permits) = (Nanos::new(now), size.of(it.max_request()));
             // Without other threads, only the entry of a cell needs one more attempt.
-            let tried = match it.attempt(one.shared(), at, permits) {
-                Attempt::Retry => it.attempt(one.shared(), at, permits),
+            let tried = match it.attempt(None, one.shared(), at, permits) {
+                Attempt::Retry => it.attempt(None, one.shared(), at, permits),
                 decided => decided,
             };
             let expected = it.decide(other.shared(), at, permits);
@@ -262,7 +262,7 @@ proptest! {
         for words in [&zeros, &garbage] {
             let words = Stone { words, steps: &steps };
             steps.set(0);
-            let tried = it.attempt(words, now, permits);
+            let tried = it.attempt(None, words, now, permits);
             prop_assert!(permits == 0 || !matches!(tried, Attempt::Admitted(_)));
             prop_assert!(steps.get() <= 10 + 4 * it.words(), "{} steps", steps.get());
         }

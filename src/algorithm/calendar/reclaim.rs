@@ -22,8 +22,12 @@ impl Reclaim for Calendar {
     }
 
     #[inline]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        self.attempt_with_limit(self.limit, words, now, permits)
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+        if permits == 0 {
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
+        }
+        self.attempt_once(limit.unwrap_or(self.limit), words, now, permits)
+            .map(|period| self.receipt(now, permits, period))
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -62,14 +66,5 @@ impl Reclaim for Calendar {
 
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
         lowered_limit(limit, self.limit)
-    }
-
-    #[inline]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        self.attempt_once(limit, words, now, permits)
-            .map(|period| self.receipt(now, permits, period))
     }
 }

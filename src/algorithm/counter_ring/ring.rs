@@ -290,9 +290,9 @@ impl Algorithm for CounterRing {
             return Some(Receipt::new(now, 0, 0));
         }
         either!(self, repr => {
-            let tick = repr.cells().tick(now);
+            let tick = repr.tick(now);
             repr.decide(words, tick, permits)
-                .map(|charged| Receipt::new(repr.cells().stamp(now, tick, charged), permits, charged))
+                .map(|charged| Receipt::new(repr.ticks().stamp(now, tick, charged), permits, charged))
         })
     }
 
@@ -389,14 +389,15 @@ impl Reclaim for CounterRing {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         either!(self, repr => {
-            let tick = repr.cells().tick(now);
-            repr.attempt_or_enter(words, tick, permits)
-                .map(|charged| Receipt::new(repr.cells().stamp(now, tick, charged), permits, charged))
+            let tick = repr.tick(now);
+            let limit = limit.unwrap_or(repr.cell_window().limit());
+            repr.attempt_or_enter(limit, words, tick, permits)
+                .map(|charged| Receipt::new(repr.ticks().stamp(now, tick, charged), permits, charged))
         })
     }
 
@@ -451,17 +452,5 @@ impl Reclaim for CounterRing {
         } else {
             self.reject_limit(limit)
         }
-    }
-
-    #[inline(always)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        either!(self, repr => {
-            let tick = repr.cells().tick(now);
-            repr.attempt_with_limit(limit, words, tick, permits)
-                .map(|charged| Receipt::new(repr.cells().stamp(now, tick, charged), permits, charged))
-        })
     }
 }

@@ -86,12 +86,15 @@ impl Reclaim for Gcra {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
-        self.attempt_once(words, Self::units(now), permits)
-            .map(|before| Receipt::new(now, permits, before).with_permit_time(self.permit))
+        let lowered = limit.map(|limit| self.lowered(limit));
+        let bucket = lowered.as_ref().unwrap_or(self);
+        bucket
+            .attempt_once(words, Self::units(now), permits)
+            .map(|before| Receipt::new(now, permits, before).with_permit_time(bucket.permit))
     }
 
     /// A state is idle as soon as its bucket is full. After a refund it is idle later, by two windows, or for a longer burst by
@@ -139,10 +142,5 @@ impl Reclaim for Gcra {
     #[inline(always)]
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
         lowered_limit(limit, self.quota.limit())
-    }
-
-    #[inline(always)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        self.lowered(limit).attempt(words, now, permits)
     }
 }

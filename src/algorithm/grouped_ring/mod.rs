@@ -7,7 +7,7 @@ use super::cell_window::CellWindow;
 use super::wide_ring::{TotalLayout, TotalWord, WideRing};
 use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::{Cells, HORIZON, Nanos};
+use crate::time::{Cells, HORIZON, Nanos, Ticks};
 
 mod groups;
 mod queries;
@@ -28,7 +28,7 @@ impl GroupedRing {
     /// Creates a ring of the same window as `wide`. `None` if that has several windows or shares, or if its counts do not fit into
     /// slots.
     pub(super) fn of_wide(wide: &WideRing) -> Option<Self> {
-        let (layout, cells, cell_window) = (wide.layout(), *wide.cells(), *wide.cell_window());
+        let (layout, cells, cell_window) = (wide.layout(), wide.cells(), *wide.cell_window());
         let older = cell_window.summed() - 1;
         let horizon = cells.tick(Nanos::new(HORIZON));
         let groups = Groups::new(cell_window.limit(), older, horizon)?;
@@ -53,8 +53,20 @@ impl GroupedRing {
         &self.cell_window
     }
 
-    pub(super) const fn cells(&self) -> &Cells {
-        &self.cells
+    #[inline(always)]
+    pub(super) const fn cells(&self) -> Cells {
+        self.cells
+    }
+
+    #[inline(always)]
+    pub(super) const fn ticks(&self) -> &Ticks {
+        self.cells.ticks()
+    }
+
+    /// The tick of the cell that contains `now`.
+    #[inline(always)]
+    pub(super) fn tick(&self, now: Nanos) -> u64 {
+        self.cells.tick(now)
     }
 
     pub(super) fn words(&self) -> usize {
@@ -82,15 +94,9 @@ impl GroupedRing {
         until_decided(|| self.enter_and_attempt(limit, words, tick, permits))
     }
 
-    /// Calls `attempt`. If it has to be repeated, helps to enter the cell first, and repeats it once.
-    #[inline(always)]
-    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        self.attempt_with_limit(self.cell_window.limit(), words, tick, permits)
-    }
-
     /// Calls `attempt` with `limit`. If it has to be repeated, helps to enter the cell first, and repeats it once.
     #[inline(always)]
-    pub(super) fn attempt_with_limit<W: Words>(
+    pub(super) fn attempt_or_enter<W: Words>(
         &self,
         limit: u64,
         words: W,

@@ -220,8 +220,8 @@ fn performed(case: &Case) -> Outcome {
     let now = Nanos::new(now);
     let is_counted = |attempt| u64::from(matches!(attempt, Attempt::Admitted(_)));
     on_word(word, |words| match step {
-        VIOLATE => is_counted(violations.attempt(words, now, 1)),
-        EXTEND => is_counted(violations.attempt(words, now, Violations::RETRY)),
+        VIOLATE => is_counted(violations.attempt(None, words, now, 1)),
+        EXTEND => is_counted(violations.attempt(None, words, now, Violations::RETRY)),
         END => violations.ready_at(words, now, 1).map_or(0, Nanos::get),
         IS_IDLE => u64::from(violations.is_idle(word, now)),
         ADVANCE => or_zero(violations.advance(word, now)),

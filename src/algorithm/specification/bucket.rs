@@ -301,7 +301,7 @@ fn performed(case: &Case) -> Outcome {
     let get = |instant: Option<Nanos>| or_zero(instant.map(Nanos::get));
     on_word(word, |words| match step {
         ADMIT => u64::from(matches!(
-            bucket.attempt_with_limit(lower, words, now, permits),
+            bucket.attempt(Some(lower), words, now, permits),
             Attempt::Admitted(_)
         )),
         CHARGE => lowered().charge(words, now, permits),

@@ -134,7 +134,7 @@ fn performed(case: &Case) -> Outcome {
     let get = |instant: Option<Nanos>| or_zero(instant.map(Nanos::get));
     on_word(word, |words| match step {
         ADMIT => u64::from(matches!(
-            daily.attempt_with_limit(lower, words, now, permits),
+            daily.attempt(Some(lower), words, now, permits),
             Attempt::Admitted(_)
         )),
         CHARGE => daily.charge(words, now, permits),

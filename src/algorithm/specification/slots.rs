@@ -81,7 +81,7 @@ fn performed(case: &Case) -> Outcome {
     let now = Nanos::ZERO;
     on_word(word, |words| match step {
         ADMIT => u64::from(matches!(
-            flight.attempt_with_limit(lower, words, now, slots),
+            flight.attempt(Some(lower), words, now, slots),
             Attempt::Admitted(_)
         )),
         CHARGE => flight.charge(words, now, slots),

@@ -372,14 +372,14 @@ fn performed(case: &Case) -> Outcome {
         // A strict ring of two or more cells decides without shares, and as all other rings.
         ADMIT if variant == Variant::Strict => {
             let general = on_word(word, |words| {
-                is_admitted(ring.attempt_with_limit(lower, words, tick, permits))
+                is_admitted(ring.attempt_or_enter(lower, words, tick, permits))
             });
             let value = is_admitted(ring.attempt_strict(lower, words, tick, permits));
             // Relaxed: one thread makes the steps.
             assert_eq!((value, words.load(0, Ordering::Relaxed)), general, "{case:?}");
             value
         }
-        ADMIT => is_admitted(ring.attempt_with_limit(lower, words, tick, permits)),
+        ADMIT => is_admitted(ring.attempt_or_enter(lower, words, tick, permits)),
         CHARGE => ring.charge(words, now, permits),
         REFUND => u64::from(ring.refund(words, &receipt, permits)),
         REMAINING => lowered.remaining(words, now),

@@ -17,16 +17,20 @@ impl Reclaim for TimestampRing {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
-        if self.claims == Claims::InSlots {
-            return self.attempt_with_limit(self.quota.limit(), words, now, permits);
-        }
-        let attempt = match self.attempt_one(words, now, permits) {
-            Attempt::Retry => self.attempt_many(self.quota.limit(), opaque_copy(words), now, permits),
-            decided => decided,
+        let own = self.quota.limit();
+        let attempt = match (self.claims, limit) {
+            (Claims::InSlots, limit) => {
+                self.attempt_in_slots(limit.unwrap_or(own), opaque_copy(words), now, permits)
+            }
+            (Claims::InHead, Some(limit)) => self.attempt_many(limit, opaque_copy(words), now, permits),
+            (Claims::InHead, None) => match self.attempt_one(words, now, permits) {
+                Attempt::Retry => self.attempt_many(own, opaque_copy(words), now, permits),
+                decided => decided,
+            },
         };
         attempt.map(|claimed| self.receipt(now, permits, claimed))
     }
@@ -79,18 +83,6 @@ impl Reclaim for TimestampRing {
     #[inline(always)]
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
         lowered_limit(limit, self.quota.limit())
-    }
-
-    #[inline(always)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        let attempt = match self.claims {
-            Claims::InHead => self.attempt_many(limit, opaque_copy(words), now, permits),
-            Claims::InSlots => self.attempt_in_slots(limit, opaque_copy(words), now, permits),
-        };
-        attempt.map(|claimed| self.receipt(now, permits, claimed))
     }
 
     fn for_table(self, _lowest: u64) -> Result<Self, ConfigError> {

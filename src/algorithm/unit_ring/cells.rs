@@ -7,14 +7,14 @@ use crate::algorithm::attempt::{Attempt, opaque_copy, until_decided};
 use crate::algorithm::cell_window::{CellWindow, Shares, StrictLimit, Variant, WindowLimit};
 use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::{Cells, Nanos};
+use crate::time::{Cells, Nanos, Ticks};
 
 /// The cells of one window in one word. [`UnitRing`](super::UnitRing) uses units of any size. A
 /// [`CounterRing`](crate::CounterRing) uses units of one permit, so that it counts exactly.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::algorithm) struct UnitCells<L = CellWindow> {
     layout: UnitLayout,
-    cells: Cells,
+    ticks: Ticks,
     cell_window: L,
 }
 
@@ -80,7 +80,7 @@ impl UnitCells<StrictLimit> {
     pub(in crate::algorithm) fn of_counter(&self) -> UnitCells {
         UnitCells {
             layout: self.layout,
-            cells: self.cells,
+            ticks: self.ticks,
             cell_window: CellWindow::new(Variant::Strict, self.cell_window.limit(), self.count()),
         }
     }
@@ -94,7 +94,7 @@ impl<L: WindowLimit> UnitCells<L> {
         let first_tick = summed;
         (layout.last_tick() >= horizon + first_tick).then(|| Self {
             layout,
-            cells: Cells::new(width, first_tick, layout.last_tick()),
+            ticks: Ticks::new(width, first_tick),
             cell_window,
         })
     }
@@ -112,9 +112,22 @@ impl<L: WindowLimit> UnitCells<L> {
         &self.cell_window
     }
 
+    /// The cells up to the last tick that the word can hold.
     #[inline(always)]
-    pub(in crate::algorithm) const fn cells(&self) -> &Cells {
-        &self.cells
+    pub(in crate::algorithm) const fn cells(&self) -> Cells {
+        self.ticks.until(self.layout.last_tick())
+    }
+
+    #[inline(always)]
+    pub(in crate::algorithm) const fn ticks(&self) -> &Ticks {
+        &self.ticks
+    }
+
+    /// The tick of the cell that contains `now`. It may be later than the last one of [`cells`](Self::cells), which an attempt
+    /// at `now` then charges.
+    #[inline(always)]
+    pub(in crate::algorithm) const fn tick(&self, now: Nanos) -> u64 {
+        self.ticks.at(now)
     }
 
     /// The number of permits in a unit.
@@ -132,7 +145,7 @@ impl<L: WindowLimit> UnitCells<L> {
     /// Decides, and returns the tick that is charged.
     #[inline(always)]
     pub(in crate::algorithm) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        self.attempt_or_enter(words, tick, permits)
+        self.attempt_or_enter(self.cell_window.limit(), words, tick, permits)
             .or_else(|| self.retry(words, tick, permits))
     }
 
@@ -140,24 +153,13 @@ impl<L: WindowLimit> UnitCells<L> {
     #[cold]
     #[inline(never)]
     pub(in crate::algorithm) fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        until_decided(|| self.attempt_or_enter(words, tick, permits))
+        until_decided(|| self.attempt_or_enter(self.cell_window.limit(), words, tick, permits))
     }
 
-    /// Decides once. `Admitted` has the tick that is charged. `Retry`: another thread changed the word. There is no cell to
-    /// enter first, unlike in a wide ring.
+    /// Decides once, by a limit that is at most that of the cells. `Admitted` has the tick that is charged. `Retry`: another thread
+    /// changed the word. There is no cell to enter first, unlike in a wide ring.
     #[inline(always)]
     pub(in crate::algorithm) fn attempt_or_enter<W: Words>(
-        &self,
-        words: W,
-        tick: u64,
-        permits: u64,
-    ) -> Attempt<u64> {
-        self.attempt_with_limit(self.cell_window.limit(), words, tick, permits)
-    }
-
-    /// Decides once, by a limit that is at most that of the cells.
-    #[inline(always)]
-    pub(in crate::algorithm) fn attempt_with_limit<W: Words>(
         &self,
         limit: u64,
         words: W,
@@ -172,7 +174,7 @@ impl<L: WindowLimit> UnitCells<L> {
             let charged = self
                 .layout
                 .admit_to_one_cell(self.layout.at(seen, tick), limit, permits);
-            return self.publish(words, tick, seen, charged);
+            return self.publish(words, seen, charged);
         }
         self.attempt_strict(limit, words, tick, permits)
     }
@@ -184,10 +186,10 @@ impl<L: WindowLimit> UnitCells<L> {
         let state = self.layout.at(seen, tick);
         let fits = permits <= self.with_limit(limit).capacity(state);
         let charged = fits.then(|| self.layout.admit(state, limit, permits)).flatten();
-        self.publish(words, tick, seen, charged)
+        self.publish(words, seen, charged)
     }
 
-    /// Decides once, as [`attempt_with_limit`](Self::attempt_with_limit) does for two or more cells without shares.
+    /// Decides once, as [`attempt_or_enter`](Self::attempt_or_enter) does for two or more cells without shares.
     #[inline(always)]
     pub(in crate::algorithm) fn attempt_strict<W: Words>(
         &self,
@@ -198,39 +200,39 @@ impl<L: WindowLimit> UnitCells<L> {
     ) -> Attempt<u64> {
         let seen = State { words }.observe();
         let charged = self.layout.admit(self.layout.at(seen, tick), limit, permits);
-        self.publish(words, tick, seen, charged)
+        self.publish(words, seen, charged)
     }
 
-    /// Ends an attempt at `tick`, which saw the word `seen`: publishes the word that an admission leaves.
+    /// Ends an attempt, which saw the word `seen`: publishes the word that an admission leaves.
     #[inline(always)]
-    fn publish<W: Words>(&self, words: W, tick: u64, seen: u64, charged: Option<u64>) -> Attempt<u64> {
+    fn publish<W: Words>(&self, words: W, seen: u64, charged: Option<u64>) -> Attempt<u64> {
         match charged {
             None => Attempt::Denied,
             Some(charged) if (State { words }).replace(seen, charged) => {
-                Attempt::Admitted(tick.max(self.layout.tick(seen)))
+                Attempt::Admitted(self.layout.tick(charged))
             }
             Some(_) => Attempt::Retry,
         }
     }
 
     pub(in crate::algorithm) fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        let (own, tick) = (self.layout.tick(first), self.cells.tick(now));
+        let (own, tick) = (self.layout.tick(first), self.cells().tick(now));
         tick > own && tick - own >= self.layout.cells_until_idle(first)
     }
 
     pub(in crate::algorithm) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        let current = self.cells.tick(now);
+        let current = self.cells().tick(now);
         let tick = current.max(self.layout.tick(first) + 1);
         (tick <= self.layout.last_tick().min(current + 1)).then(|| self.layout.at(first, tick))
     }
 
     pub(in crate::algorithm) fn idle_from(&self, first: u64) -> Option<Nanos> {
-        self.cells
+        self.cells()
             .start(self.layout.tick(first) + self.layout.cells_until_idle(first).max(1))
     }
 
     pub(in crate::algorithm) fn latest_time(&self, first: u64) -> Nanos {
-        self.cells.start(self.layout.tick(first)).unwrap_or(Nanos::MAX)
+        self.cells().start(self.layout.tick(first)).unwrap_or(Nanos::MAX)
     }
 
     pub(in crate::algorithm) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
@@ -243,7 +245,7 @@ impl<L: WindowLimit> UnitCells<L> {
 
     #[inline]
     fn state_at<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.layout.at(State { words }.observe(), self.cells.tick(now))
+        self.layout.at(State { words }.observe(), self.tick(now))
     }
 
     /// `permits` is at most the largest request.
@@ -267,7 +269,7 @@ impl<L: WindowLimit> UnitCells<L> {
 
     /// The first instant from `now` on at which an even ring has the capacity.
     fn ready_by_shares(&self, shares: &Shares, seen: u64, now: Nanos, permits: u64) -> Option<Nanos> {
-        let state = self.layout.at(seen, self.cells.tick(now));
+        let state = self.layout.at(seen, self.tick(now));
         let tick = self.layout.tick(state);
         // After the summed cells the window is empty. After one more period of the shares, each share has been current.
         let horizon = self.layout.summed() + shares.cells();
@@ -286,10 +288,10 @@ impl<L: WindowLimit> UnitCells<L> {
     /// The start of the cell at `tick`, `cells` cells after that of a word, or `now` if that is later or the cell is the
     /// word's own.
     fn start_or_now(&self, tick: u64, cells: u64, now: Nanos) -> Option<Nanos> {
-        if cells == 0 || tick <= self.cells.tick(now) {
+        if cells == 0 || tick <= self.cells().tick(now) {
             Some(now)
         } else {
-            self.cells.start(tick)
+            self.cells().start(tick)
         }
     }
 
@@ -309,7 +311,7 @@ impl<L: WindowLimit> UnitCells<L> {
     /// Charges all `permits`. A string without room for more units decides as a longer one would.
     pub(in crate::algorithm) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
         let word = State { words };
-        let tick = self.cells.tick(now);
+        let tick = self.tick(now);
         loop {
             let seen = word.observe();
             let charged = self.layout.charge(self.layout.at(seen, tick), permits);

@@ -142,7 +142,7 @@ impl UnitRing {
 
     #[inline(always)]
     fn receipt(&self, now: Nanos, tick: u64, charged: u64, permits: u64) -> Receipt {
-        Receipt::new(self.cells.cells().stamp(now, tick, charged), permits, charged)
+        Receipt::new(self.cells.ticks().stamp(now, tick, charged), permits, charged)
     }
 }
 
@@ -179,7 +179,7 @@ impl Algorithm for UnitRing {
         if permits == 0 {
             return Some(Receipt::new(now, 0, 0));
         }
-        let tick = self.cells.cells().tick(now);
+        let tick = self.cells.tick(now);
         let limit = self.cells.cell_window().limit();
         self.cells
             .attempt_strict(limit, words, tick, permits)
@@ -239,8 +239,15 @@ impl Reclaim for UnitRing {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        self.attempt_with_limit(self.cells.cell_window().limit(), words, now, permits)
+    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+        if permits == 0 {
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
+        }
+        let tick = self.cells.tick(now);
+        let limit = limit.unwrap_or(self.cells.cell_window().limit());
+        self.cells
+            .attempt_strict(limit, words, tick, permits)
+            .map(|charged| self.receipt(now, tick, charged, permits))
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -275,16 +282,5 @@ impl Reclaim for UnitRing {
     #[inline(always)]
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
         lowered_limit(limit, self.cells.cell_window().limit())
-    }
-
-    #[inline(always)]
-    fn attempt_with_limit<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        let tick = self.cells.cells().tick(now);
-        self.cells
-            .attempt_strict(limit, words, tick, permits)
-            .map(|charged| self.receipt(now, tick, charged, permits))
     }
 }

@@ -108,7 +108,7 @@ fn walk(limit: u64, cells: u64, unit_bits: u32, steps: Steps, seed: u64) {
                     .then(|| lowered.ready_at(words(), at, permits))
                     .flatten();
                 let left = lowered.remaining(words(), at);
-                match lowered.attempt_or_enter(words(), tick, permits) {
+                match lowered.attempt_or_enter(limit, words(), tick, permits) {
                     Attempt::Admitted(charged) => {
                         assert_eq!(ready, Some(at), "{what}");
                         assert!(permits <= left, "{what}");
@@ -312,4 +312,30 @@ fn a_layout_without_bits_for_the_tick_is_refused() {
         UnitLayout::new(5, 28, 0).expect("33 bits").last_tick(),
         (1 << 29) - 1
     );
+}
+
+/// Time stops at the last tick that the word can hold: later readings share its limit.
+#[test]
+fn readings_after_the_last_tick_charge_it() {
+    // The string leaves nine bits for the tick.
+    let cell_window = CellWindow::new(Variant::Strict, 40, 12);
+    let ring = UnitCells::new(cell_window, 0, 1, 400).expect("a layout");
+    let last = ring.cells().last();
+    assert_eq!(last, 511);
+    let word = AtomicU64::new(0);
+    let words = || Shared::new(core::slice::from_ref(&word));
+    let charged = |now, permits| match ring.attempt_or_enter(40, words(), ring.tick(now), permits) {
+        Attempt::Admitted(tick) => Some(tick),
+        Attempt::Denied | Attempt::Retry => None,
+    };
+    let ticks = |tick: u64| Nanos::new(tick - 13);
+    assert_eq!(charged(ticks(last - 1), 10), Some(last - 1));
+    for now in [ticks(last), ticks(last + 1), Nanos::MAX] {
+        assert_eq!(charged(now, 10), Some(last));
+        assert_eq!(ring.ticks().stamp(now, ring.tick(now), last), now);
+    }
+    for now in [Nanos::ZERO, ticks(last - 1), ticks(last + 20), Nanos::MAX] {
+        assert_eq!((charged(now, 1), ring.remaining(words(), now)), (None, 0));
+        assert_eq!(ring.ready_at(words(), now, 1), None);
+    }
 }

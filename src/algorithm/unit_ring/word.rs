@@ -23,8 +23,8 @@ pub(in crate::algorithm) struct UnitLayout {
     summed: u8,
     /// 64 − k − `summed`: a shift by M less leaves the lowest M + `summed` bits of `marks`, at the top.
     unread: u8,
-    /// 64 − `summed`: a shift to the right by it leaves the `summed` bits at the top.
-    above: u8,
+    /// 2^(64 − `summed`): a number below it has zeros in the `summed` bits at the top.
+    zeros_at_top: u64,
     /// 2^k − 1.
     partial_mask: u64,
     /// k + H ones.
@@ -51,7 +51,7 @@ impl UnitLayout {
             tick_at: unit_bits + length,
             summed,
             unread: 64 - unit_bits - summed,
-            above: 64 - summed,
+            zeros_at_top: 1 << (64 - summed),
             partial_mask: (1 << unit_bits) - 1,
             fields_mask: (1 << (unit_bits + length)) - 1,
         })
@@ -101,7 +101,8 @@ impl UnitLayout {
         state ^ ((state ^ fields) & self.fields_mask)
     }
 
-    /// The state at `tick`, or unchanged if its own tick is as new: then another thread has published it with a newer reading.
+    /// The state at `tick`, or at the last tick if `tick` is later. The state is unchanged if its own tick is as new: then another
+    /// thread has published it with a newer reading.
     ///
     /// Each cell that has ended appends a 0. The partial unit ends its count with the cell of its newest permit.
     #[inline(always)]
@@ -110,10 +111,13 @@ impl UnitLayout {
         if tick <= own {
             return state;
         }
+        let last = self.last_tick();
+        let tick = if tick < last { tick } else { last };
         let (cells, partial) = (tick - own, self.partial(state));
-        let later = tick << self.tick_at;
+        // A product, because the compiler would compute the shift that `tick_at` allows before every decision.
+        let later = tick * (self.fields_mask + 1);
         if cells < self.summed() {
-            self.with_fields(later, ((state - partial) << cells) | partial)
+            later | ((((state - partial) << cells) | partial) & self.fields_mask)
         } else {
             later
         }
@@ -127,10 +131,12 @@ impl UnitLayout {
     /// least its marks, and otherwise they hold fewer than `summed` zeros, so more than M marks.
     #[inline(always)]
     pub(in crate::algorithm) const fn admit(&self, state: u64, limit: u64, permits: u64) -> Option<u64> {
-        let partial = self.partial(state);
-        let Some(total) = partial.checked_add(permits) else {
+        // A limit is below 2^62, so such a request never fits. The sum of any other request does not overflow.
+        if permits >> FIRST_WORD_BITS != 0 {
             return None;
-        };
+        }
+        let partial = self.partial(state);
+        let total = partial + permits;
         let Some(left) = limit.checked_sub(total) else {
             return None;
         };
@@ -139,7 +145,7 @@ impl UnitLayout {
         #[expect(clippy::cast_possible_truncation, reason = "at most H, which is below 62")]
         let read = (state - partial) << (self.unread as u32 - most as u32);
         // Most bursts end here: with `summed` zeros at the top, at most M bits remain that can be ones.
-        if read >> self.above != 0 && read.count_ones() as u64 > most {
+        if read >= self.zeros_at_top && read.count_ones() as u64 > most {
             return None;
         }
         Some(self.append(state, total))
@@ -168,10 +174,10 @@ impl UnitLayout {
     /// appended, which is below 62.
     #[inline(always)]
     const fn append(&self, state: u64, total: u64) -> u64 {
-        let partial = total & self.partial_mask;
-        if partial == total {
+        if total <= self.partial_mask {
             return state - self.partial(state) + total;
         }
+        let partial = total & self.partial_mask;
         let units = total >> self.unit_bits;
         let marked = !(!(state | self.partial_mask) << units);
         self.with_fields(state, (marked ^ self.partial_mask) | partial)

@@ -196,7 +196,7 @@ impl Algorithm for Violations {
     }
 
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        until_decided(|| self.attempt(words, now, permits))
+        until_decided(|| self.attempt(None, words, now, permits))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -239,7 +239,7 @@ impl Reclaim for Violations {
         longest.saturating_add(instant(self.forgiveness).saturating_since(Nanos::ZERO))
     }
 
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, _: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
@@ -285,10 +285,6 @@ impl Reclaim for Violations {
     /// There is no lower limit of violations.
     fn with_limit(&self, _: u64) -> Result<Self, ConfigError> {
         Ok(self.clone())
-    }
-
-    fn attempt_with_limit<W: Words>(&self, _: u64, words: W, now: Nanos, permits: u64) -> Attempt {
-        self.attempt(words, now, permits)
     }
 }
 

@@ -8,7 +8,7 @@ use super::attempt::{Attempt, opaque_copy, until_decided};
 use super::cell_window::CellWindow;
 use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::{Cells, Nanos};
+use crate::time::{Cells, Nanos, Ticks};
 
 mod queries;
 mod state;
@@ -77,8 +77,20 @@ impl WideRing {
         self.windows().map(|window| &window.cell_window)
     }
 
-    pub(super) const fn cells(&self) -> &Cells {
-        &self.cells
+    #[inline(always)]
+    pub(super) const fn cells(&self) -> Cells {
+        self.cells
+    }
+
+    #[inline(always)]
+    pub(super) const fn ticks(&self) -> &Ticks {
+        self.cells.ticks()
+    }
+
+    /// The tick of the cell that contains `now`.
+    #[inline(always)]
+    pub(super) fn tick(&self, now: Nanos) -> u64 {
+        self.cells.tick(now)
     }
 
     /// The layout of the control word.
@@ -127,16 +139,10 @@ impl WideRing {
         until_decided(|| self.enter_and_attempt(self.limit(), words, tick, permits))
     }
 
-    /// Calls `attempt`. If it has to be repeated, helps to enter the cell first, and repeats it once.
-    #[inline(always)]
-    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        self.attempt_with_limit(self.limit(), words, tick, permits)
-    }
-
     /// Calls `attempt` with `limit` for the first window. If it has to be repeated, helps to enter the cell first, and repeats it
     /// once.
     #[inline(always)]
-    pub(super) fn attempt_with_limit<W: Words>(
+    pub(super) fn attempt_or_enter<W: Words>(
         &self,
         limit: u64,
         words: W,

@@ -69,12 +69,12 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
     /// that comes later may be missing, so save for the last time after the last decision.
     pub fn save(&self, to: impl Write) -> io::Result<u64> {
         let header = Header {
-            of: description(&self.algorithms),
+            of: description(&self.algorithm, &self.lower_tiers),
             seeds: self.keys.seeds(),
             sample: self.keys.sample(),
         };
         let mut to = SavedWriter::new(to, &header)?;
-        let keys = self.store.save(&self.algorithms[0], self.clock.now(), &mut to)?;
+        let keys = self.store.save(&self.algorithm, self.clock.now(), &mut to)?;
         to.finish()?;
         Ok(keys)
     }
@@ -164,19 +164,22 @@ impl<A: Reclaim> KeyedBuilder<A> {
         let limiter = self
             .build_with(clock, keys)
             .map_err(|error| RestoreError::Invalid(error.into()))?;
-        header.compare("table", description(&limiter.algorithms), &limiter.keys)?;
+        header.compare(
+            "table",
+            description(&limiter.algorithm, &limiter.lower_tiers),
+            &limiter.keys,
+        )?;
         let now = limiter.clock.now();
         limiter
             .store
-            .restore(&limiter.algorithms[0], now, elapsed, &mut from)?;
+            .restore(&limiter.algorithm, now, elapsed, &mut from)?;
         from.finish()?;
         Ok(limiter)
     }
 }
 
 /// The properties that distinguish the algorithms of a table from others, as text.
-fn description<A: Reclaim>(algorithms: &[A]) -> String {
-    let own = &algorithms[0];
+fn description<A: Reclaim>(own: &A, lower_tiers: &[A]) -> String {
     let mut text = format!(
         "bound {} in {:?}, counted for {:?}, at most {} at once, {} words, {:#x} at the origin",
         own.bound(),
@@ -189,7 +192,7 @@ fn description<A: Reclaim>(algorithms: &[A]) -> String {
     if let Some((cells, unit)) = own.cells_and_unit() {
         text += &format!(", {cells} cells in units of {unit}");
     }
-    for tier in &algorithms[1..] {
+    for tier in lower_tiers {
         text += &format!(", tier with bound {} in {:?}", tier.bound(), tier.span());
     }
     text

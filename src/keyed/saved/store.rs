@@ -237,9 +237,7 @@ impl Store {
             let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
             loop {
                 match insertion.find_or_insert::<false>(false) {
-                    InsertOutcome::Occupied(entry, _)
-                    | InsertOutcome::Unbegun(entry, _)
-                    | InsertOutcome::TakenOver(entry, ..) => return Some(entry),
+                    InsertOutcome::Entry(entry, ..) => return Some(entry),
                     InsertOutcome::NoEntry(_) => return None,
                     InsertOutcome::Retry => {}
                 }

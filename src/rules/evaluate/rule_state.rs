@@ -209,7 +209,7 @@ impl<R: ?Sized> RuleState<R> {
     ) -> CapacityLeft {
         let mut lower = None;
         let algorithm = self.algorithms.of(extracted.limit, &mut lower);
-        found.capacity_left(algorithm, self.on_full, extracted.key, now)
+        found.capacity_left(algorithm, &self.on_full, extracted.key, now)
     }
 
     /// Decides at the time that `now` returns. `now` is called while memory is being prefetched. There is no receipt.
@@ -218,7 +218,7 @@ impl<R: ?Sized> RuleState<R> {
         let Extracted {
             key, permits, limit, ..
         } = *extracted;
-        let (storage, on_full) = (&*self.storage, self.on_full);
+        let (storage, on_full) = (&*self.storage, &self.on_full);
         let algorithm = &self.algorithms.tiers[limit.tier()];
         match limit.lowered() {
             None => storage.decide(algorithm, on_full, key, now, permits),
@@ -239,7 +239,7 @@ impl<R: ?Sized> RuleState<R> {
     ) -> Result<Charged, bool> {
         let mut lower = None;
         let algorithm = self.algorithms.of(extracted.limit, &mut lower);
-        found.charge(algorithm, self.on_full, extracted.key, now, extracted.permits)
+        found.charge(algorithm, &self.on_full, extracted.key, now, extracted.permits)
     }
 
     /// Refunds a charge. Returns false if the algorithm can no longer refund it.
@@ -247,7 +247,7 @@ impl<R: ?Sized> RuleState<R> {
         let mut lower = None;
         let algorithm = self.algorithms.of(extracted.limit, &mut lower);
         self.storage
-            .refund(algorithm, self.on_full, extracted.key, receipt, permits)
+            .refund(algorithm, &self.on_full, extracted.key, receipt, permits)
     }
 
     /// Refunds the charge of a request that is not admitted.
@@ -276,7 +276,7 @@ impl<R: ?Sized> RuleState<R> {
     /// A view of the key's state, with the limit of the request's tier.
     fn peek_of_tier(&self, extracted: &Extracted, now: Nanos) -> Peek<'_, AnyAlgorithm> {
         let algorithm = &self.algorithms.tiers[extracted.limit.tier()];
-        self.storage.peek(algorithm, self.on_full, extracted.key, now)
+        self.storage.peek(algorithm, &self.on_full, extracted.key, now)
     }
 
     /// Copies the words of the key, so that several values are of one state. `None` if it has none of its own, or too many.
@@ -314,7 +314,8 @@ impl<R: ?Sized> RuleState<R> {
 
     /// A view of the permits that a key has spent, including debt.
     pub(crate) fn usage_peek(&self, key: u64, now: Nanos) -> Peek<'_, AnyAlgorithm> {
-        self.storage.peek(&self.algorithms.usage, OnFull::Share, key, now)
+        self.storage
+            .peek(&self.algorithms.usage, &OnFull::Share, key, now)
     }
 
     /// Charges the key as many of `permits` as its words can hold, independent of the limit, and returns this number. `limit` is

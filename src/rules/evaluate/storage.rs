@@ -52,7 +52,7 @@ impl StateStorage {
     pub(crate) fn decide(
         &self,
         algorithm: &impl Reclaim,
-        on_full: OnFull,
+        on_full: &OnFull,
         key: u64,
         now: impl FnOnce() -> Nanos,
         permits: u64,
@@ -89,7 +89,7 @@ impl StateStorage {
     pub(crate) fn reset(&self, algorithm: &AnyAlgorithm, key: u64, now: Nanos) -> bool {
         match self {
             Self::Single(_) => false,
-            Self::Keyed(store) => Decider::new(store, algorithm, OnFull::Share).reset(key, now),
+            Self::Keyed(store) => Decider::new(store, algorithm, &OnFull::Share).reset(key, now),
         }
     }
 
@@ -112,7 +112,7 @@ impl StateStorage {
     pub(crate) fn refund(
         &self,
         algorithm: &AnyAlgorithm,
-        on_full: OnFull,
+        on_full: &OnFull,
         key: u64,
         receipt: &Receipt,
         permits: u64,
@@ -129,7 +129,7 @@ impl StateStorage {
     pub(crate) fn peek<'a>(
         &'a self,
         algorithm: &'a AnyAlgorithm,
-        on_full: OnFull,
+        on_full: &'a OnFull,
         key: u64,
         now: Nanos,
     ) -> Peek<'a, AnyAlgorithm> {
@@ -153,7 +153,7 @@ impl StateStorage {
         match self {
             Self::Single(words) => algorithm.charge(Shared::new(words.get()), now, permits),
             Self::Keyed(store) => {
-                Decider::new(store, algorithm, OnFull::Share).charge_debt(key, now, permits)
+                Decider::new(store, algorithm, &OnFull::Share).charge_debt(key, now, permits)
             }
         }
     }
@@ -165,7 +165,7 @@ impl StorageLookup<'_> {
     pub(crate) fn capacity_left(
         self,
         algorithm: &AnyAlgorithm,
-        on_full: OnFull,
+        on_full: &OnFull,
         key: u64,
         now: Nanos,
     ) -> CapacityLeft {
@@ -185,7 +185,7 @@ impl StorageLookup<'_> {
     pub(crate) fn charge(
         self,
         algorithm: &AnyAlgorithm,
-        on_full: OnFull,
+        on_full: &OnFull,
         key: u64,
         now: Nanos,
         permits: u64,
