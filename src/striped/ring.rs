@@ -77,7 +77,6 @@ impl Ring {
     }
 
     /// Returns the published time. Every decision after this call is made at that time or later.
-    #[inline]
     pub(super) fn latest_time(&self) -> Nanos {
         self.algorithm.latest_time(self.first())
     }
