@@ -4,6 +4,7 @@ use ringgate::Quota;
 use serde::Serialize;
 use serde_json::Number;
 
+use crate::args::AlgorithmName;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::replay::by_key::ByKey;
@@ -11,9 +12,10 @@ use crate::replay::in_millis;
 use crate::replay::lowest::{LimitDenials, Search};
 use crate::replay::requests::Inputs;
 use crate::replay::simulate::ladder;
+use crate::replay::span::Span;
 use crate::report::VERSION;
 use crate::report::tables::{row, table};
-use crate::rules::Plan;
+use crate::rules::{Plan, PlanEntry};
 use crate::rules::argument::ALL;
 
 /// A percentage from `0%` to `100%`.
@@ -111,6 +113,7 @@ pub(crate) fn suggest(
         let layout = plan.fields.layout();
         inputs.read(&layout, progress)?
     };
+    let step = requests.findings.gaps.step();
     let span = requests.span(plan.windows())?;
     let mut found = Suggestions {
         version: VERSION,
@@ -147,8 +150,53 @@ pub(crate) fn suggest(
                 of_keys,
             });
         }
+        if let Some(step) = step.filter(|step| entry.is_coarse(*step)) {
+            let unit = step.name;
+            let note = format!(
+                "times are whole {unit}s, so all requests of a {unit} count at its beginning, for which a window of {} is short",
+                entry.window_text()
+            );
+            let own = found.suggestions.iter().rev().take(shares.len()).rev();
+            let own: Vec<Option<u64>> = own.map(|one| one.of_requests.map(|found| found.limit)).collect();
+            let by_log = limits_by_log(entry, &mut by_key, span, shares, progress)?;
+            if by_log == own {
+                found.notes.push(note);
+                continue;
+            }
+            let limits = shares.iter().zip(by_log).map(|(share, limit)| {
+                let limit = limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+                format!("{limit} ({})", share.text)
+            });
+            found.warnings.push(format!(
+                "{note}: limits may be too high; with --algorithm log, those for requests are {}",
+                limits.collect::<Vec<_>>().join(", ")
+            ));
+        }
     }
     Ok((found, requests.unreadable.examples))
+}
+
+/// The limits for requests of a log, for each share.
+fn limits_by_log(
+    entry: &PlanEntry,
+    by_key: &mut ByKey,
+    span: Span,
+    shares: &[Share],
+    progress: &mut Progress,
+) -> Result<Vec<Option<u64>>, Failure> {
+    let mut entry = entry.clone();
+    entry.counting = entry.counting.by(AlgorithmName::Log);
+    let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);
+    let requests = by_key.requests();
+    let mut search = Search::new(&entry, by_key, span);
+    search.try_limits(ladder(top, 1, 60), progress)?;
+    let mut limits = Vec::new();
+    for share in shares {
+        let most = share.of(requests);
+        let found = search.lowest(|found| found.denied <= most, progress)?;
+        limits.push(found.map(|found| found.limit));
+    }
+    Ok(limits)
 }
 
 impl Suggestions {

@@ -61,10 +61,48 @@ impl fmt::Display for Location {
     }
 }
 
-/// The longest pause between requests in order of time.
+/// A step of which the times of a log are multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) nanos: i64,
+    pub(crate) name: &'static str,
+}
+
+/// The steps in which logs have times, in descending order.
+const STEPS: [Step; 3] = [
+    Step {
+        nanos: 60 * SECOND,
+        name: "minute",
+    },
+    Step {
+        nanos: SECOND,
+        name: "second",
+    },
+    Step {
+        nanos: SECOND / 1000,
+        name: "millisecond",
+    },
+];
+
+/// Requests from which whole minutes are no coincidence.
+const NO_COINCIDENCE: u64 = 30;
+
+/// A window is short if it has fewer steps than this number, so that more than a twentieth of it is unknown.
+const SHORT: i64 = 20;
+
+impl Step {
+    /// Whether the decisions of a rule with this window, in nanoseconds, may depend on the times within the steps.
+    pub(crate) const fn is_coarse(self, window: i64) -> bool {
+        window < SHORT * self.nanos
+    }
+}
+
+/// The longest pause between requests in order of time, and the step of their times.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     count: u64,
+    /// The times are no multiples of this number of the first steps.
+    finer: usize,
     first: i64,
     last: i64,
     /// The length of the pause, the requests before it, and the times at both ends.
@@ -85,6 +123,15 @@ impl Gaps {
         }
         self.last = time;
         self.count += 1;
+        while STEPS.get(self.finer).is_some_and(|step| time % step.nanos != 0) {
+            self.finer += 1;
+        }
+    }
+
+    /// The largest step of which all times are multiples; `None` if they are finer than all steps.
+    pub(crate) fn step(&self) -> Option<Step> {
+        let coincidence = usize::from(self.count < NO_COINCIDENCE);
+        STEPS.get(self.finer.max(coincidence)).copied()
     }
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod by_key;
 pub(crate) mod details;
 mod evaluator;
-mod findings;
+pub(crate) mod findings;
 mod key_request;
 mod lazy_words;
 pub(crate) mod lowest;
@@ -19,7 +19,7 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::HashSet;
 
-use ringgate::Algorithm;
+use ringgate::{Algorithm, Quota};
 use serde_json::Number;
 
 use crate::args::AlgorithmName;
@@ -30,6 +30,7 @@ use crate::progress::Progress;
 use crate::replay::by_key::ByKey;
 use crate::replay::details::Details;
 use crate::replay::evaluator::{Evaluated, evaluate};
+use crate::replay::findings::Step;
 use crate::replay::lowest::Search;
 use crate::replay::requests::Inputs;
 use crate::replay::simulate::{Simulation, ladder, simulate};
@@ -81,6 +82,7 @@ pub(crate) fn replay(
     let mut notes = plan.notes.clone();
     notes.extend(requests.findings.notes());
     let mut warnings = requests.findings.warnings();
+    let step = requests.findings.gaps.step();
     let span = requests.span(plan.windows())?;
     let mut evaluated = evaluate(plan, requests.events, requests.names.at_most(), span, progress)?;
     for (rule, count) in &evaluated.overflowed {
@@ -122,6 +124,13 @@ pub(crate) fn replay(
         let mut by_key = ByKey::of(&mut evaluated, entry, entry_index, progress)?;
         report.rules.push(rule_report(entry, &by_key)?);
         warnings.extend(entry.warnings(by_key.requests(), by_key.survey.above, by_key.survey.largest));
+        if let Some(step) = step.filter(|step| entry.is_coarse(*step)) {
+            let (note, figures) = coarse(entry, &mut by_key, span, step, progress)?;
+            match figures {
+                Some(figures) => warnings.push(format!("{note}: {figures}")),
+                None => notes.push(note),
+            }
+        }
         if parts.compare {
             let compared = compare(entry, &mut by_key, span, progress)?;
             report.compare.extend(compared.found);
@@ -280,25 +289,61 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
     let more = own.checked_sub(denied("log")?).filter(|more| *more > 0)?;
     let counter = AlgorithmName::Counter.to_string();
     let cells_of = |row: &ComparisonReport| match row.algorithm.split_once(", ") {
-        Some((name, cells)) if name == counter => Some(cells.to_owned()),
-        None if row.algorithm == counter => {
-            let cells = entry.counting.by(AlgorithmName::Counter).cells();
-            cells.map(|cells| format!("{cells} cells"))
-        }
+        Some((name, cells)) if name == counter => cells.split(' ').next()?.parse::<u64>().ok(),
+        None if row.algorithm == counter => entry.counting.by(AlgorithmName::Counter).cells(),
         Some(_) | None => None,
     };
-    // Of several that deny equally few, `min_by_key` returns the first in the order of the comparison.
+    // Of several that deny equally few, that with the fewest cells.
     let fewer = found
         .iter()
         .filter(|row| row.denied < own)
-        .filter_map(|row| Some((cells_of(row)?, row.denied)))
-        .min_by_key(|(_, denied)| *denied);
-    let fewer = fewer.map_or_else(String::new, |(cells, denied)| format!("; {cells} deny {denied}"));
+        .filter_map(|row| Some((row.denied, cells_of(row)?)))
+        .min();
+    let fewer = fewer.map_or_else(String::new, |(denied, cells)| format!("; {cells} cells deny {denied}"));
     Some(format!(
         "rule {:?} denies {more} requests more than a log, because each of the {} counts in full until all of it has left the window{fewer}",
         entry.name,
         entry.cells_text()
     ))
+}
+
+/// Says that a window is short for the times of the log, and the figures of other algorithms if they differ.
+fn coarse(
+    entry: &PlanEntry,
+    by_key: &mut ByKey,
+    span: Span,
+    step: Step,
+    progress: &mut Progress,
+) -> Result<(String, Option<String>), Failure> {
+    let (own, window, unit) = (entry.counting, entry.quota.window(), step.name);
+    let note = format!(
+        "times are whole {unit}s, so rule {:?} counts all requests of a {unit} at its beginning, for which its window of {} is short",
+        entry.name,
+        entry.window_text()
+    );
+    let log = own.by(AlgorithmName::Log);
+    let longer = window + Duration::from_nanos(step.nanos.unsigned_abs());
+    let mut simulations = Vec::new();
+    for (spec, window) in [(own, window), (log, window), (log, longer)] {
+        let limit = entry.quota.limit();
+        let Ok(policy) = Quota::new(limit, window).and_then(|quota| spec.build(quota)) else {
+            return Ok((note, None));
+        };
+        // With a measured window, no request is left out by the demand in two windows, which may be shorter than the longer one.
+        simulations.push(Simulation::new(spec, policy, limit, span, Some(entry.window())));
+    }
+    let simulations = simulate(simulations, by_key, progress, "trying other times")?;
+    let denied: Vec<u64> = simulations.iter().map(|simulation| simulation.denied).collect();
+    let [own, log, longer] = denied[..] else {
+        return Ok((note, None));
+    };
+    let figures = format!(
+        "by itself it denies {own} requests, a log denies {log}, and a log of a window longer by a {unit} {longer}; at the true times \
+         a log is likely to deny between {} and {}",
+        log.min(longer),
+        log.max(longer)
+    );
+    Ok((note, (own != log || log != longer).then_some(figures)))
 }
 
 fn what_if(

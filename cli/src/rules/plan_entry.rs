@@ -7,6 +7,7 @@ use ringgate::algorithm::{Calendar, CalendarQuota, Reclaim};
 use ringgate::{Algorithm, AnyAlgorithm, ConfigError, CounterRing, Quota};
 
 use crate::args::AlgorithmName;
+use crate::replay::findings::Step;
 use crate::replay::span::Span;
 use crate::rules::algorithm::AlgorithmSpec;
 use crate::rules::record_layout::{Place, holds_in};
@@ -43,6 +44,11 @@ impl PlanEntry {
     pub(crate) fn window(&self) -> i64 {
         // At most 366 days: 55 bits.
         i64::try_from(self.quota.window().as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether times of this step are too coarse for the window. Periods of a calendar begin at whole seconds.
+    pub(crate) fn is_coarse(&self, step: Step) -> bool {
+        self.calendar.is_none() && step.is_coarse(self.window())
     }
 
     /// The periods of a calendar in words: `month from 5, Europe/Berlin`.
