@@ -99,12 +99,10 @@ fn open_lines(
                 reject_address_as_user(lines)?;
             }
             let mut timestamps = TimestampParser::detecting();
-            let mut named = lines
+            let name = lines
                 .iter()
-                .filter(|(_, line)| common::has_name(line, &mut timestamps));
-            let name = named.next().filter(|_| layout.names);
-            if let Some((number, line)) = name {
-                let client = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+                .find_map(|(number, line)| Some((number, common::client_name(line, layout, &mut timestamps)?)));
+            if let Some((number, client)) = name {
                 notes.push(format!(
                     "clients may be host names, as \"{}\" in line {number}",
                     shown(client)

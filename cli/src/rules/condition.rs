@@ -56,7 +56,14 @@ impl Test {
     pub(crate) fn holds(&self, value: Option<&[u8]>) -> bool {
         match &self.holds {
             Holds::Truthy => !matches!(value, None | Some(b"" | b"-" | b"0" | b"false" | b"no")),
-            Holds::Is { not, pattern } => value.is_some_and(|value| pattern.matches(value)) != *not,
+            Holds::Is { not, pattern } => {
+                // Formats differ in whether "-" is a value or stands for a missing one, so both are equal.
+                let matches = match value {
+                    Some(value) => pattern.matches(value),
+                    None => matches!(pattern, TextPattern::Whole(whole) if &**whole == "-"),
+                };
+                matches != *not
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ impl CommonLayout {
     };
     /// Each line begins with a virtual host.
     pub(crate) const VHOST: Self = Self {
-        names: false,
+        names: true,
         vhost: true,
     };
 }
@@ -191,6 +191,12 @@ fn parse_bare<'l>(
             "a name at the beginning, and an address after it (expected the client first)",
         );
     }
+    if is_name && ident != b"-" && user.contains(&b' ') {
+        return wrong(
+            line,
+            "two names at the beginning (expected one; --log-format says which is the client)",
+        );
+    }
     let Some(time) = timestamps.detected(stamp) else {
         let at = place(request) - stamp.len() - 3;
         let given = shown(stamp);
@@ -286,6 +292,20 @@ impl<'l> First<'l> {
             is_name,
             rest,
         };
+        let has_name = |(second, _): (&[u8], &[u8])| client::is_name(second);
+        // Of two words before the time, the first is the identity.
+        let begins_at_name = |(second, rest): (&[u8], &[u8])| {
+            client::is_name(second) && rest.starts_with(b"- ") && !rest.starts_with(b"- [")
+        };
+        let behind = |second: Option<(&'l [u8], &'l [u8])>| {
+            let (client, rest) = second.unwrap_or_default();
+            Self {
+                host: first,
+                client,
+                is_name: true,
+                rest,
+            }
+        };
         match (client::address(first), second_address) {
             (Some(client), None) if !layout.vhost => Ok(plain(client, false)),
             (Some(_), Some(_)) if !layout.vhost && !client::has_port(first) => Err(Unreadable::at(
@@ -298,6 +318,13 @@ impl<'l> First<'l> {
                 is_name: false,
                 rest: second.map_or(&b""[..], |(_, rest)| rest),
             }),
+            // An identity is nearly always "-". So a second name before it is that of the client, behind a virtual host.
+            (None, None) if layout.names && client::is_virtual_host(first) && second.is_some_and(begins_at_name) => {
+                Ok(behind(second))
+            }
+            (_, None) if layout.vhost && client::is_virtual_host(first) && second.is_some_and(has_name) => {
+                Ok(behind(second))
+            }
             // A mark such as "|" is that of a program that writes a name before each line.
             (None, None)
                 if layout.names
@@ -323,9 +350,14 @@ pub(crate) fn is(line: &[u8], layout: CommonLayout, timestamps: &mut TimestampPa
     parse(line, layout, timestamps, &[], &mut Row::new(0)).is_ok()
 }
 
-/// Whether the client of a line is a host name, and the line is well formed otherwise.
-pub(crate) fn has_name(line: &[u8], timestamps: &mut TimestampParser) -> bool {
-    !is(line, CommonLayout::ADDRESSES, timestamps) && is(line, CommonLayout::NAMES, timestamps)
+/// The client of a line if it is a host name, and the line is well formed otherwise.
+pub(crate) fn client_name<'l>(
+    line: &'l [u8],
+    layout: CommonLayout,
+    timestamps: &mut TimestampParser,
+) -> Option<&'l [u8]> {
+    let parsed = parse_client(line, layout, timestamps, &[], &mut Row::new(0));
+    parsed.ok().flatten()
 }
 
 /// The first word, and the text behind the space after it; `None` if the word is empty.
