@@ -135,6 +135,7 @@ impl Inputs {
             fields: layout.wanted_fields().collect(),
             time_place: layout.fields.len(),
             time: self.time_field.take(),
+            costs: layout.cost_places().collect(),
         };
         let mut collector = Collector {
             layout,

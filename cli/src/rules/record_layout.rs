@@ -295,6 +295,14 @@ impl RecordLayout {
         fields.filter(|(_, place)| !self.unused.contains(place))
     }
 
+    /// The places of the costs in a row.
+    pub(crate) fn cost_places(&self) -> impl Iterator<Item = usize> {
+        self.columns.iter().filter_map(|column| match column {
+            Column::Cost(field) => Some(*field),
+            Column::Key(..) | Column::Address(..) | Column::Tier(_) | Column::Conditions => None,
+        })
+    }
+
     /// Notes the fields that only the keys and the conditions of rules name which are not replayed.
     pub(crate) fn skip<'n>(
         &mut self,

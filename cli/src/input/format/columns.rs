@@ -72,8 +72,9 @@ pub(crate) struct Columns {
     time: Vec<usize>,
     /// Places from here on are not those of fields that rules name.
     time_place: usize,
-    /// Whether "-" is a missing value.
+    /// Whether "-" is a missing value, except in the places of costs.
     dash_is_missing: bool,
+    costs: Vec<usize>,
 }
 
 const TIME: &str = "an existing time, as in 2015-05-17T10:05:03Z or 17/May/2015:10:05:03 +0000";
@@ -132,6 +133,7 @@ impl Columns {
             time,
             time_place: wanted.time_place,
             dash_is_missing: false,
+            costs: wanted.costs.clone(),
         })
     }
 
@@ -180,7 +182,9 @@ impl Columns {
             }
         }
         for &(column, part, place) in &self.takes {
-            let Some(text) = value(column).filter(|text| !(self.dash_is_missing && *text == b"-")) else {
+            let is_missing =
+                |text: &[u8]| self.dash_is_missing && text == b"-" && !self.costs.contains(&place);
+            let Some(text) = value(column).filter(|text| !is_missing(text)) else {
                 continue;
             };
             let taken = part.of(text).ok_or_else(|| self.no_address(column, text))?;

@@ -27,6 +27,8 @@ pub(crate) struct WantedFields {
     pub(crate) time_place: usize,
     /// The value of `--time-field`.
     pub(crate) time: Option<String>,
+    /// The places of costs, in which "-" is 0.
+    pub(crate) costs: Vec<usize>,
 }
 
 impl WantedFields {

@@ -84,7 +84,7 @@ impl WordFormat {
         let wanted = WantedFields {
             fields: client.into_iter().collect(),
             time_place: 1,
-            time: None,
+            ..WantedFields::default()
         };
         Self::new(layout, &wanted).is_ok_and(|format| {
             let mut format = Self {
@@ -224,7 +224,7 @@ pub(crate) mod tests {
         WantedFields {
             fields: names.iter().map(ToString::to_string).zip(0..).collect(),
             time_place: names.len(),
-            time: None,
+            ..WantedFields::default()
         }
     }
 
