@@ -1,8 +1,8 @@
 //! Conversion between dates with times of day and seconds since 1970-01-01T00:00:00Z.
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
+use jiff::{Timestamp, Zoned};
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -69,6 +69,11 @@ pub(crate) fn utc_offset(text: &[u8]) -> Option<i64> {
 /// Parses a date such as `2015-05-17`, or a time such as `2015-05-17T10:05:03Z`, into nanoseconds since 1970. Without an
 /// offset of its own, it has the given one, in seconds.
 pub(crate) fn instant(text: &str, offset: i64) -> Option<i64> {
+    // A zone in brackets, as in 2015-05-17T10:05:03[Europe/Berlin]. Other types of time would leave it out.
+    if text.contains('[') {
+        let zoned: Zoned = text.parse().ok()?;
+        return i64::try_from(zoned.timestamp().as_nanosecond()).ok();
+    }
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return i64::try_from(timestamp.as_nanosecond()).ok();
     }
