@@ -347,3 +347,46 @@ fn a_limit_in_bytes_may_have_a_unit() {
         assert_eq!(object["denied"], denied, "{rule}");
     }
 }
+
+/// A list denies a request that costs nothing, enforced or not, and a limit does not.
+#[test]
+fn a_listed_key_is_denied_at_any_cost() {
+    let log: String = (0..12)
+        .map(|number| {
+            let (key, cost) = (["a", "b"][number % 2], number % 3);
+            format!("{{\"time\":1431857103.5,\"user\":\"{key}\",\"n\":{cost}}}\n")
+        })
+        .collect();
+    let log = file(log);
+    let found = |rule: &str| {
+        let rules = crate::tool::rules(&format!("[[rules]]\nname = \"r\"\nkey = \"user\"\n{rule}\n"));
+        let [rules, log] = [rules.path(), log.path()].map(|path| path.to_str().unwrap());
+        json(&run(["replay", "--json", "--quiet", "--rules", rules, log]))["rules"][0]["denied"].clone()
+    };
+    for (rule, denied) in [
+        ("quota = \"100/h\"\ncost = \"n\"\ndeny = [\"b\"]", 6),
+        ("quota = \"100/h\"\ndeny = [\"b\"]", 6),
+        ("quota = \"100/h\"\ncost = \"n\"\ndeny = [\"a\", \"b\"]", 12),
+        (
+            "quota = \"100/h\"\ncost = \"n\"\nallow = [\"a\"]\ndeny = [\"b\"]",
+            6,
+        ),
+        (
+            "quotas = [\"100/h\", \"50/min\"]\ncost = \"n\"\ndeny = [\"b\"]",
+            6,
+        ),
+        ("quota = \"1/h\"\ncost = \"n\"", 6),
+        ("quota = \"1/h\"\ncost = \"n\"\nalgorithm = \"gcra\"", 6),
+        (
+            "quota = \"1/h\"\ncost = \"n\"\nalgorithm = \"log\"\ndeny = [\"b\"]",
+            9,
+        ),
+    ] {
+        assert_eq!(found(rule), denied, "{rule}");
+        assert_eq!(
+            found(&format!("{rule}\nshadow = true")),
+            denied,
+            "{rule}, in the shadow"
+        );
+    }
+}

@@ -319,7 +319,12 @@ impl<'p> Evaluator<'p> {
                 continue;
             };
             outcome.applicable.push(place);
-            if !peek.is_enforced() && peek.remaining() < peek.permits() {
+            // A request without a cost is only denied by a list, after which no permits ever remain.
+            let is_denied = match peek.permits() {
+                0 => peek.retry_after(0).is_none(),
+                permits => peek.remaining() < permits,
+            };
+            if !peek.is_enforced() && is_denied {
                 outcome.denied.push(place);
             }
         }
