@@ -16,7 +16,12 @@ pub(crate) fn address(text: &[u8]) -> Option<&[u8]> {
         let is_port = rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port);
         return (is_port && is_address(inner)).then_some(inner);
     }
-    without_port(text)
+    // Java writes a slash before an address whose name it has not looked up.
+    without_port(text).or_else(|| {
+        text.strip_prefix(b"/")
+            .filter(|text| is_address(text) || has_port(text))
+            .and_then(address)
+    })
 }
 
 /// The address in `1.2.3.4:5678`, or in `::1:5678` of formats that always write a port and no brackets. HAProxy writes `unix:1`
@@ -44,7 +49,7 @@ pub(crate) fn is_address(text: &[u8]) -> bool {
         return true;
     }
     let (bare, zone) = text.split_once('%').unwrap_or((text, "0"));
-    (bare.contains(':') && !zone.is_empty() && bare.parse::<Ipv6Addr>().is_ok()) || text == "unix:"
+    (bare.contains(':') && !zone.is_empty() && six(bare).is_some()) || text == "unix:"
 }
 
 /// The usual spelling of an address of IPv6, or of the address of IPv4 in it; `None` for another text.
@@ -56,8 +61,18 @@ pub(crate) fn canonical(text: &[u8]) -> Option<String> {
     let text = str::from_utf8(text).ok()?;
     // The zone is the name of an interface, which may have upper case.
     let (bare, zone) = text.split_at(text.find('%').unwrap_or(text.len()));
-    let address: Ipv6Addr = bare.parse().ok()?;
-    Some(address.to_canonical().to_string() + zone)
+    Some(six(bare)?.to_canonical().to_string() + zone)
+}
+
+/// An address of IPv6. The name of a device by EUI-64, or of a disk by WWN, has eight groups of two digits, and is none: the first
+/// group of each address in use has more digits, or others have fewer.
+fn six(text: &str) -> Option<Ipv6Addr> {
+    let groups = text.as_bytes().chunks(3);
+    let is_name = text.len() == 23
+        && groups
+            .into_iter()
+            .all(|group| group[..2].iter().all(u8::is_ascii_hexdigit));
+    text.parse().ok().filter(|_| !is_name)
 }
 
 /// The leading bits of an address that identify a client.
@@ -82,6 +97,11 @@ impl Prefixes {
             ipv6: ipv6.parse().ok()?,
         };
         Some((base, prefixes))
+    }
+
+    /// Those of IPv4 and IPv6.
+    pub(crate) const fn bits(self) -> [u8; 2] {
+        [self.ipv4, self.ipv6]
     }
 
     fn client(self, address: IpAddr) -> Option<IpAddr> {
@@ -118,7 +138,11 @@ pub(crate) fn counted(text: &[u8], prefixes: Prefixes) -> Option<String> {
 
 /// The address that a text is, without a port or a zone.
 pub(crate) fn plain(text: &[u8]) -> Option<IpAddr> {
-    str::from_utf8(text).ok()?.parse().ok()
+    let text = str::from_utf8(text).ok()?;
+    text.parse::<Ipv4Addr>()
+        .map(IpAddr::V4)
+        .ok()
+        .or_else(|| six(text).map(IpAddr::V6))
 }
 
 /// Whether a text is written like a network of IP: an address, a slash and a number.
@@ -209,6 +233,12 @@ mod tests {
             ("unix:", Some("unix:")),
             ("unix:1", Some("unix:")),
             ("unix:x", None),
+            ("/1.2.3.4:5678", Some("1.2.3.4")),
+            ("/[::1]:5678", Some("::1")),
+            ("/0:0:0:0:0:0:0:1:5678", Some("0:0:0:0:0:0:0:1")),
+            ("//1.2.3.4", None),
+            ("/1.2.3.4/a", None),
+            ("00:12:4b:00:14:b5:d9:01", None),
             ("1.2.3", None),
             ("1.2.3.4.5", None),
             ("1.2.3.256", None),
@@ -314,6 +344,8 @@ mod tests {
             ("FE80::0001%Eth0", Some("fe80::1%Eth0")),
             ("192.0.2.1", None),
             ("/a:b", None),
+            ("00:12:4b:00:14:b5:d9:01", None),
+            ("0:12:4b:00:14:b5:d9:01", Some("0:12:4b:0:14:b5:d9:1")),
         ] {
             assert_eq!(canonical(text.as_bytes()).as_deref(), expected, "{text}");
         }

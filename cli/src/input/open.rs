@@ -99,9 +99,9 @@ fn open_lines(
                 reject_address_as_user(lines)?;
             }
             let mut timestamps = TimestampParser::detecting();
-            let name = lines
-                .iter()
-                .find_map(|(number, line)| Some((number, common::client_name(line, layout, &mut timestamps)?)));
+            let name = lines.iter().find_map(|(number, line)| {
+                Some((number, common::client_name(line, layout, &mut timestamps)?))
+            });
             if let Some((number, client)) = name {
                 notes.push(format!(
                     "clients may be host names, as \"{}\" in line {number}",

@@ -7,6 +7,8 @@ use core::fmt;
 pub(crate) struct Row {
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     pub(crate) time: i64,
+    /// The number of requests: more than one if a line stands for repeated ones.
+    pub(crate) count: u64,
     text: Vec<u8>,
     values: Box<[Option<(usize, usize)>]>,
 }
@@ -16,6 +18,7 @@ impl Row {
     pub(crate) fn new(fields: usize) -> Self {
         Self {
             time: 0,
+            count: 1,
             text: Vec::new(),
             values: vec![None; fields].into_boxed_slice(),
         }
@@ -23,6 +26,7 @@ impl Row {
 
     #[inline]
     pub(crate) fn clear(&mut self) {
+        self.count = 1;
         self.text.clear();
         self.values.fill(None);
     }

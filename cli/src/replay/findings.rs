@@ -22,18 +22,24 @@ pub(crate) struct Findings {
     pub(crate) out_of_range: u64,
     /// Requests that were earlier than the request on the line before.
     pub(crate) out_of_order: u64,
-    /// Wanted fields that no line has.
+    /// Wanted fields that no line has, apart from those of keys.
     pub(crate) absent: Vec<String>,
+    /// Fields of keys that no line has.
+    pub(crate) absent_keys: Vec<String>,
     /// Fields of keys that some requests lack, with the number of these.
     pub(crate) missing: Vec<(String, u64)>,
     /// Keys whose values are addresses with a port.
     pub(crate) with_port: BTreeSet<String>,
+    /// A client that is a name with a number as of a port.
+    pub(crate) name_with_port: Option<String>,
     /// The year of the first timestamp, if it was assumed.
     pub(crate) assumed_year: Option<i16>,
     /// Whether timestamps without a time zone were taken as UTC.
     pub(crate) assumed_utc: bool,
     /// The client of all requests, if there is only one.
     pub(crate) one_client: Option<String>,
+    /// The number of clients, and one of them, if they are few and none has a public address.
+    pub(crate) private_clients: Option<(usize, String)>,
     /// A field that may have the address of the client behind a proxy.
     pub(crate) forwarded: Option<String>,
     /// Inputs that end within compressed data.
@@ -197,6 +203,17 @@ impl Findings {
                 "every request has the client \"{client}\", so all share one limit: {option}"
             ));
         }
+        if let (Some((clients, client)), Some(field)) = (&self.private_clients, &self.forwarded) {
+            warnings.push(format!(
+                "all {clients} clients have private addresses, as \"{client}\", which may be those of proxies: --key {field} counts by \
+                 the address that a proxy forwards"
+            ));
+        }
+        for field in &self.absent_keys {
+            warnings.push(format!(
+                "no line has the field {field:?} of a key: its value is {NONE} for all requests"
+            ));
+        }
         warnings.extend(self.missing(true));
         warnings.extend(self.stray());
         if calendar::year(self.gaps.first) < PLAUSIBLE {
@@ -288,6 +305,11 @@ impl Findings {
                 "values of {field:?} are addresses with ports, so each connection is a key (--key client leaves the port out)"
             ));
         }
+        if let Some(name) = &self.name_with_port {
+            notes.push(format!(
+                "clients are names that may have ports, as \"{name}\": if so, each connection is a key (--pattern names the part before it)"
+            ));
+        }
         notes
     }
 }
@@ -301,12 +323,15 @@ const NAMES: [&str; 6] = ["remote_addr", "client_ip", "remote_ip", "ip", "addres
 /// Requests of one client from which a public address is no coincidence.
 const MANY: u64 = 30;
 
-/// Whether all requests have one client.
+/// The most clients that may be the proxies of one service.
+const PROXIES: usize = 8;
+
+/// The clients of all requests, if they are few.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    /// The place of the client in a row; `None` if no key is the client, or there are two clients.
+    /// The place of the client in a row; `None` if no key is the client, or there are many clients.
     place: Option<usize>,
-    first: Option<Vec<u8>>,
+    few: Vec<Vec<u8>>,
 }
 
 impl Clients {
@@ -315,7 +340,7 @@ impl Clients {
         let place = keys.find(|place| NAMES.contains(&layout.fields[**place].as_str()));
         Self {
             place: place.copied(),
-            first: None,
+            few: Vec::new(),
         }
     }
 
@@ -324,16 +349,29 @@ impl Clients {
     pub(crate) fn add(&mut self, row: &Row) {
         let Some(place) = self.place else { return };
         let value = row.get(place).unwrap_or_default();
-        match &self.first {
-            None => self.first = Some(value.to_vec()),
-            Some(first) if first == value => {}
-            Some(_) => self.place = None,
+        if self.few.iter().any(|known| known == value) {
+            return;
         }
+        self.few.push(value.to_vec());
+        if self.few.len() > PROXIES {
+            self.place = None;
+        }
+    }
+
+    /// The number of clients and the first one, if there are several and none has a public address.
+    pub(crate) fn few_private(&self) -> Option<(usize, String)> {
+        self.place?;
+        let is_private = |client: &Vec<u8>| client::is_address(client) && !client::is_public(client);
+        let first = self.few.first().filter(|_| self.few.len() > 1)?;
+        self.few
+            .iter()
+            .all(is_private)
+            .then(|| (self.few.len(), shown(first)))
     }
 
     /// The client of all requests, if there is only one, and it is likely to be that of a proxy.
     pub(crate) fn only(&self, requests: u64) -> Option<String> {
-        let first = self.place.and(self.first.as_deref())?;
+        let [first] = &self.few[..] else { return None };
         let is_public = client::address(first).is_some_and(client::is_public);
         let least = if is_public { MANY } else { 2 };
         (requests >= least && !first.is_empty()).then(|| shown(first))

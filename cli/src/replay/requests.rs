@@ -240,8 +240,8 @@ impl Inputs {
             let parsed = format.read(line, &mut self.timestamps, &mut collector.row);
             let parsed = match parsed {
                 Ok(Parsed::Request) if self.is_out_of_range(collector.row.time) => {
-                    collector.findings.out_of_range += 1;
-                    requests += 1;
+                    collector.findings.out_of_range += collector.row.count;
+                    requests += collector.row.count;
                     continue;
                 }
                 Ok(Parsed::Request) => collector.layout.record(&collector.row, &mut collector.record),
@@ -253,7 +253,7 @@ impl Inputs {
             };
             match parsed {
                 Ok(()) => {
-                    requests += 1;
+                    requests += collector.row.count;
                     collector.push(&input, line.number)?;
                 }
                 Err(reason) => collector.unreadable.add(&input, line, &reason),
@@ -333,12 +333,12 @@ struct Collector<'l> {
 }
 
 impl Collector<'_> {
-    /// Adds the request in `row` and `record`.
+    /// Adds the request in `row` and `record`, as often as it was repeated.
     #[inline]
     fn push(&mut self, input: &str, line: u64) -> Result<(), Failure> {
         for (word, fields, prefixes) in self.layout.keys() {
             for &field in fields {
-                self.missing[field] += u64::from(self.row.get(field).is_none());
+                self.missing[field] += self.row.count * u64::from(self.row.get(field).is_none());
             }
             let hash = self.record[word];
             if !self.names.is_known(hash) {
@@ -348,6 +348,13 @@ impl Collector<'_> {
                     client::has_port(value) && client::address(value).is_some()
                 }) {
                     self.findings.with_port.insert(self.layout.fields[*field].clone());
+                }
+                let client = fields.iter().find(|&&field| self.layout.fields[field] == CLIENT);
+                let name = client
+                    .and_then(|&field| self.row.get(field))
+                    .filter(|name| client::has_port(name));
+                if let Some(name) = name.filter(|_| self.findings.name_with_port.is_none()) {
+                    self.findings.name_with_port = Some(shown(name));
                 }
             }
         }
@@ -363,7 +370,7 @@ impl Collector<'_> {
         self.findings.out_of_order += u64::from(self.last.is_some_and(|last| time < last));
         self.last = Some(time);
         self.findings.locate(self.row.time, input, line);
-        self.events.push(&self.record)
+        (0..self.row.count).try_for_each(|_| self.events.push(&self.record))
     }
 
     fn finish(mut self, wanted: WantedFields) -> Result<Requests, Failure> {
@@ -382,6 +389,7 @@ impl Collector<'_> {
         let last = events.last().unwrap_or(first);
         self.findings.unreadable = self.unreadable.count;
         self.findings.one_client = self.clients.only(self.findings.readable);
+        self.findings.private_clients = self.clients.few_private();
         let keys: Vec<usize> = self
             .layout
             .keys()
@@ -397,6 +405,7 @@ impl Collector<'_> {
                         self.findings.readable
                     )));
                 }
+                (false, _) if keys.contains(&place) => self.findings.absent_keys.push(name),
                 (false, _) => self.findings.absent.push(name),
                 (true, 0) => {}
                 (true, requests) => self.findings.missing.push((name, requests)),

@@ -12,6 +12,8 @@ pub(crate) enum Part {
     Whole,
     /// An address, without its port if it has one.
     Address,
+    /// An address without its port, or another text.
+    AddressOrText,
     /// An address before the last colon.
     AddressBeforePort,
     /// A word of a request such as `GET /path HTTP/1.1`.
@@ -29,6 +31,7 @@ impl Part {
         match self {
             Self::Whole => Some(text),
             Self::Address => client::address(text),
+            Self::AddressOrText => Some(client::address(text).unwrap_or(text)),
             Self::AddressBeforePort => client::without_port(text),
             Self::Word(number) => Some(word(text, number)),
             Self::Path => Some(path(text)),

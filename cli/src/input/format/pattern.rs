@@ -10,7 +10,7 @@ use crate::input::time::timestamp::TimestampParser;
 
 /// Names of groups that hold the address of a client.
 const CLIENT: &[Standard] = &[
-    ("client", "client", Part::Whole),
+    ("client", "client", Part::AddressOrText),
     ("client", "address ip remote_addr", Part::Address),
 ];
 

@@ -191,7 +191,8 @@ fn parse_bare<'l>(
             "a name at the beginning, and an address after it (expected the client first)",
         );
     }
-    if is_name && ident != b"-" && user.contains(&b' ') {
+    // An identity has no dot, and a client behind a virtual host has.
+    if is_name && ident.contains(&b'.') && user.contains(&b' ') {
         return wrong(
             line,
             "two names at the beginning (expected one; --log-format says which is the client)",
@@ -319,7 +320,9 @@ impl<'l> First<'l> {
                 rest: second.map_or(&b""[..], |(_, rest)| rest),
             }),
             // An identity is nearly always "-". So a second name before it is that of the client, behind a virtual host.
-            (None, None) if layout.names && client::is_virtual_host(first) && second.is_some_and(begins_at_name) => {
+            (None, None)
+                if layout.names && client::is_virtual_host(first) && second.is_some_and(begins_at_name) =>
+            {
                 Ok(behind(second))
             }
             (_, None) if layout.vhost && client::is_virtual_host(first) && second.is_some_and(has_name) => {

@@ -47,7 +47,11 @@ impl Json {
             .cloned()
             .collect();
         if requests.is_empty() {
-            return Self::of(lines, wanted, &[], None);
+            return match marks {
+                [] => Self::of(lines, wanted, &[], None),
+                // Of another server with these fields.
+                _ => Self::new(lines, wanted, &[]),
+            };
         }
         match Self::of(&requests, wanted, marks, Some(true)) {
             Err(_) if marks.is_empty() => Self::of(lines, wanted, marks, Some(false)),

@@ -40,11 +40,7 @@ impl Logfmt {
         Self::of(&requests, wanted, Some(true)).or_else(|_| Self::of(lines, wanted, Some(false)))
     }
 
-    fn of(
-        lines: &[(usize, Vec<u8>)],
-        wanted: &WantedFields,
-        told: Option<bool>,
-    ) -> Result<Self, Failure> {
+    fn of(lines: &[(usize, Vec<u8>)], wanted: &WantedFields, told: Option<bool>) -> Result<Self, Failure> {
         let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
         all.sort_unstable();
         all.dedup();

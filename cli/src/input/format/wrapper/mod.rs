@@ -23,6 +23,8 @@ pub(crate) struct Parts {
     /// The stream of the message, 0 or 1, and whether the message continues on the stream's next line.
     pub(crate) stream: usize,
     pub(crate) continues: bool,
+    /// The number of equal messages, if it is not one.
+    repeated: Option<u64>,
 }
 
 impl Parts {
@@ -40,8 +42,40 @@ impl Parts {
         self.message.clear();
         self.values.iter_mut().for_each(Vec::clear);
         (self.stream, self.continues) = (0, false);
+        self.repeated = None;
+    }
+
+    /// Takes the message out of `message repeated 7 times: [ .. ]`, which rsyslog writes for equal messages in a row.
+    ///
+    /// # Errors
+    ///
+    /// When the number is too large to be replayed.
+    fn unfold(&mut self) -> Result<(), Unreadable> {
+        let Some(text) = self.message.strip_prefix(b"message repeated ") else {
+            return Ok(());
+        };
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = text.split_at(digits);
+        let message = rest
+            .strip_prefix(b" times: [")
+            .and_then(|rest| rest.strip_suffix(b"]"));
+        let Some(message) = message.filter(|_| digits > 0) else {
+            return Ok(());
+        };
+        let number = str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+        self.repeated = number.filter(|number| (1..=MOST_REPEATED).contains(number));
+        if self.repeated.is_none() {
+            return Err(Unreadable::line(format!(
+                "invalid number of repeated messages (expected 1 to {MOST_REPEATED})"
+            )));
+        }
+        self.message = message.trim_ascii_start().to_vec();
+        Ok(())
     }
 }
+
+/// The largest number of equal messages in one line.
+const MOST_REPEATED: u64 = 1_000_000;
 
 /// A format whose lines hold a message.
 pub(crate) trait Envelope: Debug {
@@ -131,7 +165,11 @@ pub(crate) fn messages(envelope: &mut dyn Envelope, lines: &[(usize, Vec<u8>)]) 
     let mut messages = Vec::new();
     for (number, line) in lines {
         parts.clear();
-        if envelope.split(line, &mut parts).is_ok() && pieces.join(&mut parts) == Ok(true) {
+        let is_split = envelope
+            .split(line, &mut parts)
+            .and_then(|()| parts.unfold())
+            .is_ok();
+        if is_split && pieces.join(&mut parts) == Ok(true) {
             messages.push((*number, parts.message.clone()));
         }
     }
@@ -148,6 +186,7 @@ impl LogFormat for Wrapped {
         let parts = &mut self.parts;
         parts.clear();
         self.envelope.split(line, parts)?;
+        parts.unfold()?;
         if !self.pieces.join(parts)? {
             return Ok(Parsed::Other);
         }
@@ -173,6 +212,7 @@ impl LogFormat for Wrapped {
                 row.set(place, value);
             }
         }
+        row.count = parts.repeated.unwrap_or(1);
         Ok(Parsed::Request)
     }
 

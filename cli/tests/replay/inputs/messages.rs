@@ -1,0 +1,227 @@
+//! Messages of a program among its requests: before them, between them, and repeated ones in one line.
+
+use serde_json::Value;
+
+use crate::log::{access, clock};
+use crate::tool::{json, on_file, on_pipe, stderr, texts, tool};
+
+const ARGS: &str = "--json --quiet --rule 100/min";
+
+/// The requests, the keys and the lines that are no requests, which a file and a pipe have in common.
+fn counts(input: &str) -> (u64, u64, u64) {
+    let of = |object: &Value| {
+        assert_eq!(object["unreadable"], 0, "{object}");
+        let others = texts(object, "notes").into_iter().find_map(|note| {
+            let number = note.strip_suffix(" lines are no requests of the format")?;
+            number.parse().ok()
+        });
+        (
+            object["requests"].as_u64().unwrap(),
+            object["rules"][0]["keys"].as_u64().unwrap(),
+            others.unwrap_or(0),
+        )
+    };
+    let file = of(&json(&on_file(ARGS, input)));
+    let pipe = of(&json(&on_pipe(&mut tool(ARGS, None), input)));
+    assert_eq!(file, pipe, "a file and a pipe of {} bytes", input.len());
+    file
+}
+
+/// A message of a program that starts, with a filling of so many bytes.
+fn starting(number: usize, bytes: usize) -> String {
+    let time = 1_431_857_000 + number / 100;
+    let filling = "x".repeat(bytes);
+    format!("{{\"time\":{time},\"level\":\"info\",\"host\":\"10.0.0.5\",\"msg\":\"{filling}\"}}\n")
+}
+
+/// A request of one of three clients.
+fn request(number: usize) -> String {
+    let (time, client) = (1_431_857_163, number % 3);
+    format!(
+        "{{\"time\":{time},\"host\":\"10.0.0.5\",\"client_ip\":\"192.0.2.{client}\",\"method\":\"GET\",\"status\":200}}\n"
+    )
+}
+
+fn all(count: usize, line: impl Fn(usize) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn a_pipe_has_the_beginning_of_a_file() {
+    let requests = all(60, request);
+    let logs = all(900, |number| {
+        let request = access(&format!("192.0.2.{}", number % 3), number % 60);
+        format!("May 17 {} web nginx: {request}\n", clock(number % 60))
+    });
+    let cron = |count: usize, bytes: usize| {
+        let filling = "y".repeat(bytes);
+        all(count, |number| {
+            format!("May 17 {} web CRON[7]: job {filling}\n", clock(number % 60))
+        })
+    };
+    for (before, bytes) in [
+        (1, 0),
+        (5, 60_000),
+        (500, 120),
+        (500, 600),
+        (999, 100),
+        (100, 3900),
+    ] {
+        let input = all(before, |number| starting(number, bytes)) + &requests;
+        assert_eq!(
+            counts(&input),
+            (60, 3, before as u64),
+            "{before} of {bytes} bytes"
+        );
+    }
+    // Blank lines and lines that are too long are no lines of the beginning.
+    for before in ["\n".repeat(300_000), "\n \t\n".repeat(1000)] {
+        assert_eq!(counts(&(before + &requests)), (60, 3, 0));
+    }
+    for bytes in [70_000, 300_000] {
+        for lines in [1, 3] {
+            let input = all(lines, |number| starting(number, bytes)) + &requests;
+            for output in [on_file(ARGS, &input), on_pipe(&mut tool(ARGS, None), &input)] {
+                let object = json(&output);
+                assert_eq!(
+                    (&object["requests"], &object["unreadable"]),
+                    (&60.into(), &lines.into())
+                );
+            }
+        }
+    }
+    for (count, bytes) in [(600, 30), (600, 300), (90, 3000)] {
+        let input = cron(count, bytes) + &logs;
+        for output in [
+            on_file("--json --quiet --rule 100/min --lenient", &input),
+            on_pipe(&mut tool("--json --quiet --rule 100/min --lenient", None), &input),
+        ] {
+            let object = json(&output);
+            assert_eq!(
+                (&object["requests"], &object["unreadable"]),
+                (&900.into(), &count.into()),
+                "{count} of {bytes} bytes"
+            );
+        }
+    }
+}
+
+#[test]
+fn requests_behind_the_beginning_are_an_error() {
+    for (fields, count) in [
+        ("\"host\":\"10.0.0.5\"", 1100),
+        ("\"client\":\"192.0.2.1\"", 1001),
+        ("\"ip\":\"192.0.2.1\",\"level\":\"info\"", 1002),
+    ] {
+        let messages = all(count, |number| {
+            format!("{{\"time\":{},\"msg\":\"m\",{fields}}}\n", 1_431_857_000 + number)
+        });
+        // Without any field of a request all lines count.
+        assert_eq!(counts(&messages).0, count as u64);
+        for field in ["method", "status", "req"] {
+            let late = format!("{{\"time\":1431861000,{fields},\"{field}\":\"x\"}}\n");
+            let output = on_file(ARGS, messages.clone() + &late);
+            assert_eq!(output.status.code(), Some(2), "{field}");
+            let said = stderr(&output);
+            assert!(
+                said.contains("no line of the beginning has a field of a request"),
+                "{said}"
+            );
+            assert!(output.stdout.is_empty());
+        }
+        // Among the first lines they tell requests from messages.
+        let early = format!("{{\"time\":1431861000,{fields},\"method\":\"x\"}}\n");
+        assert_eq!(counts(&(early + &messages)), (1, 1, count as u64));
+    }
+    let messages = all(1200, |number| {
+        format!("time={} level=info ip=192.0.2.1\n", 1_431_857_000 + number)
+    });
+    assert_eq!(counts(&messages).0, 1200);
+    let output = on_file(
+        ARGS,
+        messages + "time=1431861000 ip=192.0.2.1 method=GET path=/\n",
+    );
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[test]
+fn messages_with_a_client_are_no_requests() {
+    let request = r#"{"time":1431857163,"client_ip":"192.0.2.1","method":"GET","path":"/"}"#;
+    for (request, message) in [
+        (
+            request,
+            r#"{"time":1431857163,"level":"info","msg":"db","client_ip":"192.0.2.1"}"#,
+        ),
+        (
+            request,
+            r#"{"msg":"{\"method\":1}","time":1431857163,"client_ip":"192.0.2.1"}"#,
+        ),
+        (
+            request,
+            r#"{"client_ip":"192.0.2.1","time":1431857163,"ctx":{"method":"GET","status":1}}"#,
+        ),
+        (
+            request,
+            r#"{"client_ip":"192.0.2.1","time":1431857163,"type":"path","list":["status"]}"#,
+        ),
+        (
+            r#"{"ts":1431857163.5,"remote_addr":"192.0.2.1","status":200}"#,
+            r#"{"ts":1431857163.5,"remote_addr":"192.0.2.1","Method":"GET"}"#,
+        ),
+        (
+            "time=1431857163 ip=192.0.2.1 method=GET status=200",
+            "time=1431857163 ip=192.0.2.1 msg=\"method=GET status=200\"",
+        ),
+        (
+            "time=1431857163 ip=192.0.2.1 path=/ dur=3",
+            "time=1431857163 ip=192.0.2.1 level=info msg=db",
+        ),
+    ] {
+        let input = format!("{message}\n{request}\n").repeat(20);
+        assert_eq!(counts(&input), (20, 1, 20), "{message}");
+        let notes = json(&on_file(ARGS, &input));
+        assert_eq!(
+            texts(&notes, "notes")[0],
+            "20 messages have a client, but no method, path or status as the requests have, and are not counted"
+        );
+    }
+    // A line that was cut behind its needed fields may have lost those of a request.
+    let input =
+        format!("{request}\n{{\"time\":1431857163,\"client_ip\":\"192.0.2.1\",\"msg\":\"cu\n").repeat(5);
+    assert_eq!(counts(&input).0, 10);
+}
+
+#[test]
+fn repeated_messages_of_syslog_are_requests() {
+    let time = "May 17 10:05:03";
+    let request = access("192.0.2.1", 3);
+    let name = access("a.example", 3);
+    for (header, request) in [
+        (format!("{time} web nginx: "), &request),
+        (format!("{time} web nginx[7]: "), &request),
+        (format!("<13>{time} web "), &name),
+        ("2015-05-17T10:05:03+00:00 web nginx: ".to_owned(), &name),
+        ("<13>1 2015-05-17T10:05:03Z web nginx 7 - - ".to_owned(), &request),
+    ] {
+        for (times, space) in [(1, " "), (19, " "), (19, ""), (1234, " ")] {
+            let input =
+                format!("{header}{request}\n{header}message repeated {times} times: [{space}{request}]\n");
+            let object = json(&on_file("--json --quiet --rule 10/min", &input));
+            let denied = (times + 1_u64).saturating_sub(10);
+            assert_eq!(
+                (&object["requests"], &object["denied"], &object["unreadable"]),
+                (&(times + 1).into(), &denied.into(), &0.into()),
+                "{input}"
+            );
+            assert_eq!(object["rules"][0]["keys"], 1);
+        }
+        for wrong in ["0", "1000001", "99999999999999999999"] {
+            let input = format!("{header}{request}\n{header}message repeated {wrong} times: [ {request}]\n");
+            let object = json(&on_file("--json --quiet --rule 10/min", &input));
+            assert_eq!(
+                (&object["requests"], &object["unreadable"]),
+                (&1.into(), &1.into())
+            );
+        }
+    }
+}
