@@ -113,7 +113,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let aliases = aliases(&args.input)?;
     let plan = match &args.rules {
         Some(path) => Plan::of_file(path, aliases)?.replayable()?,
-        None => Plan::of_args(&args.rule, &args.count, aliases)?,
+        None => Plan::of_args(&args.rule, &args.count, None, aliases)?,
     };
     let depth = ReportParts {
         charts: args.json || args.html.is_some(),
@@ -166,8 +166,8 @@ fn reject_input(output: &Path, sources: impl IntoIterator<Item = Source>) -> Res
 }
 
 fn suggest(args: &SuggestArgs) -> Result<ExitCode, Failure> {
-    let rules = suggest::rules(&args.window, args.when.as_deref())?;
-    let plan = Plan::of_args(&rules, &args.count, aliases(&args.input)?)?;
+    let rules = suggest::rules(&args.window)?;
+    let plan = Plan::of_args(&rules, &args.count, args.when.as_deref(), aliases(&args.input)?)?;
     let shares: Vec<Share> = match args.deny.as_slice() {
         [] => Share::DEFAULT
             .into_iter()
@@ -246,15 +246,27 @@ fn inputs(args: &InputArgs) -> Result<Inputs, Failure> {
 }
 
 fn aliases(args: &InputArgs) -> Result<HashMap<String, String>, Failure> {
-    let pairs = args.alias.iter().map(|alias| match alias.split_once('=') {
-        Some((name, field)) if !name.is_empty() && !field.is_empty() => Ok((name.into(), field.into())),
-        _ => Err(Failure::argument(
-            "--alias",
-            format!("{alias:?}"),
-            "NAME=FIELD, as in user=client",
-        )),
-    });
-    pairs.collect()
+    let mut aliases = HashMap::new();
+    for alias in &args.alias {
+        let pair = alias
+            .split_once('=')
+            .map(|(name, field)| (name.trim(), field.trim()));
+        let Some((name, field)) = pair.filter(|(name, field)| !name.is_empty() && !field.is_empty()) else {
+            return Err(Failure::argument(
+                "--alias",
+                format!("{alias:?}"),
+                "NAME=FIELD, as in user=client",
+            ));
+        };
+        if aliases.insert(name.to_owned(), field.to_owned()).is_some() {
+            return Err(Failure::argument(
+                "--alias",
+                format!("{name:?} twice"),
+                "each name once",
+            ));
+        }
+    }
+    Ok(aliases)
 }
 
 fn to_json(report: &impl Serialize) -> Result<String, Failure> {

@@ -15,8 +15,8 @@ use crate::replay::simulate::ladder;
 use crate::replay::span::Span;
 use crate::report::VERSION;
 use crate::report::tables::{row, table};
-use crate::rules::{Plan, PlanEntry};
 use crate::rules::argument::ALL;
+use crate::rules::{Plan, PlanEntry};
 
 /// A percentage from `0%` to `100%`.
 #[derive(Clone, Debug)]
@@ -267,7 +267,7 @@ fn cells(found: Option<LimitDenials>, of: &Suggestion, requests: bool) -> [Strin
 }
 
 /// Quotas with a limit of 1 for windows such as `60s` and `h`.
-pub(crate) fn rules(windows: &[String], when: Option<&str>) -> Result<Vec<String>, Failure> {
+pub(crate) fn rules(windows: &[String]) -> Result<Vec<String>, Failure> {
     let rules = windows.iter().map(|window| {
         let quota: Quota = format!("1/{window}").parse().map_err(|_| {
             Failure::argument(
@@ -276,8 +276,7 @@ pub(crate) fn rules(windows: &[String], when: Option<&str>) -> Result<Vec<String
                 "1us to 366d, as in 60s, 5min, h",
             )
         })?;
-        let when = when.map_or_else(String::new, |when| format!(" when {when}"));
-        Ok(format!("{quota}{when}"))
+        Ok(quota.to_string())
     });
     rules.collect()
 }

@@ -56,14 +56,15 @@ Fields:
     referer, agent (or nginx's names for them), and vhost if each line begins
     with a virtual host. A client is an address or a host name. Its port is left
     out. A line may be in quotation marks, and the client may be there again in
-    brackets.
+    brackets. Of two names before "-" and a user, the first is a virtual host.
   json, logfmt
     {"time": "2015-05-17T10:05:03Z", "client": "1.2.3.4", "user": {"id": 7}}
     time=2015-05-17T10:05:03Z client=1.2.3.4 user=7
     Those of the line. user.id is a field of a field. A null field is missing.
     In lines about requests, client, method, path, status and so on also stand
-    for the names that nginx, Caddy, Traefik and others use. Lines of other
-    loggers are no requests.
+    for the names that nginx, Caddy, Traefik and others use. If one of the first
+    lines has a method, path, status or the like, lines without such a field are
+    messages, and no requests.
   csv
     Those that the first line names. Commas, tabs, semicolons or bars separate
     values, which may be quoted. A record is one line.
@@ -73,6 +74,7 @@ Fields:
     Those of common, or the documented names. The order is the documented one.
   syslog, rfc5424, journald
     host, program, pid, message, and those of a message in another format.
+    "message repeated 7 times: [ .. ]" stands for 7 lines.
   docker, cri, timed
     stream, and those of a message in another format.
   --log-format '$remote_addr [$time_local] "$request" $status'
@@ -103,6 +105,12 @@ year that is nearest to the line before. For the first line that is --year, or
 else the last year in which the time is not in the future. A message in another
 line has its own time, unless only the line around it has a year.
 
+If all times are whole seconds, all requests of a second count at its beginning.
+If a window has less than 20 seconds, the report says so, and what other
+algorithms deny. The same holds for minutes and milliseconds.
+
+--from and --to may have a zone: 2015-05-17T12:05:03[Europe/Berlin].
+
 Times are from 1678 to 2261. A leap second counts as second 59. A log may span
 15 years, less two windows.
 ";
@@ -116,7 +124,8 @@ A quota is 20/60s or "5 per min". If the cost is in bytes, it may have a unit:
 
 A condition is "field" (present, and not "", "-", "0", "false" or "no"),
 "field=value", "field!=value" or "field=prefix*". All spellings of a whole
-address of IPv6 are equal.
+address of IPv6 are equal. A missing value is equal to "-". Within quotation
+marks by, cost, as and so on are text: 5/s when "msg=Sent by Ann".
 
 The requests are decided in order of time by the library's own rule set. Those
 of the same time keep the order of their lines. Several rules are one decision:
@@ -152,9 +161,11 @@ all windows, or of the longest one if they have no common multiple of at most
 nanoseconds, gcra to half a nanosecond a permit, log to a unit that grows with
 the limit (0.5 ms at a million).
 
-"ringgate suggest" finds, for each share of --deny, the lowest limit at which,
-and above which, no larger share is denied. It replays the log exactly for each
-limit that it tries.
+"ringgate suggest" finds, for each share of --deny, a limit at which no larger
+share is denied, while the next lower limit denies a larger one. It replays the
+log exactly for each limit that it tries. A higher limit does not always deny
+fewer requests, in particular if they have a cost: replay the limit that you
+choose.
 "#;
 
 const MEMORY: &str = "Memory:

@@ -35,6 +35,12 @@ mod formats;
 mod input;
 #[path = "replay/inputs/compressed.rs"]
 mod compressed;
+#[path = "replay/inputs/messages.rs"]
+mod messages;
+#[path = "replay/inputs/resolution.rs"]
+mod resolution;
+#[path = "replay/inputs/spellings.rs"]
+mod spellings;
 #[path = "replay/page.rs"]
 mod page;
 #[path = "replay/inputs/edge_cases.rs"]

@@ -77,8 +77,8 @@ impl<'e> Search<'e> {
         self.tried.values().flatten()
     }
 
-    /// Returns the lowest supported limit that is good and above all limits that are not. The gap below it is searched in
-    /// ever smaller steps.
+    /// Returns the lowest supported limit that is good and above all limits that were tried and are not. The gap below it is
+    /// searched in ever smaller steps. A limit above it that was not tried may be not good.
     ///
     /// # Errors
     ///

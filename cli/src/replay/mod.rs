@@ -181,6 +181,7 @@ fn rule_report(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure>
         when: entry.condition.clone(),
         burst: entry.counting.burst,
         shadow: entry.shadow,
+        left_out: entry.left_out.iter().map(ToString::to_string).collect(),
         requests: by_key.requests(),
         admitted: survey.admitted,
         denied: survey.denied,
@@ -299,7 +300,9 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
         .filter(|row| row.denied < own)
         .filter_map(|row| Some((row.denied, cells_of(row)?)))
         .min();
-    let fewer = fewer.map_or_else(String::new, |(denied, cells)| format!("; {cells} cells deny {denied}"));
+    let fewer = fewer.map_or_else(String::new, |(denied, cells)| {
+        format!("; {cells} cells deny {denied}")
+    });
     Some(format!(
         "rule {:?} denies {more} requests more than a log, because each of the {} counts in full until all of it has left the window{fewer}",
         entry.name,

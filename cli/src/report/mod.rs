@@ -76,6 +76,10 @@ pub(crate) struct RuleReport {
     pub(crate) burst: Option<u64>,
     /// Whether it is enforced for no key, or for a part of the keys.
     pub(crate) shadow: bool,
+    /// The parts of the rule without which other limits and algorithms are tried, as `tiers`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, serde(default))]
+    pub(crate) left_out: Vec<String>,
     /// Requests that the rule applied to.
     pub(crate) requests: u64,
     /// Of these, those that all rules admitted, and those that this rule denied.
@@ -214,7 +218,8 @@ impl ChosenReport {
 }
 
 impl WhatIfReport {
-    /// The lowest limit at which, and above which, at most one percent of the requests is denied; and its denials.
+    /// The lowest limit that was tried at which, and at all tried ones above it, at most one percent of the requests is denied; and
+    /// its denials.
     pub(crate) fn one_per_cent(&self) -> Option<(u64, u64)> {
         let tried = self.limits.iter().copied().zip(self.denied.iter().copied());
         let few = |&(_, denied): &(u64, u64)| u128::from(denied) * 100 <= u128::from(self.requests);

@@ -14,32 +14,73 @@ const PARTS: [&str; 7] = ["by", "cost", "when", "algorithm", "cells", "burst", "
 /// The key that stands for one limit for all requests.
 pub(crate) const ALL: &str = "all";
 
-/// Parses `20/60s by user cost size algorithm log as NAME`. Missing parts are taken from `otherwise`.
+/// A part of a rule, its value without quotation marks, and the place where the value begins.
+type Part = (&'static str, String, usize);
+
+/// A text without its quotation marks; `\"` is one that stays.
+fn unquoted(text: &str) -> String {
+    let pieces: Vec<String> = text.split("\\\"").map(|piece| piece.replace('"', "")).collect();
+    pieces.join("\"")
+}
+
+/// Splits a rule into its parts. Within quotation marks a keyword is text.
+fn split(text: &str) -> Result<Vec<Part>, Failure> {
+    let mut parts: Vec<Part> = vec![("", String::new(), 0)];
+    let (mut quoted, mut start) = (false, 0);
+    for (at, char) in text.char_indices().chain([(text.len(), ' ')]) {
+        quoted ^= char == '"' && !text[..at].ends_with('\\');
+        if quoted || !char.is_whitespace() {
+            continue;
+        }
+        let word = &text[start..at];
+        let keyword = PARTS.iter().find(|part| **part == word);
+        if let Some(part) = keyword
+            && parts.iter().any(|(known, ..)| known == part)
+        {
+            let allowed = "each part once, and quotation marks around a value with this word";
+            return Err(wrong(text, part, "there twice", allowed));
+        }
+        if let Some((part, value, begin)) = parts.last_mut() {
+            let given = text[*begin..keyword.map_or(at, |_| start)].trim();
+            // A condition keeps the spaces of its value.
+            *value = match *part {
+                "when" => unquoted(given),
+                _ => unquoted(&given.split_whitespace().collect::<Vec<_>>().join(" ")),
+            };
+        }
+        parts.extend(keyword.map(|part| (*part, String::new(), at)));
+        start = at + char.len_utf8();
+    }
+    if quoted {
+        return Err(wrong(
+            text,
+            "quotation mark",
+            "not closed",
+            "an even number of them",
+        ));
+    }
+    Ok(parts)
+}
+
+/// Parses `20/60s by user cost size algorithm log as NAME`. Missing parts are taken from `otherwise`, and a missing condition is
+/// `condition`.
 ///
 /// # Errors
 ///
 /// When a part is invalid; the error names it.
-pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result<Rule<Event>, Failure> {
-    let mut parts: Vec<(&str, String)> = vec![("", String::new())];
-    for word in text.split_whitespace() {
-        if let Some(part) = PARTS.iter().find(|part| **part == word) {
-            if parts.iter().any(|(known, _)| known == part) {
-                return Err(wrong(text, part, "there twice", "each part once"));
-            }
-            parts.push((part, String::new()));
-        } else if let Some((_, value)) = parts.last_mut() {
-            if !value.is_empty() {
-                value.push(' ');
-            }
-            value.push_str(word);
-        }
-    }
-    if let Some((part, _)) = parts.iter().skip(1).find(|(_, value)| value.is_empty()) {
+pub(crate) fn read(
+    text: &str,
+    otherwise: &CountArgs,
+    condition: Option<&str>,
+    fields: &Fields,
+) -> Result<Rule<Event>, Failure> {
+    let parts = split(text)?;
+    if let Some((part, ..)) = parts.iter().skip(1).find(|(_, value, _)| value.is_empty()) {
         return Err(wrong(text, part, "empty", "a value for each part"));
     }
     let part = |name: &str| {
-        let found = parts.iter().find(|(part, _)| *part == name);
-        found.map(|(_, value)| value.as_str())
+        let found = parts.iter().find(|(part, ..)| *part == name);
+        found.map(|(_, value, _)| value.as_str())
     };
     let quota: Quota = part("").unwrap_or_default().parse()?;
     let number = |name: &str, value: &str| {
@@ -85,7 +126,7 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
         let cost = cost.ok_or_else(|| wrong(text, "cost", "empty", "a field"))?;
         rule = rule.cost(&cost);
     }
-    if let Some(when) = part("when") {
+    if let Some(when) = part("when").or(condition) {
         let condition = fields.layout().condition(when).ok_or_else(|| {
             wrong(
                 text,

@@ -48,7 +48,7 @@ const SEEDS: [u64; 4] = [1, 2, 3, 4];
 const ROOM: u64 = 1 << 30;
 
 impl Plan {
-    /// The rules of the command line.
+    /// The rules of the command line. `condition` is that of rules without one.
     ///
     /// # Errors
     ///
@@ -56,12 +56,13 @@ impl Plan {
     pub(crate) fn of_args(
         rules: &[String],
         otherwise: &CountArgs,
+        condition: Option<&str>,
         aliases: HashMap<String, String>,
     ) -> Result<Self, Failure> {
         let fields = Fields::new(RecordLayout::new(aliases));
         let mut builder = RuleSetBuilder::new();
         for rule in rules {
-            builder = builder.rule(argument::read(rule, otherwise, &fields)?);
+            builder = builder.rule(argument::read(rule, otherwise, condition, &fields)?);
         }
         let plan = Self::new(builder, true, fields)?;
         // Built once with a small table, so that an error is reported before the input is read.
@@ -87,8 +88,10 @@ impl Plan {
             view.allowed + view.denied > 0 || has_prefixes
         };
         if !rules.rules().iter().any(needs_addresses) {
-            // Without lists and prefixes the hashes suffice.
-            (rules, fields) = read(RecordLayout::new(aliases))?;
+            // Without lists and prefixes the hashes suffice. A prefix that changes nothing needs addresses, and leaves no trace.
+            if let Ok(hashed) = read(RecordLayout::new(aliases)) {
+                (rules, fields) = hashed;
+            }
         }
         if rules.rules().is_empty() {
             return Err(Failure::new(format!(
@@ -150,6 +153,16 @@ impl Plan {
                     cost_name: view.cost.map(ToString::to_string),
                     shadow: view.enforced < 100.0,
                     lists: view.allowed > 0,
+                    left_out: [
+                        (view.tiers.len(), "tiers"),
+                        (view.allowed, "allow"),
+                        (view.denied, "deny"),
+                        (usize::from(view.block.is_some()), "block"),
+                        (usize::from(view.enforced < 100.0), "shadow"),
+                    ]
+                    .into_iter()
+                    .filter_map(|(count, part)| (count > 0).then_some(part))
+                    .collect(),
                     tiers: view.tiers.iter().map(|(_, limit)| *limit).collect(),
                 });
             }

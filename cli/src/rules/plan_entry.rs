@@ -37,6 +37,8 @@ pub(crate) struct PlanEntry {
     pub(crate) lists: bool,
     /// The limits of the tiers.
     pub(super) tiers: Vec<u64>,
+    /// The parts of the rule without which other limits and algorithms are tried, by their names in a file.
+    pub(crate) left_out: Vec<&'static str>,
 }
 
 impl PlanEntry {
@@ -79,7 +81,10 @@ impl PlanEntry {
 
     /// The cells per window, if they do not depend on the limit. `None` if the algorithm has none.
     pub(crate) fn cells(&self) -> Option<u64> {
-        self.counting.cells().filter(|_| self.calendar.is_none())
+        let shared = self.counting.shares_state || self.counting.tiers.is_some();
+        let chosen = || self.form()?.strip_suffix(" cells")?.parse().ok();
+        let cells = self.counting.cells().or_else(|| shared.then(chosen).flatten());
+        cells.filter(|_| self.calendar.is_none())
     }
 
     /// The form that a sliding window chose, in words: `one word of 16 cells in units of 4`. `None` for another algorithm.

@@ -154,7 +154,14 @@ impl RecordLayout {
         if let Some((_, key)) = self.keys.get(name) {
             return Some(key.clone());
         }
-        let meant = self.meant(name);
+        let meant = match self.aliases.get(name) {
+            Some(meant) => meant.clone(),
+            None => name
+                .split(',')
+                .map(|part| self.meant(part.trim()))
+                .collect::<Vec<_>>()
+                .join(","),
+        };
         let names: Vec<&str> = meant.split(',').map(str::trim).collect();
         if names.iter().any(|name| name.is_empty()) {
             return None;
@@ -231,7 +238,11 @@ impl RecordLayout {
         if field.is_empty() || self.tests.len() == MOST_CONDITIONS {
             return None;
         }
-        let field = self.field(field);
+        let field = match self.aliases.contains_key(name) {
+            true => field.to_owned(),
+            false => self.meant(field),
+        };
+        let field = self.field(&field);
         let place = Place {
             word: COLUMNS + self.column(Column::Conditions),
             bit: self.tests.len(),
@@ -456,17 +467,17 @@ mod tests {
 
     #[test]
     fn conditions_are_evaluated() {
-        let names = ["f", "f=1", "f!=1", "f=ab*", "f=", "is it"];
+        let names = ["f", "f=1", "f!=1", "f=ab*", "f=", "is it", "f=-", "f!=-"];
         let mut layout = RecordLayout::new([("is it".into(), "f!=ab*".into())].into());
         assert!(names.iter().all(|name| layout.condition(name).is_some()));
         assert!(layout.condition("=1").is_none());
         assert_eq!(layout.fields, ["f"]);
         for (value, expected) in [
-            (None, [false, false, true, false, false, true]),
-            (Some(""), [false, false, true, false, true, true]),
-            (Some("-"), [false, false, true, false, false, true]),
-            (Some("1"), [true, true, false, false, false, true]),
-            (Some("abc"), [true, false, true, true, false, false]),
+            (None, [false, false, true, false, false, true, true, false]),
+            (Some(""), [false, false, true, false, true, true, false, true]),
+            (Some("-"), [false, false, true, false, false, true, true, false]),
+            (Some("1"), [true, true, false, false, false, true, false, true]),
+            (Some("abc"), [true, false, true, true, false, false, false, true]),
         ] {
             let mut record = Vec::new();
             assert_eq!(layout.record(&row(&[value]), &mut record), Ok(()));

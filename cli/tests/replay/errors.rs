@@ -27,7 +27,7 @@ const ERRORS: &[(&[&str], &str)] = &[
     ),
     (
         &["replay", "--rule", "1/s by a by b"],
-        "invalid --rule \"1/s by a by b\": by: there twice (expected each part once)",
+        "invalid --rule \"1/s by a by b\": by: there twice (expected each part once, ",
     ),
     (
         &["replay", "--rule", "1/s by ,"],

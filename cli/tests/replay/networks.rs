@@ -199,3 +199,37 @@ fn entries_that_match_nothing_are_errors() {
         );
     }
 }
+
+/// A prefix that is the default is accepted, and counts as no prefix does.
+#[test]
+fn a_prefix_that_changes_nothing_is_accepted() {
+    let line = |number: usize| {
+        format!(
+            "{{\"time\":1431857103.5,\"client\":\"2001:db8:0:{}::{number:x}\"}}\n",
+            number % 2
+        )
+    };
+    let log = crate::tool::file((0..20).map(line).collect::<String>());
+    for (prefix, denied) in [
+        ("", 10),
+        ("prefix = { ipv6 = 64 }", 10),
+        ("prefix = { ipv4 = 32 }", 10),
+        ("prefix = { ipv4 = 32, ipv6 = 64 }", 10),
+        ("prefix = { ipv6 = 48 }", 15),
+        ("prefix = { ipv6 = 128 }", 0),
+    ] {
+        let rules = crate::tool::rules(&format!(
+            "[[rules]]\nname = \"c\"\nquota = \"5/min\"\nkey = \"client\"\n{prefix}\n"
+        ));
+        let [rules, log] = [rules.path(), log.path()].map(|path| path.to_str().unwrap());
+        let object = crate::tool::json(&crate::tool::run([
+            "replay", "--json", "--quiet", "--rules", rules, log,
+        ]));
+        assert_eq!(object["denied"], denied, "{prefix}");
+        assert_eq!(
+            crate::tool::run(["check", rules]).status.code(),
+            Some(0),
+            "{prefix}"
+        );
+    }
+}

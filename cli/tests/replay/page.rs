@@ -117,3 +117,101 @@ fn the_rule_to_copy_is_the_lowest_good_limit() {
         "{argument}"
     );
 }
+
+/// The rule to copy denies as many requests as the page states, also if it was a part of another rule.
+#[test]
+fn the_rule_to_copy_denies_as_many_as_stated() {
+    let line = |number: usize| {
+        let time = 1_431_857_100_000 + 37 * (number * number % 3001);
+        let (client, plan) = (number % 3, ["free", "paid"][number % 2]);
+        format!(
+            "{{\"time\":{time},\"ip\":\"192.0.{client}.{}\",\"plan\":\"{plan}\",\"msg\":\"sent by ann\",\"n\":3}}\n",
+            number % 7
+        )
+    };
+    let log = file((0..300).map(line).collect::<String>());
+    let path = log.path().to_str().unwrap();
+    let shared = "name = \"p\"\nkey = \"ip\"\n";
+    for (rule, left_out) in [
+        ("quotas = [\"5/s\", \"20/10s\"]", ""),
+        ("quotas = [\"5/s\", \"20/10s\", \"200/min\"]\ncost = \"n\"", ""),
+        ("quota = \"5/s\"\nprefix = { ipv4 = 24 }", ""),
+        (
+            "quota = \"9/10s\"\nprefix = { ipv4 = 16, ipv6 = 56 }\nwhen = \"plan=free\"",
+            "",
+        ),
+        ("quota = \"5/s\"\nwhen = \"msg=sent by ann\"", ""),
+        ("quota = \"5/s\"\nshadow = true", "shadow"),
+        (
+            "quota = \"5/s\"\ntiers = { by = \"plan\", limits = { free = 2, paid = 900 } }",
+            "tiers",
+        ),
+        (
+            "quota = \"5/s\"\nallow = [\"192.0.1.1\"]\ndeny = [\"192.0.2.2\"]",
+            "allow, deny",
+        ),
+    ] {
+        let file = crate::tool::rules(&format!("[[rules]]\n{shared}{rule}\n"));
+        let page = tempfile::NamedTempFile::new().unwrap();
+        let (rules, html) = (file.path().to_str().unwrap(), page.path().to_str().unwrap());
+        json(&run([
+            "replay", "--json", "--quiet", "--rules", rules, "--html", html, path,
+        ]));
+        let html = fs::read_to_string(page.path()).unwrap();
+        let mut answers = 0;
+        for answer in html.split("class=\"limit-answer\">").skip(1) {
+            answers += 1;
+            let (_, stated) = answer.split_once("of the requests: ").expect("a limit");
+            let stated: String = stated
+                .chars()
+                .take_while(|char| *char != ' ')
+                .filter(char::is_ascii_digit)
+                .collect();
+            let stated: u64 = stated.parse().expect("a number");
+            let (answer, _) = answer.split_once("</details>").unwrap();
+            let said = answer.split_once("leave out a part of the rule: ");
+            let said = said.map_or("", |(_, said)| said.split_once('.').unwrap().0);
+            assert_eq!(said, left_out, "{rule}");
+            let blocks: Vec<&str> = answer
+                .split("<pre><code>")
+                .skip(1)
+                .map(|block| block.split("</code>").next().unwrap())
+                .collect();
+            let copied = crate::tool::rules(blocks[0]);
+            let denied = |args: &[&str]| {
+                let args = ["replay", "--json", "--quiet"]
+                    .iter()
+                    .chain(args)
+                    .copied()
+                    .chain([path]);
+                json(&run(args))["denied"].as_u64().unwrap()
+            };
+            assert_eq!(
+                denied(&["--rules", copied.path().to_str().unwrap()]),
+                stated,
+                "{}",
+                blocks[0]
+            );
+            // An argument has no prefix.
+            match blocks.get(2) {
+                Some(argument) => {
+                    let argument = argument.split('\'').nth(1).unwrap();
+                    assert_eq!(denied(&["--rule", argument]), stated, "{argument}");
+                }
+                None => assert!(
+                    rule.contains("prefix") && blocks[1].contains(".with_prefixes("),
+                    "{rule}"
+                ),
+            }
+        }
+        assert_eq!(
+            answers,
+            if rule.contains("\"20/10s\"") {
+                rule.matches('/').count()
+            } else {
+                1
+            },
+            "{html}"
+        );
+    }
+}

@@ -14,7 +14,7 @@ fn plan(rules: &[&str]) -> Plan {
         cells: None,
     };
     let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
-    Plan::of_args(&rules, &count, HashMap::new()).expect("valid rules")
+    Plan::of_args(&rules, &count, None, HashMap::new()).expect("valid rules")
 }
 
 const SECOND: i64 = 1_000_000_000;

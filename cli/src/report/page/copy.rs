@@ -1,19 +1,27 @@
 //! The rule for a limit, to be copied: as TOML, as code and as an argument.
 
+use crate::input::client::Prefixes;
 use crate::report::RuleReport;
 
 /// An element to unfold with the rule for another limit.
 pub(super) fn rule(rule: &RuleReport, limit: u64) -> String {
     let mut blocks = vec![("A rules file", toml(rule, limit)), ("Rust", code(rule, limit))];
-    // An argument has no calendar.
-    if rule.period.is_none() {
+    // An argument has no calendar and no prefix.
+    if rule.period.is_none() && prefixes(rule).is_none() {
         blocks.push(("The command line", argument(rule, limit)));
     }
     let blocks: String = blocks
         .iter()
         .map(|(title, text)| format!("<p>{title}</p>\n<pre><code>{}</code></pre>\n", escaped(text)))
         .collect();
-    format!("<details class=\"copy\"><summary>This limit as a rule</summary>\n{blocks}</details>\n")
+    let left_out = match &rule.left_out[..] {
+        [] => String::new(),
+        parts => format!(
+            "<p>The figures and this copy leave out a part of the rule: {}.</p>\n",
+            escaped(&parts.join(", "))
+        ),
+    };
+    format!("<details class=\"copy\"><summary>This limit as a rule</summary>\n{left_out}{blocks}</details>\n")
 }
 
 /// A text of several lines without markup. Characters that do not print are escape sequences.
@@ -73,7 +81,12 @@ fn toml(rule: &RuleReport, limit: u64) -> String {
     lines.extend(rule.cells.map(|cells| format!("cells = {cells}")));
     lines.extend(rule.burst.map(|burst| format!("burst = {burst}")));
     if !rule.is_for_all() {
-        lines.push(format!("key = {}", quoted(&rule.key)));
+        let (key, prefixes) = match prefixes(rule) {
+            Some((key, prefixes)) => (key, Some(prefixes)),
+            None => (rule.key.as_str(), None),
+        };
+        lines.push(format!("key = {}", quoted(key)));
+        lines.extend(prefixes.map(|[ipv4, ipv6]| format!("prefix = {{ ipv4 = {ipv4}, ipv6 = {ipv6} }}")));
     }
     lines.extend(rule.cost.iter().map(|cost| format!("cost = {}", quoted(cost))));
     lines.extend(rule.when.iter().map(|when| format!("when = {}", quoted(when))));
@@ -83,6 +96,12 @@ fn toml(rule: &RuleReport, limit: u64) -> String {
 /// The periods of a calendar, and their time zone.
 fn calendar(rule: &RuleReport) -> Option<(&str, &str)> {
     rule.period.as_deref()?.split_once(", ")
+}
+
+/// The name of the key and its prefixes, which the library has added to it.
+fn prefixes(rule: &RuleReport) -> Option<(&str, [u8; 2])> {
+    let (key, prefixes) = Prefixes::of_name(&rule.key)?;
+    Some((key, prefixes.bits()))
 }
 
 fn code(rule: &RuleReport, limit: u64) -> String {
@@ -111,7 +130,13 @@ fn code(rule: &RuleReport, limit: u64) -> String {
     lines.extend(rule.cells.map(|cells| format!("    .cells({cells})")));
     lines.extend(rule.burst.map(|burst| format!("    .burst({burst})")));
     if !rule.is_for_all() {
-        lines.push(format!("    .by(&key) // Key::new({}, ..)", quoted(&rule.key)));
+        lines.push(match prefixes(rule) {
+            Some((key, [ipv4, ipv6])) => format!(
+                "    .by(&key.with_prefixes({ipv4}, {ipv6})?) // Key::address({}, ..)",
+                quoted(key)
+            ),
+            None => format!("    .by(&key) // Key::new({}, ..)", quoted(&rule.key)),
+        });
     }
     lines.extend(
         rule.cost
@@ -135,9 +160,17 @@ fn capitalized(word: &str) -> String {
 }
 
 fn argument(rule: &RuleReport, limit: u64) -> String {
-    let mut parts = vec![format!("{limit}/{} by {}", window(rule), rule.key)];
-    parts.extend(rule.cost.iter().map(|cost| format!("cost {cost}")));
-    parts.extend(rule.when.iter().map(|when| format!("when {when}")));
+    // Within quotation marks a word is no keyword.
+    let text = |text: &str| {
+        let text = text.replace('"', "\\\"");
+        match text.contains(char::is_whitespace) {
+            true => format!("\"{text}\""),
+            false => text,
+        }
+    };
+    let mut parts = vec![format!("{limit}/{} by {}", window(rule), text(&rule.key))];
+    parts.extend(rule.cost.iter().map(|cost| format!("cost {}", text(cost))));
+    parts.extend(rule.when.iter().map(|when| format!("when {}", text(when))));
     parts.push(format!("algorithm {}", rule.algorithm));
     parts.extend(rule.cells.map(|cells| format!("cells {cells}")));
     parts.extend(rule.burst.map(|burst| format!("burst {burst}")));
