@@ -68,16 +68,10 @@ const NOTES: &str = r#"Exit status:
 More: "ringgate explain formats", time, rules, algorithms or memory"#;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct FileArgs {
+pub(crate) struct RulesArgs {
     /// Rules file in TOML, JSON or YAML
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct RulesArgs {
-    #[command(flatten)]
-    pub(crate) file: FileArgs,
 
     /// Check also that a store can serve the rules
     #[arg(long)]

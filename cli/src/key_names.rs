@@ -1,6 +1,5 @@
 //! The names of keys by their hashes, in a temporary file, so that memory does not grow with their number.
 
-use core::hash::{BuildHasherDefault, Hasher};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 
@@ -12,32 +11,10 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) struct KeyNames {
     /// Hashes that were written recently, so that few names are written twice.
-    seen: HashSet<u64, BuildHasherDefault<Hashed>>,
+    seen: HashSet<u64>,
     /// The number of written names; with very many keys some are written more than once.
     new: u64,
     file: BufWriter<SpooledTempFile>,
-}
-
-/// A hasher for hashes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Hashes are written by `write_u64`.
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        // The set uses the low bits. The multiplication by the golden ratio and the rotation mix all bits into them.
-        self.0 = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
 }
 
 /// Hashes in memory, of 9 bytes each.
@@ -49,7 +26,7 @@ const IN_MEMORY: usize = 1 << 20;
 impl KeyNames {
     pub(crate) fn new() -> Self {
         Self {
-            seen: HashSet::default(),
+            seen: HashSet::new(),
             new: 0,
             file: BufWriter::with_capacity(1 << 16, SpooledTempFile::new(IN_MEMORY)),
         }

@@ -80,7 +80,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// Prints a rules file in words.
 fn check_rules(args: &RulesArgs) -> Result<ExitCode, Failure> {
-    let plan = Plan::of_file(&args.file.file, HashMap::new())?;
+    let plan = Plan::of_file(&args.file, HashMap::new())?;
     print(&check::words(&plan, args.shared)?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -138,11 +138,10 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.html {
         write(path, &page::render(&report, &to_json(&report)?))?;
     }
-    if !args.json {
-        return print(&tables::render(&report)).map(|()| status);
+    match args.json {
+        true => print_json(&report, &report.warnings, &report.notes)?,
+        false => print(&tables::render(&report))?,
     }
-    print_notes(&report.warnings, &report.notes);
-    print(&(to_json(&report)? + "\n"))?;
     Ok(status)
 }
 
@@ -180,11 +179,10 @@ fn suggest(args: &SuggestArgs) -> Result<ExitCode, Failure> {
     let (suggestions, unreadable) = suggest::suggest(&plan, inputs, &shares, &mut progress)?;
     drop(progress);
     unreadable.iter().for_each(|example| print_error(example));
-    if !args.json {
-        return print(&suggestions.text()).map(|()| status(suggestions.truncated));
+    match args.json {
+        true => print_json(&suggestions, &suggestions.warnings, &suggestions.notes)?,
+        false => print(&suggestions.text())?,
     }
-    print_notes(&suggestions.warnings, &suggestions.notes);
-    print(&(to_json(&suggestions)? + "\n"))?;
     Ok(status(suggestions.truncated))
 }
 
@@ -288,13 +286,14 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-fn print_notes(warnings: &[String], notes: &[String]) {
-    warnings
-        .iter()
-        .for_each(|warning| print_error(&format!("warning: {warning}")));
-    notes
-        .iter()
-        .for_each(|note| print_error(&format!("note: {note}")));
+/// Prints a report as JSON, and its warnings and notes to standard error.
+fn print_json(report: &impl Serialize, warnings: &[String], notes: &[String]) -> Result<(), Failure> {
+    for (name, lines) in [("warning", warnings), ("note", notes)] {
+        lines
+            .iter()
+            .for_each(|line| print_error(&format!("{name}: {line}")));
+    }
+    print(&(to_json(report)? + "\n"))
 }
 
 /// Writes a line to standard error. An error of that is ignored: there is no other place to report it.

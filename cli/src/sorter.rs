@@ -1,34 +1,31 @@
 //! A sort of records by their first word in bounded memory. Runs that do not fit are in a temporary file, and are merged
 //! while they are read.
 
+use alloc::borrow::Cow;
 use alloc::collections::BinaryHeap;
+use alloc::collections::binary_heap::PeekMut;
 use core::cmp::Reverse;
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 
 use crate::failure::Failure;
 
 /// Collects records of a fixed number of words, in any order.
 #[derive(Debug)]
 pub(crate) struct Sorter {
-    words: usize,
-    /// The number of low bits of the first word that the order ignores.
-    ignored: u32,
+    /// The records, of which those in memory are not sorted yet.
+    sorted: Sorted,
     /// The words in memory before a file is created.
     most: usize,
-    chunk: Vec<u64>,
-    in_order: bool,
-    runs: Vec<SortedRun>,
-    file: Option<BufWriter<File>>,
-    records: u64,
 }
 
 /// Sorted records in a row in the file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct SortedRun {
     /// The position of the first record, in records.
     start: u64,
     records: u64,
+    /// The part of the last record's first word that the order uses.
     last: u64,
 }
 
@@ -37,12 +34,6 @@ const IN_MEMORY: usize = 8 << 20;
 
 /// Bytes of a read from a run.
 const READ: usize = 1 << 16;
-
-/// The part of a first word that the order uses.
-#[inline]
-fn counted(word: u64, ignored: u32) -> u64 {
-    word.checked_shr(ignored).unwrap_or(0)
-}
 
 impl Sorter {
     pub(crate) fn new(words: usize) -> Self {
@@ -61,56 +52,86 @@ impl Sorter {
 
     fn with_memory(words: usize, ignored: u32, bytes: usize) -> Self {
         Self {
-            words,
-            ignored,
+            sorted: Sorted {
+                words,
+                ignored,
+                in_memory: Vec::new(),
+                runs: Vec::new(),
+                file: None,
+                records: 0,
+            },
             most: (bytes / 8 / words).max(1) * words,
-            chunk: Vec::new(),
-            in_order: true,
-            runs: Vec::new(),
-            file: None,
-            records: 0,
         }
     }
 
     /// Adds a record. Records with equal first words keep their order.
     #[inline]
     pub(crate) fn push(&mut self, record: &[u64]) -> Result<(), Failure> {
-        debug_assert_eq!(record.len(), self.words, "one length for all");
-        if self.chunk.len() >= self.most {
-            self.write()?;
+        debug_assert_eq!(record.len(), self.sorted.words, "one length for all");
+        if self.sorted.in_memory.len() >= self.most {
+            self.sorted.write()?;
         }
-        if self.in_order
-            && !self.chunk.is_empty()
-            && self.first(record[0]) < self.first(self.chunk[self.chunk.len() - self.words])
-        {
-            self.in_order = false;
-        }
-        self.chunk.extend_from_slice(record);
-        self.records += 1;
+        self.sorted.in_memory.extend_from_slice(record);
+        self.sorted.records += 1;
         Ok(())
     }
 
-    fn first(&self, word: u64) -> u64 {
-        counted(word, self.ignored)
+    /// Ends the collection. The result can be read in order, repeatedly.
+    pub(crate) fn finish(mut self) -> Result<Sorted, Failure> {
+        match self.sorted.file {
+            None => self.sorted.sort(),
+            Some(_) => self.sorted.write()?,
+        }
+        Ok(self.sorted)
+    }
+}
+
+/// Sorted records: in memory, or as runs in a file.
+#[derive(Debug)]
+pub(crate) struct Sorted {
+    words: usize,
+    /// The number of low bits of the first word that the order ignores.
+    ignored: u32,
+    in_memory: Vec<u64>,
+    runs: Vec<SortedRun>,
+    file: Option<File>,
+    records: u64,
+}
+
+impl Sorted {
+    /// The part of a record's first word that the order uses.
+    #[inline]
+    fn first(&self, record: &[u64]) -> u64 {
+        record[0].checked_shr(self.ignored).unwrap_or(0)
     }
 
-    /// Writes the records in memory to the file as a run.
+    /// Sorts the records in memory.
+    fn sort(&mut self) {
+        let records = || self.in_memory.chunks_exact(self.words);
+        if !records().is_sorted_by_key(|record| self.first(record)) {
+            let mut sorted: Vec<&[u64]> = records().collect();
+            sorted.sort_by_cached_key(|record| self.first(record));
+            self.in_memory = sorted.concat();
+        }
+    }
+
+    /// Moves the records from memory to the file, as a run.
     fn write(&mut self) -> Result<(), Failure> {
         self.sort();
+        let mut ends = self.in_memory.chunks_exact(self.words);
+        let Some(first) = ends.next() else {
+            return Ok(());
+        };
+        let (first, last) = (self.first(first), self.first(ends.next_back().unwrap_or(first)));
+        let records = (self.in_memory.len() / self.words) as u64;
         let file = match &mut self.file {
             Some(file) => file,
-            none => {
-                let file = tempfile::tempfile().map_err(Failure::temporary)?;
-                none.insert(BufWriter::with_capacity(READ, file))
-            }
+            none => none.insert(tempfile::tempfile().map_err(Failure::temporary)?),
         };
         // In the machine's byte order, since no other program reads the file.
-        file.write_all(bytemuck::cast_slice(&self.chunk))
+        file.write_all(bytemuck::cast_slice(&self.in_memory))
             .map_err(Failure::temporary)?;
-        let first = self.first(self.chunk[0]);
-        let last = self.first(self.chunk[self.chunk.len() - self.words]);
-        let records = (self.chunk.len() / self.words) as u64;
-        self.chunk.clear();
+        self.in_memory.clear();
         match self.runs.last_mut() {
             // The records continue the last run.
             Some(run) if run.last <= first => {
@@ -126,131 +147,71 @@ impl Sorter {
         Ok(())
     }
 
-    /// Sorts the records in memory.
-    fn sort(&mut self) {
-        if self.in_order {
-            return;
-        }
-        let records = self.chunk.len() / self.words;
-        // Eight megabytes hold fewer records than 32 bits count.
-        let first = |at: u32| self.first(self.chunk[at as usize * self.words]);
-        let places = 0..u32::try_from(records).unwrap_or(u32::MAX);
-        let mut order: Vec<(u64, u32)> = places.map(|at| (first(at), at)).collect();
-        // The positions make all pairs different, so the sort is stable.
-        order.sort_unstable();
-        let mut sorted = Vec::with_capacity(self.chunk.len());
-        for (_, at) in order {
-            let start = at as usize * self.words;
-            sorted.extend_from_slice(&self.chunk[start..start + self.words]);
-        }
-        self.chunk = sorted;
-        self.in_order = true;
-    }
-
-    /// Ends the collection. The result can be read in order, repeatedly.
-    pub(crate) fn finish(mut self) -> Result<Sorted, Failure> {
-        let in_memory = if self.file.is_none() {
-            self.sort();
-            core::mem::take(&mut self.chunk)
-        } else {
-            if !self.chunk.is_empty() {
-                self.write()?;
-            }
-            Vec::new()
-        };
-        let file = match self.file {
-            Some(file) => Some(
-                file.into_inner()
-                    .map_err(|error| Failure::temporary(error.into_error()))?,
-            ),
-            None => None,
-        };
-        Ok(Sorted {
-            words: self.words,
-            ignored: self.ignored,
-            in_memory,
-            runs: self.runs,
-            file,
-            records: self.records,
-        })
-    }
-}
-
-/// Sorted records.
-#[derive(Debug)]
-pub(crate) struct Sorted {
-    words: usize,
-    ignored: u32,
-    in_memory: Vec<u64>,
-    runs: Vec<SortedRun>,
-    file: Option<File>,
-    records: u64,
-}
-
-impl Sorted {
     pub(crate) const fn records(&self) -> u64 {
         self.records
     }
 
-    /// The first word of the last record, without the ignored bits.
-    pub(crate) fn last(&self) -> Option<u64> {
-        let in_memory = self.in_memory.len().checked_sub(self.words);
-        let in_memory = in_memory.map(|at| counted(self.in_memory[at], self.ignored));
-        in_memory.or_else(|| self.runs.iter().map(|run| run.last).max())
-    }
-
     /// Reads all records from the first on.
     pub(crate) fn read(&mut self) -> Result<SortedReader<'_>, Failure> {
-        let mut heads = Vec::new();
+        // Records in memory are those that were read already of a run without others.
+        let in_memory = (SortedRun::default(), &self.in_memory[..]);
+        let runs = self.runs.iter().map(|run| (*run, &[] as &[u64]));
+        let mut heads: Vec<Head<'_>> = runs
+            .chain([in_memory])
+            .map(|(run, buffer)| Head {
+                run,
+                buffer: Cow::Borrowed(buffer),
+                at: 0,
+            })
+            .collect();
         let mut next = BinaryHeap::new();
-        if let Some(file) = &self.file {
-            for (number, run) in self.runs.iter().enumerate() {
-                let mut head = Head {
-                    run: *run,
-                    buffer: Vec::new(),
-                    at: 0,
-                };
-                if head.fill(file, self.words)? {
-                    next.push(Reverse((counted(head.buffer[0], self.ignored), number)));
-                }
-                heads.push(head);
-            }
+        for (number, head) in heads.iter_mut().enumerate() {
+            next.extend(head.first(self)?.map(|first| Reverse((first, number))));
         }
         Ok(SortedReader {
             sorted: self,
             heads,
             next,
-            at: 0,
-            current: None,
+            has_begun: false,
         })
     }
 }
 
 /// The position of a reader in a run.
 #[derive(Debug)]
-struct Head {
+struct Head<'s> {
     /// The part of the run that was not read yet.
     run: SortedRun,
-    buffer: Vec<u64>,
+    buffer: Cow<'s, [u64]>,
     at: usize,
 }
 
-impl Head {
-    /// Reads more records; false at the end.
-    fn fill(&mut self, mut file: &File, words: usize) -> Result<bool, Failure> {
-        let record = 8 * words;
-        let records = self.run.records.min((READ / record).max(1) as u64);
-        if records == 0 {
-            return Ok(false);
+impl Head<'_> {
+    /// The part of the next record's first word that the order uses; `None` at the end of the run.
+    fn first(&mut self, sorted: &Sorted) -> Result<Option<u64>, Failure> {
+        if self.at == self.buffer.len() && !self.fill(sorted)? {
+            return Ok(None);
         }
+        Ok(Some(sorted.first(&self.buffer[self.at..])))
+    }
+
+    /// Reads more records; false at the end.
+    fn fill(&mut self, sorted: &Sorted) -> Result<bool, Failure> {
+        let record = 8 * sorted.words;
+        let records = self.run.records.min((READ / record).max(1) as u64);
+        let Some(mut file) = sorted.file.as_ref().filter(|_| records > 0) else {
+            return Ok(false);
+        };
         file.seek(SeekFrom::Start(self.run.start * record as u64))
             .map_err(Failure::temporary)?;
         #[expect(
             clippy::cast_possible_truncation,
             reason = "as many as fit into the buffer, or one"
         )]
-        self.buffer.resize(records as usize * words, 0);
-        file.read_exact(bytemuck::cast_slice_mut(&mut self.buffer))
+        let words = records as usize * sorted.words;
+        let buffer = self.buffer.to_mut();
+        buffer.resize(words, 0);
+        file.read_exact(bytemuck::cast_slice_mut(buffer))
             .map_err(Failure::temporary)?;
         self.at = 0;
         self.run.start += records;
@@ -263,13 +224,12 @@ impl Head {
 #[derive(Debug)]
 pub(crate) struct SortedReader<'s> {
     sorted: &'s Sorted,
-    heads: Vec<Head>,
-    /// The first word of the next record of each run, except the current one.
+    heads: Vec<Head<'s>>,
+    /// The first word of the next record of each run that is not at its end, and the number of the run. The order is stable by
+    /// that number.
     next: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The position in memory.
-    at: usize,
-    /// The run of the last record. It stays current until another run has a smaller record.
-    current: Option<usize>,
+    /// Whether the next record of the first run was returned.
+    has_begun: bool,
 }
 
 impl SortedReader<'_> {
@@ -277,33 +237,22 @@ impl SortedReader<'_> {
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&[u64]>, Failure> {
         let words = self.sorted.words;
-        let Some(file) = &self.sorted.file else {
-            let record = self.sorted.in_memory.get(self.at..self.at + words);
-            self.at += words;
-            return Ok(record);
-        };
-        let mut ahead = None;
-        if let Some(current) = self.current.take() {
-            let head = &mut self.heads[current];
+        if core::mem::replace(&mut self.has_begun, true)
+            && let Some(mut top) = self.next.peek_mut()
+        {
+            let head = &mut self.heads[top.0.1];
             head.at += words;
-            if head.at < head.buffer.len() || head.fill(file, words)? {
-                ahead = Some((counted(head.buffer[head.at], self.sorted.ignored), current));
-            }
-        }
-        let number = match (ahead, self.next.peek()) {
-            // The current run has the smallest record.
-            (Some(ahead), next) if next.is_none_or(|Reverse(next)| ahead < *next) => ahead.1,
-            (ahead, _) => {
-                self.next.extend(ahead.map(Reverse));
-                match self.next.pop() {
-                    Some(Reverse((_, number))) => number,
-                    None => return Ok(None),
+            match head.first(self.sorted)? {
+                Some(first) => top.0.0 = first,
+                None => {
+                    PeekMut::pop(top);
                 }
             }
-        };
-        self.current = Some(number);
-        let head = &self.heads[number];
-        Ok(Some(&head.buffer[head.at..head.at + words]))
+        }
+        Ok(self.next.peek().map(|Reverse((_, number))| {
+            let head = &self.heads[*number];
+            &head.buffer[head.at..head.at + words]
+        }))
     }
 }
 

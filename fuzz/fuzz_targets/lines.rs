@@ -65,18 +65,17 @@ fuzz_target!(|input: &[u8]| {
     let wanted = WantedFields {
         fields: names.iter().map(ToString::to_string).zip(0..).collect(),
         time_place: names.len(),
-        time: None,
+        ..WantedFields::default()
     };
     // The whole text is also read as one timestamp.
     let mut timestamps = TimestampParser::new(time, YearInference::new(None, 0), 0);
     let _ = timestamps.read(text);
     let mut lines = Lines::new(text);
-    let start = lines.peek().expect("a slice can be read");
-    let Ok(opened) = open::open(&choice, start, &wanted) else {
+    let Ok(opened) = open::open(&choice, lines.start(), &wanted) else {
         return;
     };
     let mut parser = opened.format;
-    let mut row = Row::new(names.len() + 1);
+    let mut row = Row::default();
     while let Some(line) = lines.read().expect("a slice can be read") {
         match parser.read(line, &mut timestamps, &mut row) {
             Ok(_) => {

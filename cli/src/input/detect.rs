@@ -3,14 +3,13 @@
 use crate::failure::Failure;
 use crate::input::choice::{FormatArg, Lines};
 use crate::input::client;
-use crate::input::format::common::field::CommonField;
-use crate::input::format::common::{self, CommonLayout};
+use crate::input::format::common::{self, CommonLayout, CommonLine, USER};
 use crate::input::format::named::csv::Header;
 use crate::input::format::named::servers::has_all;
 use crate::input::format::named::{fields, json, logfmt};
 use crate::input::format::words::WordFormat;
 use crate::input::format::{FirstLines, WantedFields, sample};
-use crate::input::row::{Row, shown};
+use crate::input::row::shown;
 use crate::input::time::timestamp::TimestampParser;
 
 /// Refuses a log in which most users are addresses: another format, with the client in that place.
@@ -18,10 +17,9 @@ pub(crate) fn reject_address_as_user(lines: &FirstLines) -> Result<(), Failure> 
     let mut timestamps = TimestampParser::detecting();
     let (mut all, mut addresses, mut example) = (0, 0, None);
     for (number, line) in lines {
-        let (mut row, wanted) = (Row::new(1), [(CommonField::User, 0)]);
-        if common::parse(line, CommonLayout::NAMES, &mut timestamps, &wanted, &mut row).is_ok() {
+        if let Ok(split) = CommonLine::of(line, CommonLayout::NAMES, &mut timestamps) {
             all += 1;
-            let user = row.get(0).unwrap_or_default();
+            let user = split.values[USER].unwrap_or_default();
             let mut words = user.split(|byte| b" ,".contains(byte));
             if words.any(|word| client::address(word).is_some()) {
                 addresses += 1;

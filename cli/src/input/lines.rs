@@ -3,14 +3,14 @@
 //! A log may have holes: bytes of zero where a file was truncated under its writer, or a machine lost power. A hole is no part of
 //! a line.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 use memchr::memchr;
 
 /// The longest line in bytes, without its end. Longer lines are cut.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
-/// Bytes of the buffer behind the beginning; more than the longest line with its end.
+/// Bytes of the buffer behind the beginning.
 const BUFFER: usize = 4 * LONGEST;
 
 /// Bytes of the beginning, by which the format of an input is detected: a thousand lines, unless they are longer than 4 KiB.
@@ -23,19 +23,12 @@ const HOLE: usize = 512;
 /// The byte order mark U+FEFF in UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A reader of lines with one buffer; lines are borrowed from it.
+/// A reader of lines, each of which is borrowed from it.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
-    reader: R,
-    buffer: Vec<u8>,
-    /// The bytes that were read and not returned yet.
-    start: usize,
-    end: usize,
-    ended: bool,
-    /// The error of the reader. It is returned behind the last whole line.
-    failed: Option<io::Error>,
+    reader: Chain<Cursor<Vec<u8>>, BufReader<WithoutHoles<R>>>,
+    line: Vec<u8>,
     number: u64,
-    holes: Holes,
 }
 
 /// One line, without its end.
@@ -57,209 +50,123 @@ impl Line<'_> {
 }
 
 impl<R: Read> Lines<R> {
+    /// Reads the beginning. Skips a byte order mark, with which some programs begin a file.
     pub(crate) fn new(reader: R) -> Self {
-        Self::with_buffer(reader, BEGINNING)
-    }
-
-    fn with_buffer(reader: R, buffer: usize) -> Self {
+        let mut reader = BufReader::with_capacity(
+            BUFFER,
+            WithoutHoles {
+                reader,
+                failed: None,
+                begins: true,
+                zeros: 0,
+            },
+        );
+        let mut start = Vec::new();
+        let read = reader.by_ref().take(BEGINNING as u64).read_to_end(&mut start);
+        reader.get_mut().failed = read.err();
+        if start.starts_with(MARK) {
+            start.drain(..MARK.len());
+        }
         Self {
-            reader,
-            buffer: vec![0; buffer.max(LONGEST + 2)],
-            start: 0,
-            end: 0,
-            ended: false,
-            failed: None,
+            reader: Cursor::new(start).chain(reader),
+            line: Vec::new(),
             number: 0,
-            holes: Holes::default(),
         }
     }
 
-    /// The beginning without consuming it: as many bytes as the buffer has, or all. Their number does not depend on how many a
-    /// read returns, so that a pipe has the beginning of a file.
-    pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
-        while self.end < self.buffer.len() && !self.ended {
-            self.fill()?;
-        }
-        Ok(&self.buffer[self.start..self.end])
-    }
-
-    /// Skips a byte order mark, with which some programs begin a file.
-    pub(crate) fn pass_mark(&mut self) -> io::Result<()> {
-        if self.peek()?.starts_with(MARK) {
-            self.start += MARK.len();
-        }
-        Ok(())
-    }
-
-    /// The next line; `None` at the end.
-    #[inline]
-    pub(crate) fn read(&mut self) -> io::Result<Option<Line<'_>>> {
-        let mut seen = 0;
-        let length = loop {
-            if let Some(at) = memchr(b'\n', &self.buffer[self.start + seen..self.end]) {
-                break Some(seen + at);
-            }
-            seen = self.end - self.start;
-            if seen > LONGEST + 1 || self.ended {
-                break None;
-            }
-            self.fill()?;
-        };
-        if length.is_none()
-            && let Some(error) = self.failed.take()
-        {
-            // The line may have been cut, so it is not returned.
-            self.start = self.end;
-            return Err(error);
-        }
-        let (start, rest) = (self.start, self.end - self.start);
-        let (mut length, mut whole) = match length {
-            Some(length) => {
-                self.start += length + 1;
-                (length, true)
-            }
-            None if rest == 0 => return Ok(None),
-            None => {
-                self.start = self.end;
-                (rest, self.ended)
-            }
-        };
-        self.number += 1;
-        if !whole {
-            // The beginning moves to the front of the buffer, so that skipping the rest does not overwrite it.
-            self.buffer.copy_within(start..start + LONGEST, 0);
-            self.skip()?;
-            return Ok(Some(Line {
-                number: self.number,
-                bytes: &self.buffer[..LONGEST],
-                whole: false,
-            }));
-        }
-        if length > 0 && self.buffer[start + length - 1] == b'\r' {
-            length -= 1;
-        }
-        if length > LONGEST {
-            (length, whole) = (LONGEST, false);
-        }
-        // The beginning of a hole, which ended the line.
-        length = without_zeros(&self.buffer[start..start + length]).len();
-        Ok(Some(Line {
-            number: self.number,
-            bytes: &self.buffer[start..start + length],
-            whole,
-        }))
+    /// The beginning, or all bytes up to the end or an error. Its length does not depend on how many bytes a read returns, so that a
+    /// pipe has the beginning of a file.
+    pub(crate) fn start(&self) -> &[u8] {
+        self.reader.get_ref().0.get_ref()
     }
 
     /// Whether the reader has failed, and the error was not returned yet.
-    pub(crate) const fn has_failed(&self) -> bool {
-        self.failed.is_some()
+    pub(crate) fn has_failed(&self) -> bool {
+        self.reader.get_ref().1.get_ref().failed.is_some()
+    }
+
+    /// The next line; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// When the reader has failed within or behind a line that may have been cut by that, so it is not returned.
+    #[inline]
+    pub(crate) fn read(&mut self) -> io::Result<Option<Line<'_>>> {
+        // The longest line with its end.
+        const MOST: usize = LONGEST + 2;
+        self.line.clear();
+        let mut reader = self.reader.by_ref().take(MOST as u64);
+        if reader.read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.line.len() == MOST
+            && !self.line.ends_with(b"\n")
+            && let Err(error) = self.reader.skip_until(b'\n')
+        {
+            self.reader.get_mut().1.get_mut().failed = Some(error);
+        }
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        Ok(Some(Line {
+            number: self.number,
+            // Zeros at the end are the beginning of a hole, which ended the line.
+            bytes: without_zeros(&line[..line.len().min(LONGEST)]),
+            whole: line.len() <= LONGEST,
+        }))
     }
 
     /// The number of lines so far.
     pub(crate) const fn count(&self) -> u64 {
         self.number
     }
-
-    /// Reads more bytes behind those in the buffer.
-    fn fill(&mut self) -> io::Result<()> {
-        if self.end == self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            // The beginning was read. At most the longest line is left of it.
-            self.buffer.truncate(BUFFER);
-        }
-        self.end += self.more(self.end)?;
-        Ok(())
-    }
-
-    /// Reads bytes to a place of the buffer, and returns their number, without those of holes. It may be zero before the end.
-    fn more(&mut self, at: usize) -> io::Result<usize> {
-        loop {
-            match self.reader.read(&mut self.buffer[at..]) {
-                Ok(0) => {
-                    self.ended = true;
-                    return Ok(0);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(read) => return Ok(self.holes.remove(&mut self.buffer[at..at + read])),
-                Err(error) => {
-                    (self.ended, self.failed) = (true, Some(error));
-                    return Ok(0);
-                }
-            }
-        }
-    }
-
-    /// Skips the rest of a line, and keeps the first [`LONGEST`] bytes of the buffer.
-    fn skip(&mut self) -> io::Result<()> {
-        loop {
-            let read = self.more(LONGEST)?;
-            let new = &self.buffer[LONGEST..LONGEST + read];
-            (self.start, self.end) = (LONGEST + read, LONGEST + read);
-            if let Some(at) = memchr(b'\n', new) {
-                self.start = LONGEST + at + 1;
-                return Ok(());
-            }
-            if self.ended {
-                return Ok(());
-            }
-        }
-    }
 }
 
 /// A line without zeros at its end.
 pub(crate) fn without_zeros(line: &[u8]) -> &[u8] {
-    match line {
-        [.., 0] => {
-            &line[..line
-                .iter()
-                .rposition(|&byte| byte != 0)
-                .map_or(0, |last| last + 1)]
-        }
-        _ => line,
-    }
+    let last = line.iter().rposition(|&byte| byte != 0);
+    &line[..last.map_or(0, |last| last + 1)]
 }
 
-/// The removal of holes, from one read to the next.
+/// A reader without the holes of another one.
 #[derive(Debug)]
-struct Holes {
+struct WithoutHoles<R> {
+    reader: R,
+    /// An error that the next read returns.
+    failed: Option<io::Error>,
     /// Whether the next byte begins a line.
     begins: bool,
     /// The zeros at the end of the line so far.
     zeros: usize,
 }
 
-impl Default for Holes {
-    fn default() -> Self {
-        Self {
-            begins: true,
-            zeros: 0,
+impl<R: Read> Read for WithoutHoles<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        loop {
+            let read = self.reader.read(buffer)?;
+            let kept = self.remove(&mut buffer[..read]);
+            // Zero bytes would be the end, although the reader has read a hole.
+            if kept > 0 || read == 0 {
+                return Ok(kept);
+            }
         }
     }
 }
 
-impl Holes {
+impl<R> WithoutHoles<R> {
     /// Removes zeros at the beginning of lines, and replaces a hole within a line by the end of the line. Returns the number of
     /// bytes that remain at the front.
-    #[inline]
     fn remove(&mut self, bytes: &mut [u8]) -> usize {
-        if memchr(0, bytes).is_some() {
-            return self.remove_some(bytes);
-        }
-        if let Some(last) = bytes.last() {
-            (self.begins, self.zeros) = (*last == b'\n', 0);
-        }
-        bytes.len()
-    }
-
-    #[cold]
-    fn remove_some(&mut self, bytes: &mut [u8]) -> usize {
         let (mut from, mut to) = (0, 0);
         while from < bytes.len() {
             let text = memchr(0, &bytes[from..]).unwrap_or(bytes.len() - from);
             if text > 0 {
-                bytes.copy_within(from..from + text, to);
+                if from > to {
+                    bytes.copy_within(from..from + text, to);
+                }
                 (from, to) = (from + text, to + text);
                 (self.begins, self.zeros) = (bytes[to - 1] == b'\n', 0);
                 continue;
@@ -284,7 +191,7 @@ impl Holes {
 
 #[cfg(test)]
 mod tests {
-    use super::{HOLE, LONGEST, Lines};
+    use super::{BEGINNING, HOLE, LONGEST, Lines};
     use std::io::{self, BufReader, Read};
 
     /// A reader that returns at most this number of bytes.
@@ -299,7 +206,7 @@ mod tests {
 
     /// The number, the length and the wholeness of each line.
     fn lengths(text: &[u8], at_once: usize) -> io::Result<Vec<(u64, usize, bool)>> {
-        let mut lines = Lines::with_buffer(Slow(text, at_once), 0);
+        let mut lines = Lines::new(Slow(text, at_once));
         let mut seen = Vec::new();
         while let Some(line) = lines.read()? {
             seen.push((line.number, line.bytes.len(), line.whole));
@@ -387,7 +294,7 @@ mod tests {
             (vec![0; 70_000], &[]),
         ] {
             for at_once in [1, 7, 1000, usize::MAX] {
-                let mut lines = Lines::with_buffer(Slow(&text, at_once), 0);
+                let mut lines = Lines::new(Slow(&text, at_once));
                 let mut seen = Vec::new();
                 while let Some(line) = lines.read()? {
                     assert!(line.whole);
@@ -403,12 +310,39 @@ mod tests {
     }
 
     #[test]
-    fn peeked_bytes_are_not_consumed() -> io::Result<()> {
-        let mut lines = Lines::new(Slow(b"one\ntwo", 1));
-        assert_eq!(lines.peek()?, b"one\ntwo");
+    fn the_beginning_is_not_consumed() -> io::Result<()> {
+        let mut lines = Lines::new(Slow(b"\xef\xbb\xbfone\ntwo", 1));
+        assert_eq!(lines.start(), b"one\ntwo");
         assert_eq!(lines.read()?.map(|line| line.bytes), Some(&b"one"[..]));
         assert_eq!(lines.read()?.map(|line| line.bytes), Some(&b"two"[..]));
         assert_eq!(lines.count(), 2);
+        Ok(())
+    }
+
+    /// A reader that fails once behind its bytes.
+    struct Failing<'a>(&'a [u8], bool);
+
+    impl Read for Failing<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.read(buffer)? {
+                0 if !core::mem::replace(&mut self.1, true) => Err(io::Error::other("broken")),
+                read => Ok(read),
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_follows_the_last_whole_line() -> io::Result<()> {
+        for length in [1, 100, LONGEST, BEGINNING + 1] {
+            for (end, more) in [("\n", ""), ("\n", "cut")] {
+                let text = ["x".repeat(length).as_bytes(), end.as_bytes(), more.as_bytes()].concat();
+                let mut lines = Lines::new(Failing(&text, false));
+                assert_eq!(lines.has_failed(), length < BEGINNING);
+                assert!(lines.read()?.is_some_and(|line| line.number == 1));
+                assert!(lines.read().is_err(), "{length}{more}");
+                assert_eq!(lines.count(), 1);
+            }
+        }
         Ok(())
     }
 }

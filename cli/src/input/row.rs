@@ -10,58 +10,43 @@ pub(crate) struct Row {
     /// The number of requests: more than one if a line stands for repeated ones.
     pub(crate) count: u64,
     text: Vec<u8>,
-    values: Box<[Option<(usize, usize)>]>,
+    /// The places of the values in the text. A field behind the last one has no value.
+    values: Vec<Option<(usize, usize)>>,
 }
 
-impl Row {
-    /// An empty row with this number of fields.
-    pub(crate) fn new(fields: usize) -> Self {
+impl Default for Row {
+    fn default() -> Self {
         Self {
             time: 0,
             count: 1,
             text: Vec::new(),
-            values: vec![None; fields].into_boxed_slice(),
+            values: Vec::new(),
         }
     }
+}
 
+impl Row {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.count = 1;
         self.text.clear();
-        self.values.fill(None);
+        self.values.clear();
     }
 
     #[inline]
     pub(crate) fn set(&mut self, field: usize, value: &[u8]) {
         let start = self.text.len();
         self.text.extend_from_slice(value);
-        self.values[field] = Some((start, self.text.len()));
-    }
-
-    /// Copies the value of one field to another.
-    #[inline]
-    pub(crate) fn copy(&mut self, from: usize, to: usize) {
-        self.values[to] = self.values[from];
-    }
-
-    /// Replaces a value by a part of it.
-    pub(crate) fn narrow(&mut self, field: usize, part: impl FnOnce(&[u8]) -> &[u8]) {
-        if let Some((start, end)) = self.values[field] {
-            let text = &self.text[start..end];
-            let part = part(text);
-            // An empty part may be of another text.
-            let from = if part.is_empty() {
-                0
-            } else {
-                part.as_ptr().addr() - text.as_ptr().addr()
-            };
-            self.values[field] = Some((start + from, start + from + part.len()));
+        if self.values.len() <= field {
+            self.values.resize(field + 1, None);
         }
+        self.values[field] = Some((start, self.text.len()));
     }
 
     #[inline]
     pub(crate) fn get(&self, field: usize) -> Option<&[u8]> {
-        self.values[field].map(|(start, end)| &self.text[start..end])
+        let (start, end) = (*self.values.get(field)?)?;
+        Some(&self.text[start..end])
     }
 }
 
@@ -153,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_cleared_row_is_empty() {
-        let mut row = Row::new(2);
+        let mut row = Row::default();
         row.set(1, b"old");
         row.set(1, b"new");
         assert_eq!((row.get(0), row.get(1)), (None, Some(&b"new"[..])));

@@ -2,11 +2,12 @@
 
 use alloc::rc::Rc;
 use core::cell::Cell;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use same_file::Handle;
 
 use crate::failure::Failure;
 use crate::input::zstd::Zstd;
@@ -20,6 +21,9 @@ pub(crate) enum Source {
 
 /// Bytes of the read buffer.
 const BUFFER: usize = 1 << 18;
+
+/// The bytes that tell a compression.
+const MAGIC: u64 = 6;
 
 /// The first bytes of unsupported compressions.
 const OTHERS: [(&[u8], &str); 4] = [
@@ -76,17 +80,19 @@ impl Source {
 
     /// Whether the source is the file at a path, also by a link or as a redirected standard input.
     pub(crate) fn is_file(&self, path: &Path) -> bool {
-        let Ok(other) = path.metadata() else {
-            return false;
+        let is_same_path = |own: &Path| {
+            own.canonicalize()
+                .ok()
+                .is_some_and(|own| path.canonicalize().ok() == Some(own))
         };
-        match self {
-            Self::File(own) => {
-                let same_path = own.canonicalize().ok().zip(path.canonicalize().ok());
-                same_path.is_some_and(|(own, path)| own == path)
-                    || own.metadata().is_ok_and(|own| is_same(&own, &other))
-            }
-            Self::StandardInput => standard_input().is_some_and(|own| is_same(&own, &other)),
-        }
+        // Opening a pipe would wait for its writer.
+        let handle = |path: &Path| path.is_file().then(|| Handle::from_path(path).ok()).flatten();
+        let own = match self {
+            Self::File(own) if is_same_path(own) => return true,
+            Self::File(own) => handle(own),
+            Self::StandardInput => Handle::stdin().ok(),
+        };
+        own.is_some() && own == handle(path)
     }
 
     /// Whether both are one input.
@@ -120,25 +126,11 @@ impl Source {
             Self::File(path) => Box::new(File::open(path).map_err(|error| self.failure(error))?),
             Self::StandardInput => Box::new(io::stdin().lock()),
         };
-        let mut reader = BufReader::with_capacity(BUFFER, Counted { reader: raw, read });
-        // A pipe may return fewer bytes than the magic number has.
-        let mut start = [0; 6];
-        let mut length = 0;
-        while length < start.len() {
-            let read = reader
-                .get_mut()
-                .read(&mut start[length..])
-                .or_else(|error| match error.kind() {
-                    io::ErrorKind::Interrupted => Ok(usize::MAX),
-                    _ => Err(self.failure(error)),
-                })?;
-            match read {
-                0 => break,
-                usize::MAX => {}
-                read => length += read,
-            }
-        }
-        let start = &start[..length];
+        let mut raw = Counted { reader: raw, read };
+        // A pipe may return fewer bytes at once than the magic number has.
+        let mut start = Vec::new();
+        let ahead = raw.by_ref().take(MAGIC).read_to_end(&mut start);
+        ahead.map_err(|error| self.failure(error))?;
         if let Some((_, name)) = OTHERS.iter().find(|(magic, _)| start.starts_with(magic)) {
             return Err(Failure::argument(
                 format!("{}: compression", self.name()),
@@ -146,53 +138,16 @@ impl Source {
                 "gzip, zstd, or no compression",
             ));
         }
-        let whole = io::Cursor::new(start.to_vec()).chain(reader);
-        Ok(if start.starts_with(b"\x1f\x8b") {
+        let (is_gzip, is_zstd) = (start.starts_with(b"\x1f\x8b"), Zstd::<io::Empty>::begins(&start));
+        // A read of this length or more bypasses the buffer, so plain text is not copied.
+        let whole = io::Cursor::new(start).chain(BufReader::with_capacity(BUFFER, raw));
+        Ok(if is_gzip {
             Box::new(MultiGzDecoder::new(whole))
-        } else if Zstd::<io::Empty>::begins(start) {
+        } else if is_zstd {
             Box::new(Zstd::new(whole))
         } else {
-            Box::new(Plain(whole))
+            Box::new(whole)
         })
-    }
-}
-
-/// Whether both are one file.
-#[cfg(unix)]
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-/// Unknown here; paths are compared.
-#[cfg(not(unix))]
-fn is_same(_one: &Metadata, _other: &Metadata) -> bool {
-    false
-}
-
-#[cfg(unix)]
-fn standard_input() -> Option<Metadata> {
-    use std::os::fd::AsFd;
-    let input = io::stdin().as_fd().try_clone_to_owned().ok()?;
-    File::from(input).metadata().ok()
-}
-
-#[cfg(not(unix))]
-fn standard_input() -> Option<Metadata> {
-    None
-}
-
-/// The bytes that were read ahead, then the rest, without another copy.
-struct Plain<R>(io::Chain<io::Cursor<Vec<u8>>, BufReader<R>>);
-
-impl<R: Read> Read for Plain<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (first, rest) = self.0.get_mut();
-        match first.read(buffer)? {
-            0 if rest.buffer().is_empty() => rest.get_mut().read(buffer),
-            0 => rest.read(buffer),
-            read => Ok(read),
-        }
     }
 }
 

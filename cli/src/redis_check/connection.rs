@@ -7,7 +7,7 @@ use std::time::Instant;
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
-    RedisError, RedisResult, Value,
+    Pipeline, RedisError, Value,
 };
 
 /// The address and the login of a server; the display form holds no password.
@@ -104,9 +104,8 @@ impl Connection {
     }
 
     pub(super) async fn call(&self, words: &[&str]) -> Result<Value, CallError> {
-        let start = Instant::now();
-        let answer = self.clone().send(command(words)).await;
-        answer.map_err(|error| call_error(&error, start.elapsed()))
+        let answer = self.call_all(&[words.to_vec()]).await?.pop();
+        answer.unwrap_or(Ok(Value::Nil)).map_err(CallError::Server)
     }
 
     /// Makes all calls at once. An answer may be an error of the server.
@@ -115,26 +114,22 @@ impl Connection {
         calls: &[Vec<&str>],
     ) -> Result<Vec<Result<Value, String>>, CallError> {
         let start = Instant::now();
-        let send = |words: &Vec<&str>| tokio::spawn(self.clone().send(command(words)));
-        let pending: Vec<_> = calls.iter().map(send).collect();
-        let mut answers = Vec::with_capacity(pending.len());
-        for answer in pending {
-            let answer = answer
-                .await
-                .map_err(|error| CallError::NoAnswer(error.to_string()))?;
-            answers.push(
-                match answer.map_err(|error| call_error(&error, start.elapsed())) {
-                    Ok(value) => Ok(value),
-                    Err(CallError::Server(error)) => Err(error),
-                    Err(silent) => return Err(silent),
-                },
-            );
+        let mut pipeline = Pipeline::with_capacity(calls.len());
+        for words in calls {
+            pipeline.add_command(command(words));
         }
-        Ok(answers)
-    }
-
-    async fn send(mut self, command: Cmd) -> RedisResult<Value> {
-        self.0.send_packed_command(&command).await?.extract_error()
+        let mut connection = self.0.clone();
+        let answers = connection.send_packed_commands(&pipeline, 0, calls.len()).await;
+        let answers = answers.map_err(|error| call_error(&error, start.elapsed()))?;
+        let answers = answers.into_iter().map(|answer| {
+            let answer = answer.extract_error();
+            match answer.map_err(|error| call_error(&error, start.elapsed())) {
+                Ok(value) => Ok(Ok(value)),
+                Err(CallError::Server(error)) => Ok(Err(error)),
+                Err(silent) => Err(silent),
+            }
+        });
+        answers.collect()
     }
 }
 

@@ -18,7 +18,11 @@ pub(crate) trait Visitor {
     fn request(&mut self, request: RequestOfKey);
 
     /// Ends the present key.
-    fn end(&mut self, key: u64);
+    ///
+    /// # Errors
+    ///
+    /// When a temporary file fails.
+    fn end(&mut self, key: u64) -> Result<(), Failure>;
 }
 
 /// Requests grouped by key.
@@ -90,17 +94,13 @@ impl ByKey {
         let mut surveying = Surveying {
             survey: Survey::new(entry.window(), entry.max_request()),
             peak_in_two: Sorter::new(2),
-            failed: None,
         };
         visit(&mut records, None, &mut surveying, progress)?;
-        match surveying.failed {
-            Some(failure) => Err(failure),
-            None => Ok(Self {
-                records,
-                peak_in_two: surveying.peak_in_two.finish()?,
-                survey: surveying.survey,
-            }),
-        }
+        Ok(Self {
+            records,
+            peak_in_two: surveying.peak_in_two.finish()?,
+            survey: surveying.survey,
+        })
     }
 
     /// The number of requests.
@@ -146,7 +146,7 @@ fn visit(
         let permits = permits.first().copied().unwrap_or(1);
         if present != Some(key) {
             if let Some(before) = present {
-                visitor.end(before);
+                visitor.end(before)?;
             }
             present = Some(key);
             if let Some(peak_in_two) = &mut peak_in_two {
@@ -166,7 +166,7 @@ fn visit(
         }
     }
     if let Some(last) = present {
-        visitor.end(last);
+        visitor.end(last)?;
     }
     Ok(())
 }
@@ -175,7 +175,6 @@ fn visit(
 struct Surveying {
     survey: Survey,
     peak_in_two: Sorter,
-    failed: Option<Failure>,
 }
 
 impl Visitor for Surveying {
@@ -184,10 +183,7 @@ impl Visitor for Surveying {
         self.survey.request(request);
     }
 
-    fn end(&mut self, key: u64) {
-        let peak_in_two = self.survey.end(key);
-        if self.failed.is_none() {
-            self.failed = self.peak_in_two.push(&[key, peak_in_two]).err();
-        }
+    fn end(&mut self, key: u64) -> Result<(), Failure> {
+        self.peak_in_two.push(&[key, self.survey.end(key)])
     }
 }

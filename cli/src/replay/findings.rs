@@ -1,6 +1,7 @@
 //! Warnings and notes about the inputs.
 
 use alloc::collections::BTreeSet;
+use alloc::rc::Rc;
 use core::fmt;
 
 use crate::input::client;
@@ -57,7 +58,7 @@ pub(crate) struct Findings {
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
     time: i64,
-    input: String,
+    input: Rc<str>,
     line: u64,
 }
 
@@ -109,8 +110,9 @@ pub(crate) struct Gaps {
     count: u64,
     /// The times are no multiples of this number of the first steps.
     finer: usize,
-    first: i64,
-    last: i64,
+    /// The times of the first and of the last request.
+    pub(crate) first: i64,
+    pub(crate) last: i64,
     /// The length of the pause, the requests before it, and the times at both ends.
     longest: Option<(u64, u64, i64, i64)>,
 }
@@ -150,35 +152,17 @@ const PLAUSIBLE: i16 = 1990;
 impl Findings {
     /// Notes the line of a request if it is the first or the last one in time.
     #[inline]
-    pub(crate) fn locate(&mut self, time: i64, input: &str, line: u64) {
+    pub(crate) fn locate(&mut self, time: i64, input: &Rc<str>, line: u64) {
+        let here = || Location {
+            time,
+            input: Rc::clone(input),
+            line,
+        };
         if self.first.as_ref().is_none_or(|first| time < first.time) {
-            self.first = Some(Location {
-                time,
-                input: input.to_owned(),
-                line,
-            });
+            self.first = Some(here());
         }
         if self.last.as_ref().is_none_or(|last| time > last.time) {
-            self.set_last(time, input, line);
-        }
-    }
-
-    /// In a log in order of time each line is the last one, so its text is reused.
-    fn set_last(&mut self, time: i64, input: &str, line: u64) {
-        match &mut self.last {
-            Some(last) => {
-                (last.time, last.line) = (time, line);
-                if last.input != input {
-                    input.clone_into(&mut last.input);
-                }
-            }
-            None => {
-                self.last = Some(Location {
-                    time,
-                    input: input.to_owned(),
-                    line,
-                })
-            }
+            self.last = Some(here());
         }
     }
 

@@ -92,7 +92,7 @@ pub(crate) fn replay(
     }
     for (rule, count) in &evaluated.blocks {
         notes.push(format!(
-            "rule {rule:?} blocked keys {count} times; peaks and other limits are without blocks"
+            "rule {rule:?} blocked keys {count} times; peaks and other limits are computed as if no key was blocked"
         ));
     }
     let evaluated_requests = evaluated.requests();
@@ -132,18 +132,17 @@ pub(crate) fn replay(
             }
         }
         if parts.compare {
-            let compared = compare(entry, &mut by_key, span, progress)?;
-            report.compare.extend(compared.found);
-            notes.extend(compared.notes);
+            let compared = compare(entry, &mut by_key, span, progress, &mut notes)?;
+            report.compare.extend(compared);
         }
         if parts.charts {
             let what_if = what_if(entry, &mut by_key, span, progress)?;
             report.what_if.push(what_if);
         }
-        top.extend(by_key.survey.top().into_iter().map(|found| (entry_index, found)));
+        top.extend(by_key.survey.top().map(|found| (entry_index, found)));
     }
     // The sort is stable, so of equal keys those of the first rule come first.
-    top.sort_by_key(|(_, found)| Reverse(found.rank()));
+    top.sort_by_key(|(_, found)| Reverse(found.rank));
     top.truncate(MAX_KEYS);
     list_top_keys(&mut report, plan, &mut requests.names, &top)?;
     if parts.charts {
@@ -201,27 +200,21 @@ pub(crate) fn in_millis(window: Duration) -> Number {
     Number::from_f64(window.as_secs_f64() * 1e3).unwrap_or_else(|| Number::from(0))
 }
 
-/// The results of all algorithms, and notes about those that do not support the quota.
-struct Compared {
-    found: Vec<ComparisonReport>,
-    notes: Vec<String>,
-}
-
+/// The results of all algorithms. Adds notes about those that do not support the quota.
 fn compare(
     entry: &PlanEntry,
     by_key: &mut ByKey,
     span: Span,
     progress: &mut Progress,
-) -> Result<Compared, Failure> {
+    notes: &mut Vec<String>,
+) -> Result<Vec<ComparisonReport>, Failure> {
     let own = entry.counting;
     if entry.calendar.is_some() {
         let rule = &entry.name;
-        return Ok(Compared {
-            found: Vec::new(),
-            notes: vec![format!(
-                "no comparison of rule {rule:?}: only a calendar has its periods"
-            )],
-        });
+        notes.push(format!(
+            "no comparison of rule {rule:?}: no other algorithm has calendar periods"
+        ));
+        return Ok(Vec::new());
     }
     let mut candidates: Vec<(String, AlgorithmSpec)> = AlgorithmName::ALL
         .into_iter()
@@ -242,7 +235,7 @@ fn compare(
                 (format!("{}, {cells} cells", AlgorithmName::Counter), spec)
             }),
     );
-    let (mut simulations, mut names, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut simulations, mut names) = (Vec::new(), Vec::new());
     for (name, spec) in candidates {
         match spec.build(entry.quota) {
             Ok(policy) => {
@@ -271,7 +264,7 @@ fn compare(
         })
         .collect();
     notes.extend(cells_note(entry, &found));
-    Ok(Compared { found, notes })
+    Ok(found)
 }
 
 /// Explains why a sliding window or a counter denies more requests than a log, and names the cells that would deny the fewest.
@@ -301,7 +294,7 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
         .filter_map(|row| Some((row.denied, cells_of(row)?)))
         .min();
     let fewer = fewer.map_or_else(String::new, |(denied, cells)| {
-        format!("; {cells} cells deny {denied}")
+        format!("; with {cells} cells it would deny {denied}")
     });
     Some(format!(
         "rule {:?} denies {more} requests more than a log, because each of the {} counts in full until all of it has left the window{fewer}",
@@ -382,19 +375,19 @@ fn list_top_keys(
     names: &mut KeyNames,
     top: &[(usize, KeySummary)],
 ) -> Result<(), Failure> {
-    let hashes: HashSet<u64> = top.iter().map(|(_, found)| found.key).collect();
+    let hashes: HashSet<u64> = top.iter().map(|(_, found)| found.rank.key.0).collect();
     let names = names.find(&hashes)?;
     let shown = |(entry_index, found): &(usize, KeySummary)| {
         let entry = &plan.entries[*entry_index];
-        let name = names.get(&found.key).filter(|_| entry.key.is_some());
+        let name = names.get(&found.rank.key.0).filter(|_| entry.key.is_some());
         KeyReport {
             rule: entry.name.clone(),
             key: name.map_or(ALL, String::as_str).to_string(),
-            requests: found.requests,
-            denied: found.denied,
+            requests: found.rank.requests,
+            denied: found.rank.denied,
             first_denied: found.first_denied.map(millis),
             last_denied: found.last_denied.map(millis),
-            worst: found.peak_demand,
+            worst: found.rank.peak_demand,
         }
     };
     report.keys = top.iter().map(shown).collect();
@@ -411,7 +404,7 @@ fn add_curves(
     let keys: Vec<(usize, u64)> = top
         .iter()
         .take(MAX_CURVES)
-        .map(|(entry_index, found)| (*entry_index, found.key))
+        .map(|(entry_index, found)| (*entry_index, found.rank.key.0))
         .collect();
     let curves = sliding_counts(evaluated, &plan.entries, &keys, span)?;
     let details = details.of_keys(evaluated, &plan.entries, &keys)?;

@@ -32,10 +32,6 @@ pub(crate) struct Requests {
     /// Lines of all inputs, blank and unreadable ones included.
     pub(crate) lines: u64,
     pub(crate) unreadable: UnreadableLines,
-    /// The time of the first request.
-    first: i64,
-    /// The time of the last request.
-    last: i64,
     /// The formats of the inputs, with the reason for each.
     pub(crate) formats: Vec<String>,
     pub(crate) findings: Findings,
@@ -139,13 +135,12 @@ impl Inputs {
         };
         let mut collector = Collector {
             layout,
-            row: Row::new(layout.fields.len() + 1 + FIELDS.len()),
+            row: Row::default(),
             details: Details::default(),
             record: Vec::with_capacity(layout.words()),
             events: Sorter::new(layout.words()),
             names: KeyNames::new(),
             last: None,
-            seen: vec![false; layout.fields.len()],
             missing: vec![0; layout.fields.len()],
             clients: Clients::new(layout),
             lines: 0,
@@ -175,27 +170,22 @@ impl Inputs {
         progress: &mut Progress,
     ) -> Result<(), Failure> {
         // Messages name the input only where there are several.
-        let input = if several {
-            format!("{}, ", source.name())
-        } else {
-            String::new()
+        let input: Rc<str> = match several {
+            true => format!("{}, ", source.name()).into(),
+            false => "".into(),
         };
         let mut reader = Lines::new(source.open(Rc::clone(read))?);
-        reader.pass_mark().map_err(|error| source.failure(error))?;
-        // Fills the buffer, so that `has_failed` is known.
-        reader.peek().map_err(|error| source.failure(error))?;
-        let has_failed = reader.has_failed();
-        let start = reader.peek().map_err(|error| source.failure(error))?;
-        source.check(start)?;
-        if start.is_empty() && !has_failed {
+        source.check(reader.start())?;
+        if reader.start().is_empty() && !reader.has_failed() {
             return Ok(());
         }
-        let mut opened = open::open(&self.choice, start, wanted).map_err(|failure| match several {
-            true => Failure::new(format!("{}: {failure}", source.name())),
-            false => failure,
-        })?;
+        let mut opened =
+            open::open(&self.choice, reader.start(), wanted).map_err(|failure| match several {
+                true => Failure::new(format!("{}: {failure}", source.name())),
+                false => failure,
+            })?;
         if collector.layout.details && opened.format.takes_fields() {
-            opened = self.with_details(start, wanted, opened);
+            opened = self.with_details(reader.start(), wanted, opened);
         }
         collector
             .formats
@@ -320,8 +310,7 @@ struct Collector<'l> {
     events: Sorter,
     names: KeyNames,
     last: Option<u64>,
-    seen: Vec<bool>,
-    /// For each field, the requests without it, if it is a part of a key.
+    /// For each field, the requests without it.
     missing: Vec<u64>,
     clients: Clients,
     lines: u64,
@@ -335,11 +324,8 @@ struct Collector<'l> {
 impl Collector<'_> {
     /// Adds the request in `row` and `record`, as often as it was repeated.
     #[inline]
-    fn push(&mut self, input: &str, line: u64) -> Result<(), Failure> {
+    fn push(&mut self, input: &Rc<str>, line: u64) -> Result<(), Failure> {
         for (word, fields, prefixes) in self.layout.keys() {
-            for &field in fields {
-                self.missing[field] += self.row.count * u64::from(self.row.get(field).is_none());
-            }
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields, prefixes))?;
@@ -358,8 +344,8 @@ impl Collector<'_> {
                 }
             }
         }
-        for (field, seen) in self.seen.iter_mut().enumerate() {
-            *seen = *seen || self.row.get(field).is_some();
+        for (field, missing) in self.missing.iter_mut().enumerate() {
+            *missing += self.row.count * u64::from(self.row.get(field).is_none());
         }
         self.clients.add(&self.row);
         if self.layout.details {
@@ -375,18 +361,16 @@ impl Collector<'_> {
 
     fn finish(mut self, wanted: WantedFields) -> Result<Requests, Failure> {
         let mut events = self.events.finish()?;
-        let mut reader = events.read()?;
-        let Some(first) = reader.next()?.map(|record| record[0]) else {
+        if events.records() == 0 {
             return Err(self
                 .truncated
                 .unwrap_or_else(|| self.unreadable.empty(&self.findings)));
-        };
-        self.findings.gaps.next(time_of_word(first));
+        }
+        let mut reader = events.read()?;
         while let Some(record) = reader.next()? {
             self.findings.gaps.next(time_of_word(record[0]));
         }
         drop(reader);
-        let last = events.last().unwrap_or(first);
         self.findings.unreadable = self.unreadable.count;
         self.findings.one_client = self.clients.only(self.findings.readable);
         self.findings.private_clients = self.clients.few_private();
@@ -397,26 +381,27 @@ impl Collector<'_> {
             .copied()
             .collect();
         for (name, place) in wanted.fields {
-            match (self.seen[place], self.missing[place]) {
-                (false, _) if name == CLIENT && keys.contains(&place) => {
+            let (missing, is_key) = (self.missing[place], keys.contains(&place));
+            if missing == events.records() {
+                if name == CLIENT && is_key {
                     return Err(Failure::new(format!(
                         "no line has a client: the place of the address is empty or \"-\" in all {} requests (expected an \
                          address; --key FIELD counts by another field, and --key all counts all requests together)",
                         self.findings.readable
                     )));
                 }
-                (false, _) if keys.contains(&place) => self.findings.absent_keys.push(name),
-                (false, _) => self.findings.absent.push(name),
-                (true, 0) => {}
-                (true, requests) => self.findings.missing.push((name, requests)),
+                match is_key {
+                    true => self.findings.absent_keys.push(name),
+                    false => self.findings.absent.push(name),
+                }
+            } else if missing > 0 && is_key {
+                self.findings.missing.push((name, missing));
             }
         }
         Ok(Requests {
             names: self.names,
             lines: self.lines,
             unreadable: self.unreadable,
-            first: time_of_word(first),
-            last: time_of_word(last),
             formats: self.formats,
             findings: self.findings,
             details: self.details,
@@ -432,7 +417,8 @@ impl Requests {
     ///
     /// When the span is longer than a limiter can represent.
     pub(crate) fn span(&self, windows: impl Iterator<Item = i64>) -> Result<Span, Failure> {
-        Span::new(self.first, self.last, windows).map_err(|days| {
+        let gaps = &self.findings.gaps;
+        Span::new(gaps.first, gaps.last, windows).map_err(|days| {
             let shown = |time, location: &Option<Location>| {
                 let text = location
                     .as_ref()
@@ -440,8 +426,8 @@ impl Requests {
                 format!("{}{text}", calendar::text(time))
             };
             let (first, last, days) = (
-                shown(self.first, &self.findings.first),
-                shown(self.last, &self.findings.last),
+                shown(gaps.first, &self.findings.first),
+                shown(gaps.last, &self.findings.last),
                 days.0,
             );
             Failure::new(format!(

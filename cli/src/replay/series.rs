@@ -18,51 +18,23 @@ pub(crate) struct Series {
 /// The largest number of steps.
 const MAX_STEPS: i64 = 500;
 
-/// Common steps, in milliseconds.
-const STEPS: [i64; 31] = [
-    1,
-    2,
-    5,
-    10,
-    20,
-    50,
-    100,
-    200,
-    500,
-    SECOND,
-    2 * SECOND,
-    5 * SECOND,
-    10 * SECOND,
-    15 * SECOND,
-    30 * SECOND,
-    MINUTE,
-    2 * MINUTE,
-    5 * MINUTE,
-    10 * MINUTE,
-    15 * MINUTE,
-    30 * MINUTE,
-    HOUR,
-    2 * HOUR,
-    3 * HOUR,
-    6 * HOUR,
-    12 * HOUR,
-    DAY,
-    2 * DAY,
-    7 * DAY,
-    14 * DAY,
-    30 * DAY,
+/// Common steps: units in milliseconds, and multiples of each.
+const STEPS: [(i64, &[i64]); 5] = [
+    (1, &[1, 2, 5, 10, 20, 50, 100, 200, 500]),
+    (1_000, &[1, 2, 5, 10, 15, 30]),
+    (60_000, &[1, 2, 5, 10, 15, 30]),
+    (3_600_000, &[1, 2, 3, 6, 12]),
+    (86_400_000, &[1, 2, 7, 14, 30]),
 ];
-
-const SECOND: i64 = 1_000;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
 
 impl Series {
     pub(crate) fn new(span: Span, rules: usize) -> Self {
         let from = millis(span.first);
         let length = millis(span.last) - from;
-        let step = STEPS.into_iter().find(|step| length / step < MAX_STEPS);
+        let steps = STEPS.into_iter();
+        let mut steps =
+            steps.flat_map(|(unit, multiples)| multiples.iter().map(move |multiple| unit * multiple));
+        let step = steps.find(|step| length / step < MAX_STEPS);
         let step = step.unwrap_or(length / MAX_STEPS + 1);
         let steps = usize::try_from(length / step + 1).unwrap_or(1);
         Self {

@@ -6,7 +6,6 @@ use std::panic;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use ringgate::sync::{AtomicU64, Exclusive};
 use ringgate::{Algorithm, AnyAlgorithm, Quota};
 
 use crate::failure::Failure;
@@ -24,7 +23,7 @@ pub(crate) struct Simulation {
     counting: AlgorithmSpec,
     pub(crate) limit: u64,
     pub(crate) policy: AnyAlgorithm,
-    words: State,
+    words: LazyWords,
     span: Span,
     pub(crate) admitted: u64,
     pub(crate) denied: u64,
@@ -36,17 +35,6 @@ pub(crate) struct Simulation {
     key_was_denied: bool,
 }
 
-/// The words of one key.
-#[derive(Debug)]
-enum State {
-    Few(Box<[AtomicU64]>),
-    /// Words that take memory only when they are written.
-    Many(LazyWords),
-}
-
-/// The largest number of words that are allocated at once.
-const FEW: usize = 64;
-
 impl Simulation {
     /// Creates a simulation of a policy with this limit. `measured_window` is the window in which to measure the most admitted
     /// permits.
@@ -57,15 +45,11 @@ impl Simulation {
         span: Span,
         measured_window: Option<i64>,
     ) -> Self {
-        let words = match policy.words() {
-            words @ ..=FEW => State::Few((0..words).map(|_| AtomicU64::new(0)).collect()),
-            _ => State::Many(LazyWords::default()),
-        };
         Self {
             counting,
             limit,
             policy,
-            words,
+            words: LazyWords::default(),
             span,
             admitted: 0,
             denied: 0,
@@ -107,13 +91,9 @@ impl Simulation {
     }
 
     #[inline]
-    fn admits(&mut self, request: RequestOfKey) -> bool {
+    fn admits(&self, request: RequestOfKey) -> bool {
         let now = self.span.reading(request.time);
-        match &mut self.words {
-            State::Few(words) => self.policy.decide(Exclusive::new(words), now, request.permits),
-            State::Many(words) => self.policy.decide(&*words, now, request.permits),
-        }
-        .is_some()
+        self.policy.decide(&self.words, now, request.permits).is_some()
     }
 
     fn next_key(&mut self) {
@@ -123,10 +103,7 @@ impl Simulation {
             self.worst = self.worst.max(window.most());
             window.clear();
         }
-        match &mut self.words {
-            State::Few(words) => words.iter_mut().for_each(|word| *word.get_mut() = 0),
-            State::Many(words) => words.clear(),
-        }
+        self.words.clear();
     }
 }
 
@@ -198,8 +175,9 @@ impl Visitor for Batcher {
         }
     }
 
-    fn end(&mut self, _key: u64) {
+    fn end(&mut self, _key: u64) -> Result<(), Failure> {
         self.part(true);
+        Ok(())
     }
 }
 

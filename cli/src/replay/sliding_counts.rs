@@ -1,7 +1,5 @@
 //! The sliding counts of the top keys over time.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -87,26 +85,18 @@ fn follow(
     span: Span,
     mut following: Vec<Option<[SlidingCount; 2]>>,
 ) -> Result<Vec<Option<(SlidingCounts, bool)>>, Failure> {
-    let mut of_entry: HashMap<usize, HashMap<u64, usize>> = HashMap::new();
-    for (number, &(entry, key)) in keys.iter().enumerate() {
-        of_entry.entry(entry).or_default().insert(key, number);
-    }
     evaluated.visit(|record, verdict| {
-        for (&entry_index, chosen) in &of_entry {
-            let entry = &entries[entry_index];
-            let Some(&number) = chosen.get(&entry.key_of(record)) else {
-                continue;
-            };
-            let Some([asked, admitted]) = following[number]
-                .as_mut()
-                .filter(|_| verdict.applies(entry_index))
-            else {
-                continue;
-            };
-            let (time, permits) = (time_of_word(record[0]), entry.cost_of(record));
-            asked.push(time, permits);
-            if !verdict.is_denied() {
-                admitted.push(time, permits);
+        for (&(index, key), pair) in keys.iter().zip(&mut following) {
+            let entry = &entries[index];
+            if let Some([asked, admitted]) = pair
+                && entry.key_of(record) == key
+                && verdict.applies(index)
+            {
+                let (time, permits) = (time_of_word(record[0]), entry.cost_of(record));
+                asked.push(time, permits);
+                if !verdict.is_denied() {
+                    admitted.push(time, permits);
+                }
             }
         }
         Ok(())

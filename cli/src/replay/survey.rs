@@ -7,22 +7,21 @@ use crate::replay::key_request::RequestOfKey;
 use crate::replay::window::Window;
 
 /// Statistics about one key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeySummary {
-    pub(crate) key: u64,
-    pub(crate) requests: u64,
-    pub(crate) denied: u64,
+    pub(crate) rank: Rank,
     pub(crate) first_denied: Option<i64>,
     pub(crate) last_denied: Option<i64>,
-    /// The most permits that were requested in one window.
-    pub(crate) peak_demand: u64,
 }
 
-impl KeySummary {
-    /// The order of the top keys: denials, then the peak, then requests.
-    pub(crate) const fn rank(&self) -> (u64, u64, u64, Reverse<u64>) {
-        (self.denied, self.peak_demand, self.requests, Reverse(self.key))
-    }
+/// The order of the top keys: by denials, then by the peak, then by requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    pub(crate) denied: u64,
+    /// The most permits that were requested in one window.
+    pub(crate) peak_demand: u64,
+    pub(crate) requests: u64,
+    pub(crate) key: Reverse<u64>,
 }
 
 /// Statistics about all keys.
@@ -41,7 +40,8 @@ pub(crate) struct Survey {
     pub(crate) largest: u64,
     /// The requests that cost more than `cap`.
     pub(crate) above: u64,
-    top: BinaryHeap<Reverse<Ranked>>,
+    /// The keys that rank highest so far. The lowest of them is at the top of the heap.
+    top: BinaryHeap<Reverse<KeySummary>>,
     present: KeySummary,
     demand: Window,
     in_two: Window,
@@ -50,22 +50,6 @@ pub(crate) struct Survey {
 
 /// The largest number of top keys, of one rule and of the report.
 pub(crate) const MAX_KEYS: usize = 50;
-
-/// A key that is ordered by its denied requests, so that a heap keeps the top keys.
-#[derive(Debug, PartialEq, Eq)]
-struct Ranked(KeySummary);
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        self.0.rank().cmp(&other.0.rank())
-    }
-}
 
 impl Survey {
     /// A survey for a window in nanoseconds, of an algorithm that admits requests up to the cost `cap`.
@@ -87,23 +71,21 @@ impl Survey {
         }
     }
 
-    /// The highest-ranking keys, in descending order: by denials, then by peak usage, then by requests.
-    pub(crate) fn top(&self) -> Vec<KeySummary> {
-        let mut top: Vec<KeySummary> = self.top.iter().map(|ranked| ranked.0.0).collect();
-        top.sort_unstable_by_key(|found| Reverse(found.rank()));
-        top
+    /// The highest-ranking keys, in descending order.
+    pub(crate) fn top(self) -> impl Iterator<Item = KeySummary> {
+        self.top.into_sorted_vec().into_iter().map(|Reverse(found)| found)
     }
 
     /// Adds a request of the present key, in order of time.
     #[inline]
     pub(crate) fn request(&mut self, request: RequestOfKey) {
-        self.present.requests += 1;
+        self.present.rank.requests += 1;
         self.largest = self.largest.max(request.permits);
         self.above += u64::from(request.permits > self.cap);
         self.demand.push(request.time, request.permits);
         self.in_two.push(request.time, request.permits);
         if request.denied {
-            self.present.denied += 1;
+            self.present.rank.denied += 1;
             self.present.first_denied.get_or_insert(request.time);
             self.present.last_denied = Some(request.time);
         }
@@ -115,21 +97,17 @@ impl Survey {
 
     /// Ends the present key. Returns the most permits that it requested in two windows.
     pub(crate) fn end(&mut self, key: u64) -> u64 {
-        let found = KeySummary {
-            key,
-            peak_demand: self.demand.most(),
-            ..self.present
-        };
+        let mut found = core::mem::take(&mut self.present);
+        (found.rank.peak_demand, found.rank.key) = (self.demand.most(), Reverse(key));
         self.keys += 1;
-        self.denied += found.denied;
+        self.denied += found.rank.denied;
         self.worst = self.worst.max(self.charged.most());
         let in_two = self.in_two.most();
         self.demand_in_two = self.demand_in_two.max(in_two);
-        self.present = KeySummary::default();
         for window in [&mut self.demand, &mut self.in_two, &mut self.charged] {
             window.clear();
         }
-        self.top.push(Reverse(Ranked(found)));
+        self.top.push(Reverse(found));
         if self.top.len() > MAX_KEYS {
             self.top.pop();
         }

@@ -210,12 +210,6 @@ impl Plan {
             )));
         }
         if !self.notes.is_empty() {
-            let names = |in_flight: bool| {
-                let views = self.rules.rules().iter().map(Rule::view);
-                let views = views.filter(move |view| view.in_flight.is_some() == in_flight);
-                views.map(|view| (view.key, view.when))
-            };
-            self.fields.layout().skip(names(true), names(false));
             self.rules = kept;
         }
         Ok(self)

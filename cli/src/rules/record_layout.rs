@@ -1,5 +1,6 @@
 //! The record of a request: the words that rules need of its fields.
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use core::hash::Hasher;
 use core::net::{IpAddr, Ipv6Addr};
@@ -64,11 +65,9 @@ pub(crate) struct RecordLayout {
     /// The names of the tiers of all rules.
     pub(crate) tiers: Arc<[Box<str>]>,
     keys: HashMap<String, (usize, Key<Event>)>,
-    costs: HashMap<String, (usize, Cost<Event>)>,
     conditions: HashMap<String, (Place, Condition<Event>)>,
-    tiers_of: HashMap<String, TierOf<Event>>,
-    /// The places of fields that only rules name which are not replayed.
-    pub(crate) unused: Vec<usize>,
+    /// The places of the fields of rules that are replayed.
+    used: BTreeSet<usize>,
     /// Whether a last word has the details of a request.
     pub(crate) details: bool,
     /// Whether records have the addresses of keys, for lists and prefixes.
@@ -101,28 +100,28 @@ impl RecordLayout {
         COLUMNS + self.columns.len() + usize::from(self.details)
     }
 
-    /// The word of a record with this key, whose name may end with prefixes of addresses.
+    /// The word of a record with this key, whose name may end with prefixes of addresses, for a rule that is replayed.
     pub(crate) fn key_word(&mut self, name: &str) -> Option<usize> {
-        if let Some((column, _)) = self.keys.get(name) {
-            return Some(COLUMNS + column);
-        }
-        let (base, prefixes) = Prefixes::of_name(name)?;
-        let (column, _) = self.keys.get(base)?;
-        let Column::Key(fields, _) = &self.columns[*column] else {
+        let (word, prefixes) = match self.keys.get(name) {
+            Some((word, _)) => (*word, Prefixes::DEFAULT),
+            None => {
+                let (base, prefixes) = Prefixes::of_name(name)?;
+                (self.keys.get(base)?.0, prefixes)
+            }
+        };
+        let Column::Key(fields, _) = &self.columns[word - COLUMNS] else {
             return None;
         };
         let fields = fields.clone();
-        Some(COLUMNS + self.column(Column::Key(fields, prefixes)))
+        self.used.extend(&fields);
+        Some(self.word(Column::Key(fields, prefixes)))
     }
 
-    /// The word of a record with this cost.
-    pub(crate) fn cost_word(&self, name: &str) -> Option<usize> {
-        self.costs.get(name).map(|(column, _)| COLUMNS + column)
-    }
-
-    /// The bit of a record for this condition.
-    pub(crate) fn condition_place(&self, name: &str) -> Option<Place> {
-        self.conditions.get(name).map(|(place, _)| *place)
+    /// The bit of a record for this condition, for a rule that is replayed.
+    pub(crate) fn condition_place(&mut self, name: &str) -> Option<Place> {
+        let (place, _) = self.conditions.get(name)?;
+        self.used.insert(self.tests[place.bit].field);
+        Some(*place)
     }
 
     fn meant(&self, name: &str) -> String {
@@ -141,12 +140,22 @@ impl RecordLayout {
         })
     }
 
-    fn column(&mut self, column: Column) -> usize {
+    /// The field of a cost or a tier.
+    fn value_field(&mut self, name: &str) -> Option<usize> {
+        let meant = self.meant(name);
+        let field = (!meant.is_empty()).then(|| self.field(&meant))?;
+        self.used.insert(field);
+        Some(field)
+    }
+
+    /// The word of a record with a column.
+    fn word(&mut self, column: Column) -> usize {
         let place = self.columns.iter().position(|known| *known == column);
-        place.unwrap_or_else(|| {
+        let place = place.unwrap_or_else(|| {
             self.columns.push(column);
             self.columns.len() - 1
-        })
+        });
+        COLUMNS + place
     }
 
     /// The key of a field, or of several fields with commas between them.
@@ -169,8 +178,7 @@ impl RecordLayout {
         let parts = names.len();
         let fields: Vec<usize> = names.into_iter().map(|name| self.field(name)).collect();
         let only = fields.first().copied().filter(|_| parts == 1 && self.addresses);
-        let column = self.column(Column::Key(fields, Prefixes::DEFAULT));
-        let word = COLUMNS + column;
+        let word = self.word(Column::Key(fields, Prefixes::DEFAULT));
         let key = Key::new(name, move |event: &Event, key| key.write_u64(event.record[word]));
         // No rule of the tool is decided by a store. The parts only let `check --shared` build the rules.
         let key = key.shared_as(move |event, parts| {
@@ -190,20 +198,24 @@ impl RecordLayout {
                     _ => "values without networks, which only a key of one field has".into(),
                 });
             }
-            key.write_u64(hash(column, Prefixes::DEFAULT, values.into_iter().map(Some)));
+            key.write_u64(hash(
+                word - COLUMNS,
+                Prefixes::DEFAULT,
+                values.into_iter().map(Some),
+            ));
             Ok(())
         });
         let key = match only {
             Some(field) => self.address_key(name, field).or(&key),
             None => key,
         };
-        self.keys.insert(name.into(), (column, key.clone()));
+        self.keys.insert(name.into(), (word, key.clone()));
         Some(key)
     }
 
     /// The key of the address in a field. Requests with another text lack it.
     fn address_key(&mut self, name: &str, field: usize) -> Key<Event> {
-        let words = [Half::First, Half::Last].map(|half| COLUMNS + self.column(Column::Address(field, half)));
+        let words = [Half::First, Half::Last].map(|half| self.word(Column::Address(field, half)));
         Key::address(name, move |event: &Event| {
             let [first, last] = words.map(|word| u128::from(event.record[word]));
             let bits = first << 64 | last;
@@ -213,19 +225,14 @@ impl RecordLayout {
 
     /// The cost in a field.
     pub(crate) fn cost(&mut self, name: &str) -> Option<Cost<Event>> {
-        if let Some((_, cost)) = self.costs.get(name) {
-            return Some(cost.clone());
-        }
-        let meant = self.meant(name);
-        if meant.is_empty() {
-            return None;
-        }
-        let field = self.field(&meant);
-        let column = self.column(Column::Cost(field));
-        let word = COLUMNS + column;
-        let cost = Cost::new(name, move |event: &Event| event.record[word]);
-        self.costs.insert(name.into(), (column, cost.clone()));
-        Some(cost)
+        let word = self.cost_word(name)?;
+        Some(Cost::new(name, move |event: &Event| event.record[word]))
+    }
+
+    /// The word of a record with the cost in a field.
+    pub(crate) fn cost_word(&mut self, name: &str) -> Option<usize> {
+        let field = self.value_field(name)?;
+        Some(self.word(Column::Cost(field)))
     }
 
     /// The condition `field`, `field=value`, `field!=value` or `field=prefix*`.
@@ -244,7 +251,7 @@ impl RecordLayout {
         };
         let field = self.field(&field);
         let place = Place {
-            word: COLUMNS + self.column(Column::Conditions),
+            word: self.word(Column::Conditions),
             bit: self.tests.len(),
         };
         self.tests.push(Test { field, holds });
@@ -255,21 +262,12 @@ impl RecordLayout {
 
     /// The tier in a field.
     pub(crate) fn tier_of(&mut self, name: &str) -> Option<TierOf<Event>> {
-        if let Some(tier_of) = self.tiers_of.get(name) {
-            return Some(tier_of.clone());
-        }
-        let meant = self.meant(name);
-        if meant.is_empty() {
-            return None;
-        }
-        let field = self.field(&meant);
-        let word = COLUMNS + self.column(Column::Tier(field));
-        let tier_of = TierOf::new(name, move |event: &Event| {
+        let field = self.value_field(name)?;
+        let word = self.word(Column::Tier(field));
+        Some(TierOf::new(name, move |event: &Event| {
             let number = usize::try_from(event.record[word]).ok()?;
             event.tiers.get(number.checked_sub(1)?).map(|name| &**name)
-        });
-        self.tiers_of.insert(name.into(), tier_of.clone());
-        Some(tier_of)
+        }))
     }
 
     /// Converts a row to a record.
@@ -300,10 +298,10 @@ impl RecordLayout {
         Ok(())
     }
 
-    /// The fields that the rules need, with their places in a row.
+    /// The fields that the replayed rules need, with their places in a row.
     pub(crate) fn wanted_fields(&self) -> impl Iterator<Item = (String, usize)> {
         let fields = self.fields.iter().cloned().zip(0..);
-        fields.filter(|(_, place)| !self.unused.contains(place))
+        fields.filter(|(_, place)| self.used.contains(place))
     }
 
     /// The places of the costs in a row.
@@ -314,42 +312,11 @@ impl RecordLayout {
         })
     }
 
-    /// Notes the fields that only the keys and the conditions of rules name which are not replayed.
-    pub(crate) fn skip<'n>(
-        &mut self,
-        skipped: impl Iterator<Item = (Option<&'n str>, Option<&'n str>)>,
-        replayed: impl Iterator<Item = (Option<&'n str>, Option<&'n str>)>,
-    ) {
-        let mut unused: Vec<usize> = skipped.flat_map(|(key, when)| self.named(key, when)).collect();
-        let used: Vec<usize> = replayed.flat_map(|(key, when)| self.named(key, when)).collect();
-        let is_value = |place| {
-            let mut columns = self.columns.iter();
-            columns
-                .any(|column| matches!(column, Column::Cost(field) | Column::Tier(field) if *field == place))
-        };
-        unused.retain(|place| !used.contains(place) && !is_value(*place));
-        self.unused = unused;
-    }
-
-    /// The places of the fields of a key and of a condition.
-    fn named(&self, key: Option<&str>, when: Option<&str>) -> Vec<usize> {
-        let mut places = Vec::new();
-        if let Some((column, _)) = key.and_then(|key| self.keys.get(key))
-            && let Column::Key(fields, _) = &self.columns[*column]
-        {
-            places.extend(fields);
-        }
-        if let Some((place, _)) = when.and_then(|when| self.conditions.get(when)) {
-            places.push(self.tests[place.bit].field);
-        }
-        places
-    }
-
     /// The columns that are keys: their words in a record, their fields, and the prefixes of addresses.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &[usize], Prefixes)> {
-        let columns = self.columns.iter().enumerate();
-        columns.filter_map(|(number, column)| match column {
-            Column::Key(fields, prefixes) => Some((COLUMNS + number, &fields[..], *prefixes)),
+        let columns = self.columns.iter().zip(COLUMNS..);
+        columns.filter_map(|(column, word)| match column {
+            Column::Key(fields, prefixes) => Some((word, &fields[..], *prefixes)),
             Column::Address(..) | Column::Cost(_) | Column::Tier(_) | Column::Conditions => None,
         })
     }
@@ -412,7 +379,7 @@ mod tests {
     use crate::rules::key::name;
 
     fn row(values: &[Option<&str>]) -> Row {
-        let mut row = Row::new(values.len());
+        let mut row = Row::default();
         for (place, value) in values.iter().enumerate() {
             if let Some(value) = value {
                 row.set(place, value.as_bytes());

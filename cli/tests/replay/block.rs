@@ -39,6 +39,7 @@ fn a_blocked_key_is_denied_until_the_end_of_its_block() {
         );
     }
     let notes = report["notes"].as_array().unwrap();
-    let expected = "rule \"client\" blocked keys 1 times; peaks and other limits are without blocks";
+    let expected =
+        "rule \"client\" blocked keys 1 times; peaks and other limits are computed as if no key was blocked";
     assert!(notes.iter().any(|note| note == expected), "{notes:?}");
 }

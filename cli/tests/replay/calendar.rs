@@ -123,7 +123,7 @@ fn a_calendar_is_not_compared_with_windows() {
     let report = replayed("calendar = '3/month'", MONTH, &["--compare"]);
     assert_eq!(report["compare"], Value::Array(Vec::new()));
     let notes = report["notes"].to_string();
-    let note = "no comparison of rule \\\"contract\\\": only a calendar has its periods";
+    let note = "no comparison of rule \\\"contract\\\": no other algorithm has calendar periods";
     assert!(notes.contains(note), "{notes}");
 }
 

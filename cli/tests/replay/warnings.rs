@@ -177,7 +177,7 @@ fn denials_of_whole_cells_are_explained() {
         notes("--cells 5"),
         [
             "rule \"10/60s\" denies 5 requests more than a log, because each of the 5 cells counts in full until all of it has left the \
-          window; 13 cells deny 0"
+          window; with 13 cells it would deny 0"
         ]
     );
     assert_eq!(notes("--algorithm log"), Vec::<String>::new());

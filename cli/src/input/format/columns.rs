@@ -80,7 +80,7 @@ pub(crate) struct Columns {
     costs: Vec<usize>,
 }
 
-const TIME: &str = "an existing time, as in 2015-05-17T10:05:03Z or 17/May/2015:10:05:03 +0000";
+const TIME: &str = "an existing time, as in 2015-05-17T10:05:03Z, 17/May/2015:10:05:03 +0000 or 1431857103.5";
 
 impl Columns {
     /// Resolves the wanted fields among the values with these names. The time is the first of `times` that exists, unless
@@ -140,6 +140,29 @@ impl Columns {
         })
     }
 
+    /// The values with these names. `takes` has the wanted fields: the number of the value, its part, and the place in a row.
+    /// The time is the value with the number `time`.
+    pub(crate) fn of(
+        names: Vec<String>,
+        takes: Vec<(usize, Part, usize)>,
+        time: usize,
+        wanted: &WantedFields,
+    ) -> Self {
+        Self {
+            takes,
+            names,
+            time: vec![time],
+            time_place: wanted.time_place,
+            costs: wanted.costs.clone(),
+            dash_is_missing: false,
+        }
+    }
+
+    /// The names of the values.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     pub(crate) const fn with_missing_dash(mut self, is_missing: bool) -> Self {
         self.dash_is_missing = is_missing;
         self
@@ -171,10 +194,10 @@ impl Columns {
         match self.time[..] {
             [] => {}
             [column] => {
-                let text = value(column).unwrap_or_default();
-                row.time = timestamps
-                    .read(text)
-                    .ok_or_else(|| Unreadable::field(&self.names[column], text, TIME))?;
+                let name = &self.names[column];
+                let text = value(column).ok_or_else(|| Unreadable::missing(name, TIME))?;
+                let time = timestamps.read(text);
+                row.time = time.ok_or_else(|| Unreadable::field(name, text, TIME))?;
             }
             [date, time, ..] => {
                 let date = value(date).unwrap_or_default();
@@ -197,17 +220,22 @@ impl Columns {
     }
 
     fn no_address(&self, column: usize, text: &[u8]) -> Unreadable {
-        let expected = if text.contains(&b',') {
-            "one address; for a list, name the field itself as the key"
+        let name = &self.names[column];
+        let what = if text.contains(&b',') {
+            "one address"
         } else {
-            "an address of the client"
+            "an address"
         };
-        Unreadable::field(&self.names[column], text, expected)
+        Unreadable::field(
+            name,
+            text,
+            &format!("{what}; --key {name} takes the text as it is"),
+        )
     }
 }
 
 /// A word of a request by its number; empty if there is none.
-pub(crate) fn word(request: &[u8], number: usize) -> &[u8] {
+fn word(request: &[u8], number: usize) -> &[u8] {
     request
         .split(|&byte| byte == b' ')
         .nth(number)
@@ -215,7 +243,7 @@ pub(crate) fn word(request: &[u8], number: usize) -> &[u8] {
 }
 
 /// The path of a target: `/p` of `/p?q` and of `https://host:443/p?q`.
-pub(crate) fn path(target: &[u8]) -> &[u8] {
+fn path(target: &[u8]) -> &[u8] {
     let scheme =
         memchr::memmem::find(target, b"://").filter(|&at| target[..at].iter().all(u8::is_ascii_alphabetic));
     let target = match scheme {

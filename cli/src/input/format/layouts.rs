@@ -292,7 +292,7 @@ mod tests {
     use super::{ALB, ELB, ENVOY, HAPROXY, ISTIO, NLB, PROXY_MANAGER, S3};
     use crate::input::format::WantedFields;
     use crate::input::format::words::tests::{fields, wanted};
-    use crate::input::format::words::{Layout, WordFormat};
+    use crate::input::format::words::{self, Layout, WordFormat};
 
     const OF_ALB: &str = r#"https 2015-05-17T10:05:03.186641Z app/web/50dc6c495c0c9188 198.51.100.9:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://www.example.com:443/a?b=1 HTTP/1.1" "curl/8.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/web/73e2d6bc24d8a067 "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:123456789012:certificate/12345678" 1 2015-05-17T10:05:02.364000Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-" TID_1234"#;
     const OF_ELB: &str = r#"2015-05-17T10:05:03.186641Z web 198.51.100.9:2817 10.0.0.1:80 0.000073 0.001048 0.000057 200 200 0 57 "GET http://www.example.com:80/a HTTP/1.1" "curl/8.0" - -"#;
@@ -316,19 +316,9 @@ mod tests {
         ("vhost", "www.example.com"),
     ];
 
-    /// Reads fields of a line, and asserts that they have these values.
     #[track_caller]
     fn assert_values(layout: &'static Layout, line: &str, expected: &[(&str, &str)]) {
-        let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
-        let mut format = WordFormat::new(layout, &wanted(&names)).expect("known fields");
-        let values = expected
-            .iter()
-            .map(|(_, value)| Some((*value).to_owned()).filter(|value| !value.is_empty()));
-        assert_eq!(
-            fields(&mut format, line, names.len()),
-            Ok((AT, values.collect())),
-            "{line}"
-        );
+        words::tests::assert_values(|wanted| WordFormat::new(layout, wanted), line, AT, expected);
     }
 
     type Fields = &'static [(&'static str, &'static str)];

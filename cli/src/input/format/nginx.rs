@@ -114,85 +114,46 @@ fn may_have_spaces(name: &str) -> bool {
     name == "remote_user" || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// The texts and the variables `$name` and `${name}`. Another dollar sign is text.
 fn pieces(format: &str) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut text = String::new();
-    let mut rest = format;
-    while let Some(at) = rest.find('$') {
-        let after = &rest[at + 1..];
-        let (open, name_start) = match after.strip_prefix('{') {
-            Some(inner) => (true, inner),
-            None => (false, after),
-        };
-        let length = name_start
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .unwrap_or(name_start.len());
-        text += &rest[..at];
-        let behind = &name_start[length..];
-        let closed = if open {
-            behind.strip_prefix('}')
-        } else {
-            Some(behind)
-        };
-        match closed {
-            Some(closed) if length > 0 => {
-                if !text.is_empty() {
-                    pieces.push(Piece::Text(core::mem::take(&mut text)));
-                }
-                pieces.push(Piece::Variable(name_start[..length].to_owned()));
-                rest = closed;
-            }
-            // A dollar sign of its own.
-            _ => {
-                text.push('$');
-                rest = after;
-            }
-        }
+    let variable =
+        regex::Regex::new(r"\$(?:\{([0-9A-Za-z_]+)\}|([0-9A-Za-z_]+))").expect("a valid expression");
+    let (mut pieces, mut end) = (Vec::new(), 0);
+    for found in variable.captures_iter(format) {
+        let (whole, [name]) = found.extract();
+        let start = found.get(0).map_or(end, |whole| whole.start());
+        pieces.push(Piece::Text(format[end..start].to_owned()));
+        pieces.push(Piece::Variable(name.to_owned()));
+        end = start + whole.len();
     }
-    text += rest;
-    if !text.is_empty() {
-        pieces.push(Piece::Text(text));
-    }
+    pieces.push(Piece::Text(format[end..].to_owned()));
+    pieces.retain(|piece| *piece != Piece::Text(String::new()));
     pieces
 }
 
 #[cfg(test)]
 mod tests {
     use super::expression;
-    use crate::input::format::LogFormat;
     use crate::input::format::pattern::Pattern;
-    use crate::input::format::words::tests::{fields, wanted};
+    use crate::input::format::words::tests::{assert_values, fields, wanted};
+    use crate::input::format::{LogFormat, WantedFields};
 
     #[test]
     fn lines_are_read_by_the_string_of_the_directive() {
         let format = r#"$host $remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_user_agent" rt=${request_time}s"#;
-        let names = [
-            "client",
-            "user",
-            "method",
-            "path",
-            "status",
-            "agent",
-            "vhost",
-            "request_time",
-        ];
-        let mut format = Pattern::of_nginx(format, &wanted(&names)).expect("a format");
         let line = r#"www.example.com 198.51.100.9 - x [01/Jan/1970:00:00:01 +0000] y [17/May/2015:12:05:03 +0200] "GET /a?b=\x22 HTTP/1.1" 200 57 "say \"hi\"" rt=0.005s"#;
         let values = [
-            "198.51.100.9",
-            "x [01/Jan/1970:00:00:01 +0000] y",
-            "GET",
-            "/a",
-            "200",
-            r#"say \"hi\""#,
-            "www.example.com",
-            "0.005",
+            ("client", "198.51.100.9"),
+            ("user", "x [01/Jan/1970:00:00:01 +0000] y"),
+            ("method", "GET"),
+            ("path", "/a"),
+            ("status", "200"),
+            ("agent", r#"say \"hi\""#),
+            ("vhost", "www.example.com"),
+            ("request_time", "0.005"),
         ];
-        let values = values.map(|value| Some(value.to_owned())).to_vec();
-        assert_eq!(
-            fields(&mut format, line, 8),
-            Ok((1_431_857_103_000_000_000, values))
-        );
+        let open = |wanted: &WantedFields| Pattern::of_nginx(format, wanted);
+        let mut format = assert_values(open, line, 1_431_857_103_000_000_000, &values);
         for (written, other) in [
             (" 200 ", " - "),
             (" 200 ", "  "),

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use crate::failure::Failure;
 use crate::input::format::columns::{Columns, Part, Standard};
-use crate::input::format::realign::realign;
+use crate::input::format::realign::aligned;
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
@@ -110,23 +110,11 @@ impl LogFormat for W3c {
             b' '
         };
         let values: Vec<&[u8]> = line.trim_ascii_end().split(|&byte| byte == delimiter).collect();
-        if values.len() > *count {
-            let needed = self.wanted.time_place;
-            let read = |values: &[&[u8]], row: &mut Row| {
-                columns.fill(|column| values.get(column).copied(), timestamps, row)
-            };
-            if realign(&values, (*count, delimiter), needed, row, read).is_some() {
-                return Ok(Parsed::Request);
-            }
-        }
-        if values.len() != *count {
-            return Err(Unreadable::line(format!(
-                "line has {} values (expected {count}, as in #Fields)",
-                values.len()
-            )));
-        }
-        columns.fill(|column| values.get(column).copied(), timestamps, row)?;
-        Ok(Parsed::Request)
+        let read = |values: &[&[u8]], row: &mut Row| {
+            columns.fill(|column| values.get(column).copied(), timestamps, row)
+        };
+        let form = (*count, delimiter, "#Fields");
+        aligned(&values, form, self.wanted.time_place, row, read)
     }
 }
 

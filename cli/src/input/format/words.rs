@@ -91,7 +91,7 @@ impl WordFormat {
                 strict: true,
                 ..format
             };
-            format.parse(line, timestamps, &mut Row::new(1)).is_ok()
+            format.parse(line, timestamps, &mut Row::default()).is_ok()
         })
     }
 
@@ -154,14 +154,16 @@ pub(crate) fn by_spaces<'l>(line: &'l [u8], words: &mut Vec<&'l [u8]>) -> Result
 pub(crate) fn words_of<'l>(line: &'l [u8], places: &[(usize, usize)]) -> impl Iterator<Item = &'l [u8]> {
     places.iter().map(|&(start, end)| &line[start..end])
 }
-/// The place of the quotation mark that ends a text: one that no backslash escapes, at the end or before one of the bytes `ends`,
-/// because some servers do not escape those in a value.
-pub(crate) fn closing(text: &[u8], ends: &[u8]) -> Option<usize> {
+
+/// The place of the quotation mark that ends a text: one that no backslash escapes, and behind which `ends` holds, because some
+/// servers do not escape those in a value.
+#[inline]
+pub(crate) fn closing(text: &[u8], ends: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let mut at = 0;
     loop {
         at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
         match text[at] {
-            b'"' if text.get(at + 1).is_none_or(|next| ends.contains(next)) => return Some(at),
+            b'"' if ends(&text[at + 1..]) => return Some(at),
             b'"' => at += 1,
             _ => at += 2,
         }
@@ -176,7 +178,7 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usiz
     while at < line.len() {
         let to_space = || memchr::memchr(b' ', &line[at..]).map_or(line.len(), |length| at + length);
         let (start, end) = match line[at] {
-            b'"' => match closing(&line[at + 1..], b" ") {
+            b'"' => match closing(&line[at + 1..], |rest| matches!(rest, [] | [b' ', ..])) {
                 Some(length) => (at + 1, at + 1 + length),
                 None => return Some(at),
             },
@@ -199,6 +201,7 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usiz
 #[cfg(test)]
 pub(crate) mod tests {
     use super::split;
+    use crate::failure::Failure;
     use crate::input::format::{LogFormat, Parsed, WantedFields};
     use crate::input::row::Row;
     use crate::input::time::timestamp::TimestampParser;
@@ -210,7 +213,7 @@ pub(crate) mod tests {
         places: usize,
     ) -> Result<(i64, Vec<Option<String>>), String> {
         let mut timestamps = TimestampParser::detecting();
-        let mut row = Row::new(places + 1);
+        let mut row = Row::default();
         match format.parse(line.as_bytes(), &mut timestamps, &mut row) {
             Ok(Parsed::Request) => {}
             Ok(Parsed::Other) => return Err("no request".to_owned()),
@@ -218,6 +221,27 @@ pub(crate) mod tests {
         }
         let text = |at| row.get(at).map(|text| String::from_utf8_lossy(text).into_owned());
         Ok((row.time, (0..places).map(text).collect()))
+    }
+
+    /// Opens a format for some fields, and asserts that a line has this time and these values of them. An empty one is missing.
+    #[track_caller]
+    pub(crate) fn assert_values<F: LogFormat>(
+        open: impl FnOnce(&WantedFields) -> Result<F, Failure>,
+        line: &str,
+        time: i64,
+        expected: &[(&str, &str)],
+    ) -> F {
+        let (names, values): (Vec<&str>, Vec<&str>) = expected.iter().copied().unzip();
+        let mut format = open(&wanted(&names)).expect("known fields");
+        let values = values
+            .into_iter()
+            .map(|value| Some(value.to_owned()).filter(|value| !value.is_empty()));
+        assert_eq!(
+            fields(&mut format, line, names.len()),
+            Ok((time, values.collect())),
+            "{line}"
+        );
+        format
     }
 
     pub(crate) fn wanted(names: &[&str]) -> WantedFields {

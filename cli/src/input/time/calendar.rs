@@ -7,16 +7,6 @@ use jiff::{Timestamp, Zoned};
 /// Nanoseconds in a second.
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
-/// A date of the Gregorian calendar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Date {
-    pub(crate) year: i16,
-    /// From 1.
-    pub(crate) month: i8,
-    /// From 1.
-    pub(crate) day: i8,
-}
-
 const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
@@ -37,12 +27,10 @@ pub(crate) fn two(tens: u8, ones: u8) -> Option<i8> {
     i8::try_from((tens - b'0') * 10 + (ones - b'0')).ok()
 }
 
-/// The second of a UTC date and time of day; `None` if there is no such time. A leap second is second 59, as in jiff's
-/// parsers.
-pub(crate) fn second(date: Date, [hour, minute, second]: [i8; 3]) -> Option<i64> {
-    let second = if second == 60 { 59 } else { second };
-    let time = DateTime::new(date.year, date.month, date.day, hour, minute, second, 0).ok()?;
-    Some(Offset::UTC.to_timestamp(time).ok()?.as_second())
+/// A UTC date and time of day in nanoseconds since 1970; `None` if 64 bits do not have them.
+pub(crate) fn nanos(time: DateTime) -> Option<i64> {
+    let time = Offset::UTC.to_timestamp(time).ok()?;
+    i64::try_from(time.as_nanosecond()).ok()
 }
 
 /// Parses a UTC offset such as `+0000`, `-05:30`, `Z`, `UTC` or `GMT` into seconds. Other names of zones have several meanings.
@@ -77,9 +65,7 @@ pub(crate) fn instant(text: &str, offset: i64) -> Option<i64> {
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return i64::try_from(timestamp.as_nanosecond()).ok();
     }
-    let local: DateTime = text.parse().ok()?;
-    let nanos = Offset::UTC.to_timestamp(local).ok()?.as_nanosecond();
-    i64::try_from(nanos - i128::from(offset) * i128::from(SECOND)).ok()
+    nanos(text.parse().ok()?)?.checked_sub(offset * SECOND)
 }
 
 /// The UTC year of an instant.

@@ -66,10 +66,11 @@ impl YearInference {
 #[cfg(test)]
 mod tests {
     use super::YearInference;
-    use crate::input::time::calendar::{self, Date, SECOND};
+    use crate::input::time::calendar;
+    use jiff::civil::Date;
 
     fn at(month: i8, day: i8) -> impl Fn(i16) -> Option<i64> {
-        move |year| Some(calendar::second(Date { year, month, day }, [12, 0, 0])? * SECOND)
+        move |year| calendar::nanos(Date::new(year, month, day).ok()?.at(12, 0, 0, 0))
     }
 
     fn inference(inference: &mut YearInference, days: &[(i8, i8)]) -> Vec<Option<i16>> {

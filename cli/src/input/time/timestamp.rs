@@ -1,8 +1,9 @@
 //! Timestamps in all supported formats.
 
 use clap::ValueEnum;
+use jiff::civil::{Date, Time};
 
-use crate::input::time::calendar::{self, Date, SECOND, two};
+use crate::input::time::calendar::{self, SECOND, two};
 use crate::input::time::infer_year::YearInference;
 
 /// The value of `--time-format`.
@@ -135,7 +136,8 @@ impl TimestampParser {
             _ => return None,
         };
         let clock = self.clock(rest)?;
-        self.inference.resolve(|year| clock.on(Date { year, month, day }))
+        self.inference
+            .resolve(|year| clock.on(Date::new(year, month, day).ok()?))
     }
 
     /// Parses a time of day with its fraction and its zone: `Z`, `+00:00`, ` UTC`, or that of times without a zone.
@@ -149,8 +151,13 @@ impl TimestampParser {
             [] => self.zone,
             zone => calendar::utc_offset(zone.strip_prefix(b" ").unwrap_or(zone))?,
         };
+        // A leap second is second 59, as in jiff's parsers.
+        let second = match two(s0, s1)? {
+            60 => 59,
+            second => second,
+        };
         Some(Clock {
-            time: [two(h0, h1)?, two(n0, n1)?, two(s0, s1)?],
+            time: Time::new(two(h0, h1)?, two(n0, n1)?, second, 0).ok()?,
             nanos: fraction - zone * SECOND,
         })
     }
@@ -180,8 +187,7 @@ impl TimestampParser {
 /// A time of day.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    /// The hour, the minute and the second.
-    time: [i8; 3],
+    time: Time,
     /// The fraction of the second, less the UTC offset.
     nanos: i64,
 }
@@ -189,17 +195,13 @@ struct Clock {
 impl Clock {
     /// The instant of the time on a date.
     fn on(self, date: Date) -> Option<i64> {
-        let second = calendar::second(date, self.time)?;
-        second.checked_mul(SECOND)?.checked_add(self.nanos)
+        calendar::nanos(date.to_datetime(self.time))?.checked_add(self.nanos)
     }
 }
 
 fn date([c0, c1, y0, y1]: [u8; 4], month: i8, [d0, d1]: [u8; 2]) -> Option<Date> {
-    Some(Date {
-        year: i16::from(two(c0, c1)?) * 100 + i16::from(two(y0, y1)?),
-        month,
-        day: two(d0, d1)?,
-    })
+    let year = i16::from(two(c0, c1)?) * 100 + i16::from(two(y0, y1)?);
+    Date::new(year, month, two(d0, d1)?).ok()
 }
 
 /// Splits an optional fraction such as `.123`, in nanoseconds, from the rest. Digits after the ninth are ignored.

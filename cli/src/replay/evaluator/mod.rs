@@ -5,7 +5,7 @@ use core::num::NonZeroUsize;
 use std::thread;
 
 use ringgate::rules::RuleCounts;
-use ringgate::{ManualClock, Nanos, Quota, RuleSet};
+use ringgate::{ManualClock, Quota, RuleSet};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -33,6 +33,15 @@ pub(crate) struct Evaluated {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict<'w>(&'w [u64]);
 
+/// The bits of a verdict.
+const IS_DENIED: usize = 0;
+const fn applies(entry: usize) -> usize {
+    1 + 2 * entry
+}
+const fn denies(entry: usize) -> usize {
+    2 + 2 * entry
+}
+
 impl Verdict<'_> {
     fn is_set(self, bit: usize) -> bool {
         self.0[bit / 64] & (1 << (bit % 64)) != 0
@@ -41,24 +50,20 @@ impl Verdict<'_> {
     /// Whether the request was denied.
     #[inline]
     pub(crate) fn is_denied(self) -> bool {
-        self.is_set(0)
+        self.is_set(IS_DENIED)
     }
 
     /// Whether an entry applied to the request.
     #[inline]
     pub(crate) fn applies(self, entry: usize) -> bool {
-        self.is_set(1 + 2 * entry)
+        self.is_set(applies(entry))
     }
 
     /// Whether an entry denied the request.
     #[inline]
     pub(crate) fn denied_by(self, entry: usize) -> bool {
-        self.is_set(2 + 2 * entry)
+        self.is_set(denies(entry))
     }
-}
-
-fn set(words: &mut [u64], bit: usize) {
-    words[bit / 64] |= 1 << (bit % 64);
 }
 
 impl Evaluated {
@@ -93,7 +98,7 @@ const THREADS: usize = 8;
 /// When the rules cannot be built, or a temporary file fails.
 pub(crate) fn evaluate(
     plan: &Plan,
-    mut events: Sorted,
+    events: Sorted,
     keys: u64,
     span: Span,
     progress: &mut Progress,
@@ -107,37 +112,23 @@ pub(crate) fn evaluate(
         }
         _ => 1,
     };
-    let mut judged = judge(plan, &mut events, keys, span, threads, progress)?;
+    let judged = judge(plan, events, keys, span, threads, progress)?;
     // A table without room decides by all of its keys.
     if threads > 1 && !judged.overflowed.is_empty() {
-        judged = judge(plan, &mut events, keys, span, 1, progress)?;
+        return judge(plan, judged.events, keys, span, 1, progress);
     }
-    Ok(Evaluated {
-        events,
-        verdicts: judged.verdicts.finish()?,
-        series: judged.series,
-        overflowed: judged.overflowed,
-        blocks: judged.blocks,
-    })
-}
-
-/// The verdicts about all requests.
-struct Judged {
-    verdicts: Sorter,
-    series: Series,
-    overflowed: Vec<(String, u64)>,
-    blocks: Vec<(String, u64)>,
+    Ok(judged)
 }
 
 /// Reads the requests in batches. Each thread decides those of its keys, in order of time.
 fn judge(
     plan: &Plan,
-    events: &mut Sorted,
+    mut events: Sorted,
     keys: u64,
     span: Span,
     threads: usize,
     progress: &mut Progress,
-) -> Result<Judged, Failure> {
+) -> Result<Evaluated, Failure> {
     let words = plan.fields.layout().words();
     let of_verdict = (1 + 2 * plan.entries.len()).div_ceil(64);
     // Keys are not spread evenly.
@@ -216,8 +207,9 @@ fn judge(
         }
         sums.into_iter().collect()
     };
-    Ok(Judged {
-        verdicts,
+    Ok(Evaluated {
+        events,
+        verdicts: verdicts.finish()?,
         series,
         overflowed: sum(|counts| counts.overflowed),
         blocks: sum(|counts| counts.blocks),
@@ -232,19 +224,9 @@ struct Evaluator<'p> {
     /// Whether to peek before each decision. Denials of shadow rules and matches of lists are not visible otherwise.
     peeks: bool,
     event: Event,
-    outcome: RequestOutcome,
     /// The words of each verdict, and the verdicts about the present batch.
     words: usize,
     verdicts: Vec<u64>,
-}
-
-/// The outcome for one request.
-#[derive(Default)]
-struct RequestOutcome {
-    is_denied: bool,
-    /// The positions of the entries that apply, and of those that deny.
-    applicable: Vec<usize>,
-    denied: Vec<usize>,
 }
 
 impl<'p> Evaluator<'p> {
@@ -261,82 +243,58 @@ impl<'p> Evaluator<'p> {
                 record: Vec::new(),
                 tiers,
             },
-            outcome: RequestOutcome::default(),
             words,
             verdicts: Vec::new(),
         })
     }
 
-    /// Decides the next request in order of time.
+    /// Decides the next request in order of time, and adds its verdict.
     fn judge(&mut self, record: &[u64], span: Span) {
         self.event.record.clear();
         self.event.record.extend_from_slice(record);
-        let mut outcome = core::mem::take(&mut self.outcome);
-        self.decide(span.reading(time_of_word(record[0])), &mut outcome);
+        let now = span.reading(time_of_word(record[0]));
         let start = self.verdicts.len();
         self.verdicts.resize(start + self.words, 0);
         let verdict = &mut self.verdicts[start..];
-        if outcome.is_denied {
-            set(verdict, 0);
-        }
-        for &place in &outcome.applicable {
-            set(verdict, 1 + 2 * place);
-        }
-        for &place in &outcome.denied {
-            set(verdict, 2 + 2 * place);
-        }
-        self.outcome = outcome;
-    }
-
-    fn decide(&self, now: Nanos, outcome: &mut RequestOutcome) {
-        let event = &self.event;
-        outcome.applicable.clear();
-        outcome.denied.clear();
+        let mut set = |bit: usize| verdict[bit / 64] |= 1 << (bit % 64);
+        let entries = self.entries;
+        // A block is counted for the first quota of its rule.
+        let place = |rule: &str, quota: Quota, is_block: bool| {
+            entries.iter().position(|entry| match is_block {
+                true => entry.rule == rule,
+                false => entry.is(rule, quota),
+            })
+        };
         if self.peeks {
-            self.peek(event, now, outcome);
+            self.clock.set(now);
+            for peek in self.rules.peek(&self.event) {
+                let place = place(peek.rule(), peek.quota(), false).filter(|_| !peek.is_block());
+                let Some(place) = place else { continue };
+                set(applies(place));
+                // A request without a cost is only denied by a list, after which no permits ever remain.
+                let is_denied = match peek.permits() {
+                    0 => peek.retry_after(0).is_none(),
+                    permits => peek.remaining() < permits,
+                };
+                if !peek.is_enforced() && is_denied {
+                    set(denies(place));
+                }
+            }
         } else {
-            let places = self.entries.iter().enumerate();
-            let applicable = places.filter(|(_, entry)| entry.applies(&event.record));
-            outcome.applicable.extend(applicable.map(|(place, _)| place));
-        }
-        let decided = self.rules.check_at(event, now);
-        outcome.is_denied = decided.is_err();
-        if let Err(denied) = decided {
-            let violations = denied.violations();
-            let places = violations.filter_map(|it| self.place(it.rule(), it.quota(), it.is_block()));
-            outcome.denied.extend(places);
-        }
-    }
-
-    /// Finds the entries that apply to the request, and those that would deny it if they were enforced.
-    fn peek(&self, event: &Event, now: Nanos, outcome: &mut RequestOutcome) {
-        self.clock.set(now);
-        for peek in self.rules.peek(event) {
-            if peek.is_block() {
-                continue;
-            }
-            let Some(place) = self.place(peek.rule(), peek.quota(), false) else {
-                continue;
-            };
-            outcome.applicable.push(place);
-            // A request without a cost is only denied by a list, after which no permits ever remain.
-            let is_denied = match peek.permits() {
-                0 => peek.retry_after(0).is_none(),
-                permits => peek.remaining() < permits,
-            };
-            if !peek.is_enforced() && is_denied {
-                outcome.denied.push(place);
+            for (place, entry) in entries.iter().enumerate() {
+                if entry.applies(record) {
+                    set(applies(place));
+                }
             }
         }
-    }
-
-    /// The entry of a quota. A block is counted for the first quota of its rule.
-    fn place(&self, rule: &str, quota: Quota, is_block: bool) -> Option<usize> {
-        let mut entries = self.entries.iter();
-        entries.position(|entry| match is_block {
-            true => entry.rule == rule,
-            false => entry.is(rule, quota),
-        })
+        if let Err(denied) = self.rules.check_at(&self.event, now) {
+            set(IS_DENIED);
+            for denial in denied.violations() {
+                if let Some(place) = place(denial.rule(), denial.quota(), denial.is_block()) {
+                    set(denies(place));
+                }
+            }
+        }
     }
 }
 

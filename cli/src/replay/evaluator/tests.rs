@@ -23,7 +23,7 @@ const SECOND: i64 = 1_000_000_000;
 fn events(plan: &Plan, count: usize) -> Sorted {
     let layout = plan.fields.layout();
     let mut events = Sorter::new(layout.words());
-    let (mut row, mut record, mut random) = (Row::new(layout.fields.len()), Vec::new(), 7_u64);
+    let (mut row, mut record, mut random) = (Row::default(), Vec::new(), 7_u64);
     for _ in 0..count {
         let mut below = |end: u64| {
             random ^= random << 13;
@@ -46,13 +46,12 @@ fn events(plan: &Plan, count: usize) -> Sorted {
 /// The verdicts and the series of a run.
 fn run(rules: &[&str], threads: usize, keys: u64) -> (Vec<u64>, Vec<Vec<u64>>, bool) {
     let plan = plan(rules);
-    let mut events = events(&plan, 3 * BATCH + 17);
+    let events = events(&plan, 3 * BATCH + 17);
     let windows = plan.entries.iter().map(PlanEntry::window);
     let span = Span::new(0, 3600 * SECOND, windows).expect("a span");
     let mut progress = Progress::new(None, true);
-    let judged = judge(&plan, &mut events, keys, span, threads, &mut progress).expect("judged");
-    let mut sorted = judged.verdicts.finish().expect("sorted");
-    let (mut reading, mut verdicts) = (sorted.read().expect("readable"), Vec::new());
+    let mut judged = judge(&plan, events, keys, span, threads, &mut progress).expect("judged");
+    let (mut reading, mut verdicts) = (judged.verdicts.read().expect("readable"), Vec::new());
     while let Some(words) = reading.next().expect("readable") {
         verdicts.extend_from_slice(words);
     }

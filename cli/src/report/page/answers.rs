@@ -11,8 +11,7 @@ const ANSWERED: usize = 3;
 pub(super) fn answers(data: &Report) -> String {
     let mut html = String::new();
     for warning in &data.warnings {
-        put!(
-            html,
+        html += &format!(
             "<p class=\"warning\" role=\"alert\"><b>Warning:</b> {}.</p>\n",
             plain(warning)
         );
@@ -26,8 +25,7 @@ pub(super) fn answers(data: &Report) -> String {
                 Some(rule) => format!("The {} <b>{}</b> was", plain(&rule.key), key(&most.key)),
                 None => format!("The key <b>{}</b> was", key(&most.key)),
             };
-            put!(
-                html,
+            html += &format!(
                 r#"<p id="most-limited">{key_words} denied most often{}: <b>{}</b> of {} requests ({}) were denied"#,
                 of_rule(data, &most.rule),
                 number(most.denied),
@@ -35,18 +33,17 @@ pub(super) fn answers(data: &Report) -> String {
                 percent(most.denied, most.requests)
             );
             if let (Some(first), Some(last)) = (most.first_denied, most.last_denied) {
-                put!(html, ", <b>{}</b>", span(first, last));
+                html += &format!(", <b>{}</b>", span(first, last));
             }
             html.push('.');
             if let Some(rule) = rule {
-                put!(
-                    html,
+                html += &format!(
                     " At the peak, {} permits were requested in {}",
                     number(most.worst),
                     duration(rule.millis())
                 );
                 if let Some((at, _)) = data.charts()[0].and_then(|index| data.chosen[index].peak()) {
-                    put!(html, ", up to {}\u{a0}{UTC}", time(at));
+                    html += &format!(", up to {}\u{a0}{UTC}", time(at));
                 }
                 html.push('.');
             }
@@ -86,7 +83,7 @@ pub(super) fn answers(data: &Report) -> String {
     ];
     html.push_str("\n<dl class=\"facts\">\n");
     for (name, value) in facts {
-        put!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>\n");
+        html += &format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n");
     }
     html + "</dl>"
 }

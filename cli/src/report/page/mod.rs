@@ -3,13 +3,6 @@
 //! Sentences and tables are rendered here. `page.js` reads the report that the page carries, and draws the charts. Text
 //! from a log is never markup: here [`text`] escapes it, and the script uses figures and copies of elements only.
 
-/// Appends formatted text to a `String`.
-macro_rules! put {
-    ($html:expr, $($content:tt)*) => {
-        $crate::report::page::text::append(&mut $html, format_args!($($content)*))
-    };
-}
-
 mod text;
 mod table;
 mod copy;
@@ -121,10 +114,10 @@ fn rule_choice(id: &str, label: &str, all: &str, names: &[&str]) -> String {
     }
     let mut html = format!(r#"<div class="controls"><label>{label} <select id="{id}">"#);
     if !all.is_empty() {
-        put!(html, r#"<option value="">{all}</option>"#);
+        html += &format!(r#"<option value="">{all}</option>"#);
     }
     for (index, name) in names.iter().enumerate() {
-        put!(html, r#"<option value="{index}">{}</option>"#, plain(name));
+        html += &format!(r#"<option value="{index}">{}</option>"#, plain(name));
     }
     html + "</select></label></div>"
 }
@@ -135,9 +128,9 @@ fn sliding(data: &Report) -> String {
     }
     let mut options = String::new();
     for (index, chosen) in data.chosen.iter().enumerate() {
-        put!(options, r#"<option value="{index}">{}"#, plain(&chosen.key));
+        options += &format!(r#"<option value="{index}">{}"#, plain(&chosen.key));
         if data.rules.len() > 1 {
-            put!(options, " ({})", plain(&chosen.rule));
+            options += &format!(" ({})", plain(&chosen.rule));
         }
         options.push_str("</option>");
     }
@@ -156,13 +149,9 @@ fn details((index, chosen): (usize, &ChosenReport)) -> String {
             "status" => "Denied, by status in the log",
             _ => "Denied, by user agent",
         };
-        put!(
-            html,
-            r#"<table data-of="{index}" hidden><caption>{title}</caption><tbody>"#
-        );
+        html += &format!(r#"<table data-of="{index}" hidden><caption>{title}</caption><tbody>"#);
         for (value, denied) in &report.denied {
-            put!(
-                html,
+            html += &format!(
                 r#"<tr><th class="name" scope="row">{}</th><td>{}</td></tr>"#,
                 key(value),
                 number(*denied)
@@ -207,7 +196,7 @@ fn notes(data: &Report) -> String {
         duration(data.step as f64),
     );
     for note in &data.notes {
-        put!(html, "\n<p>Note: {}.</p>", plain(note));
+        html += &format!("\n<p>Note: {}.</p>", plain(note));
     }
     html
 }

@@ -16,43 +16,32 @@ pub(super) enum CellKind {
 /// The header of a column, and the kind and the HTML of a cell.
 pub(super) type Cell = (&'static str, CellKind, String);
 
-/// A table of one or more rows.
-#[derive(Debug)]
-pub(super) struct Table {
-    headers: Vec<&'static str>,
-    html: String,
-    rows: usize,
-    /// The script folds rows after this number.
-    folded_after: usize,
-}
+/// A row: the attributes of its `tr`, and its cells.
+pub(super) type Row = (String, Vec<Cell>);
 
-impl Table {
-    pub(super) const fn folded_after(rows: usize) -> Self {
-        Self {
-            headers: Vec::new(),
-            html: String::new(),
-            rows: 0,
-            folded_after: rows,
-        }
+/// A table with its caption. The first `words` columns are aligned as text. The script folds the rows behind `folded_after`.
+pub(super) fn table(id: &str, caption: &str, words: usize, folded_after: usize, rows: &[Row]) -> String {
+    // Blocks have no roles of their own, so rows and cells state theirs.
+    let mut html = format!(
+        "<table class=\"stack\" id=\"{id}\" role=\"table\">\n<caption>{caption}</caption>\n<thead role=\"rowgroup\"><tr role=\"row\">"
+    );
+    let headers = rows.iter().take(1).flat_map(|(_, cells)| cells);
+    for (index, (header, ..)) in headers.enumerate() {
+        let class = if index < words { r#" class="name""# } else { "" };
+        html += &format!(r#"<th scope="col" role="columnheader"{class}>{header}</th>"#);
     }
-
-    /// Adds a row of cells with the headers of their columns. `attributes` are those of its `tr`.
-    pub(super) fn row(&mut self, attributes: &str, cells: &[Cell]) {
-        self.headers = cells.iter().map(|(header, ..)| *header).collect();
-        // Blocks have no roles of their own, so rows and cells state theirs.
-        let class = if self.rows >= self.folded_after {
-            r#" class="more""#
-        } else {
+    html += "</tr></thead>\n<tbody role=\"rowgroup\">\n";
+    for (index, (attributes, cells)) in rows.iter().enumerate() {
+        let class = if index < folded_after {
             ""
+        } else {
+            r#" class="more""#
         };
-        put!(self.html, r#"<tr role="row"{class}{attributes}>"#);
-        for (header, column, content) in cells {
-            let class = match column {
+        html += &format!(r#"<tr role="row"{class}{attributes}>"#);
+        for (header, kind, content) in cells {
+            let class = match kind {
                 CellKind::Head => {
-                    put!(
-                        self.html,
-                        r#"<th scope="row" role="rowheader" class="name">{content}</th>"#
-                    );
+                    html += &format!(r#"<th scope="row" role="rowheader" class="name">{content}</th>"#);
                     continue;
                 }
                 CellKind::Text => r#" class="name""#,
@@ -60,32 +49,9 @@ impl Table {
                 CellKind::Alarm => r#" class="alarm""#,
                 CellKind::Time => r#" class="time""#,
             };
-            put!(
-                self.html,
-                r#"<td role="cell"{class} data-label="{header}">{content}</td>"#
-            );
+            html += &format!(r#"<td role="cell"{class} data-label="{header}">{content}</td>"#);
         }
-        self.html.push_str("</tr>\n");
-        self.rows += 1;
+        html += "</tr>\n";
     }
-
-    /// The element; the first `words` columns are aligned as text.
-    pub(super) fn html(self, id: &str, caption: &str, words: usize) -> String {
-        let mut html = format!(
-            "<table class=\"stack\" id=\"{id}\" role=\"table\">\n<caption>{caption}</caption>\n<thead role=\"rowgroup\"><tr role=\"row\">"
-        );
-        for (index, header) in self.headers.iter().enumerate() {
-            let class = if index < words { r#" class="name""# } else { "" };
-            put!(
-                html,
-                r#"<th scope="col" role="columnheader"{class}>{header}</th>"#
-            );
-        }
-        put!(
-            html,
-            "</tr></thead>\n<tbody role=\"rowgroup\">\n{}</tbody>\n</table>",
-            self.html
-        );
-        html
-    }
+    html + "</tbody>\n</table>"
 }

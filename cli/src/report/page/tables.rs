@@ -2,7 +2,7 @@
 
 use super::answers::{of_rule, whom};
 use super::table::CellKind::{Alarm, Figure, Head, Text, Time};
-use super::table::{CellKind, Table};
+use super::table::{CellKind, Row, table};
 use super::text::{bytes, key, number, percent, plain, quota_of, time};
 use crate::report::{Report, WhatIfReport};
 
@@ -14,8 +14,7 @@ pub(super) fn keys(data: &Report) -> String {
         return "<p>No request has a key.</p>".to_owned();
     }
     let several = data.rules.len() > 1;
-    let mut table = Table::folded_after(LISTED);
-    for (row, chart) in data.keys.iter().zip(data.charts()) {
+    let rows = data.keys.iter().zip(data.charts()).map(|(row, chart)| {
         let (class, attributes) = match chart {
             Some(index) => (" class=\"has-chart\"", format!(r#" data-chosen="{index}""#)),
             None => ("", String::new()),
@@ -33,10 +32,11 @@ pub(super) fn keys(data: &Report) -> String {
         if several {
             cells.insert(1, ("Rule", Text, key(&row.rule)));
         }
-        table.row(&attributes, &cells);
-    }
+        (attributes, cells)
+    });
+    let rows: Vec<Row> = rows.collect();
     let caption = "In order of denials, then of peak demand; times in <span class=\"zone\">UTC</span>. “Peak demand” is the most permits that were requested in any window.";
-    table.html("keys", caption, if several { 2 } else { 1 })
+    table("keys", caption, if several { 2 } else { 1 }, LISTED, &rows)
 }
 
 /// The simulated limits as a table to unfold.
@@ -45,14 +45,12 @@ pub(super) fn limits(data: &Report, index: usize, tried: &WhatIfReport) -> Strin
         "<details><summary>All simulated limits{}, as a table</summary>\n",
         of_rule(data, &tried.rule)
     );
-    put!(
-        html,
+    html += &format!(
         "<table id=\"limits-{index}\"><thead><tr><th scope=\"col\" class=\"name\">Limit</th><th scope=\"col\">Requests denied</th>\
              <th scope=\"col\">Denial rate</th><th scope=\"col\">Keys denied</th><th scope=\"col\">Denial rate</th></tr></thead>\n<tbody>\n"
     );
     for ((&limit, &denied), &keys_denied) in tried.limits.iter().zip(&tried.denied).zip(&tried.keys_denied) {
-        put!(
-            html,
+        html += &format!(
             "<tr><th scope=\"row\" class=\"name\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             number(limit),
             number(denied),
@@ -65,20 +63,19 @@ pub(super) fn limits(data: &Report, index: usize, tried: &WhatIfReport) -> Strin
 }
 
 pub(super) fn rules(data: &Report) -> String {
-    let mut table = Table::folded_after(usize::MAX);
-    for rule in &data.rules {
+    let rows = data.rules.iter().map(|rule| {
         let mut algorithm = plain(&rule.algorithm);
         if let Some(form) = &rule.form {
-            put!(algorithm, ", {}", plain(form));
+            algorithm += &format!(", {}", plain(form));
         } else if let Some(cells) = rule.cells {
-            put!(algorithm, ", {cells}\u{a0}cells");
+            algorithm += &format!(", {cells}\u{a0}cells");
         }
         if rule.shadow {
             algorithm.push_str(", in shadow");
         }
-        table.row(
-            "",
-            &[
+        (
+            String::new(),
+            vec![
                 ("Rule", Head, key(&rule.name)),
                 ("Quota", Text, quota_of(rule)),
                 ("Algorithm", Text, algorithm),
@@ -92,15 +89,16 @@ pub(super) fn rules(data: &Report) -> String {
                 ("Bound", Figure, number(rule.bound)),
                 ("State", Figure, bytes(rule.bytes)),
             ],
-        );
-    }
+        )
+    });
+    let rows: Vec<Row> = rows.collect();
     let mut caption = WORST.to_owned();
     if data.rules.len() > 1 {
         caption.push_str(
             " “Admitted” counts requests that all rules admitted, “denied” those that this rule denied.",
         );
     }
-    table.html("rules", &caption, 4)
+    table("rules", &caption, 4, usize::MAX, &rows)
 }
 
 /// The meaning of three columns.
@@ -117,8 +115,7 @@ pub(super) fn compare(data: &Report) -> String {
         return String::new();
     }
     let several = data.rules.len() > 1;
-    let mut table = Table::folded_after(usize::MAX);
-    for row in &data.compare {
+    let rows = data.compare.iter().map(|row| {
         let limit = data.rule(&row.rule).map_or(u64::MAX, |rule| rule.limit);
         let mut cells = vec![
             ("Algorithm", Head, plain(&row.algorithm)),
@@ -136,14 +133,17 @@ pub(super) fn compare(data: &Report) -> String {
         if several {
             cells.insert(1, ("Rule", Text, key(&row.rule)));
         }
-        table.row("", &cells);
-    }
+        (String::new(), cells)
+    });
+    let rows: Vec<Row> = rows.collect();
     format!(
         "<section aria-labelledby=\"compare-heading\">\n<h2 id=\"compare-heading\">Comparison of algorithms</h2>\n{}\n</section>",
-        table.html(
+        table(
             "compare",
             &format!("Each rule by itself. {WORST}"),
-            if several { 2 } else { 1 }
+            if several { 2 } else { 1 },
+            usize::MAX,
+            &rows
         ),
     )
 }

@@ -1,7 +1,5 @@
 //! Figures, times and text as HTML.
 
-use core::fmt::Write;
-
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::report::RuleReport;
@@ -23,22 +21,19 @@ pub(super) fn key(word: &str) -> String {
     };
     format!(
         r#"<bdi class="{class}">{}</bdi>"#,
-        pieces(word, |escape, html| append(
-            html,
-            format_args!(r#"<span class="esc">{escape}</span>"#)
-        ))
+        pieces(word, |escape| format!(r#"<span class="esc">{escape}</span>"#))
     )
 }
 
 /// A text from a log as plain escaped text, where HTML allows no elements.
 pub(super) fn plain(word: &str) -> String {
-    pieces(word, |escape, html| html.push_str(escape))
+    pieces(word, str::to_owned)
 }
 
-fn pieces(word: &str, escaped: impl Fn(&str, &mut String)) -> String {
+fn pieces(word: &str, escaped: impl Fn(&str) -> String) -> String {
     let mut html = String::with_capacity(word.len().min(SHOWN) + 16);
     if word.is_empty() {
-        escaped("(empty)", &mut html);
+        html += &escaped("(empty)");
     }
     for c in word.chars().take(SHOWN) {
         match c {
@@ -49,13 +44,13 @@ fn pieces(word: &str, escaped: impl Fn(&str, &mut String)) -> String {
             '\'' => html.push_str("&#39;"),
             '\\' => html.push(c),
             // The standard library escapes control, format and joining characters.
-            c if c.escape_debug().len() > 1 => escaped(&c.escape_debug().to_string(), &mut html),
+            c if c.escape_debug().len() > 1 => html += &escaped(&c.escape_debug().to_string()),
             c => html.push(c),
         }
     }
     let length = word.chars().count();
     if length > SHOWN {
-        escaped(&format!("… ({} characters)", number(length as u64)), &mut html);
+        html += &escaped(&format!("… ({} characters)", number(length as u64)));
     }
     html
 }
@@ -157,12 +152,6 @@ fn quota(limit: u64, window: f64) -> String {
     format!("{}\u{a0}per\u{a0}{window}", number(limit))
 }
 
-/// Appends to HTML.
-pub(super) fn append(html: &mut String, content: core::fmt::Arguments<'_>) {
-    html.write_fmt(content)
-        .expect("a String takes whatever is written");
-}
-
 /// Escapes a report for a script element: no `<` can end the element or open a comment, and no character misleads a reader
 /// of the source.
 pub(super) fn embedded(json: &str) -> String {
@@ -171,7 +160,7 @@ pub(super) fn embedded(json: &str) -> String {
         // Such characters occur within strings only, where an escape sequence means the same.
         let hidden = !c.is_ascii() && c.escape_debug().len() > 1 && c.len_utf16() == 1;
         if hidden || matches!(c, '<' | '>' | '&' | '\u{7f}') {
-            put!(safe, "\\u{:04x}", u32::from(c));
+            safe += &format!("\\u{:04x}", u32::from(c));
         } else {
             safe.push(c);
         }

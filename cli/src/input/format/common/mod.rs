@@ -1,13 +1,11 @@
 //! The common and the combined log format, with or without a virtual host before them.
 
-pub(crate) mod field;
-
 use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
 use crate::input::client;
-use crate::input::format::columns::{self, path};
-use crate::input::format::common::field::CommonField;
+use crate::input::format::columns::{Columns, REQUEST};
+use crate::input::format::words::closing;
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::{STAMP, TimestampParser};
@@ -39,10 +37,33 @@ impl CommonLayout {
     };
 }
 
+/// The values of a line. Those behind the request, and the virtual host, may be missing.
+const NAMES: [&str; VALUES] = [
+    "client", "vhost", "ident", "user", "request", "status", "size", "referer", "agent",
+];
+const VALUES: usize = 9;
+
+/// The place of the user among the values.
+pub(crate) const USER: usize = 3;
+
+/// The names of nginx's variables for fields.
+const OF_NGINX: [(&str, &str); 10] = [
+    ("remote_addr", "client"),
+    ("server_name", "vhost"),
+    ("remote_user", "user"),
+    ("request_method", "method"),
+    ("request_uri", "target"),
+    ("uri", "path"),
+    ("server_protocol", "protocol"),
+    ("body_bytes_sent", "size"),
+    ("http_referer", "referer"),
+    ("http_user_agent", "agent"),
+];
+
 /// The common and the combined format of Apache and nginx.
 #[derive(Debug)]
 pub(crate) struct Common {
-    wanted: Vec<(CommonField, usize)>,
+    columns: Columns,
     layout: CommonLayout,
     /// Whether a host name among the clients is known, and the first one of later lines if not.
     knows_names: bool,
@@ -59,22 +80,15 @@ impl Common {
                 "invalid --time-field: {time:?} (expected none: the time of the common and the combined format has a fixed place)"
             )));
         }
-        let known = wanted
-            .fields
-            .iter()
-            .map(|(name, place)| match CommonField::named(name) {
-                Some(field) => Ok((field, *place)),
-                None => Err(Failure::argument(
-                    "field",
-                    format!("{name:?}"),
-                    format!(
-                        "a field of the common or combined format: {}",
-                        CommonField::names()
-                    ),
-                )),
-            });
+        let mut wanted = wanted.clone();
+        for (name, _) in &mut wanted.fields {
+            if let Some((_, ours)) = OF_NGINX.iter().find(|(nginx, _)| nginx == name) {
+                *name = (*ours).to_owned();
+            }
+        }
+        let title = "the common or combined format";
         Ok(Self {
-            wanted: known.collect::<Result<_, _>>()?,
+            columns: Columns::new(title, &NAMES, &[REQUEST], &[], &wanted)?,
             layout,
             knows_names: false,
             late_name: None,
@@ -95,10 +109,16 @@ impl LogFormat for Common {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
-        let name = parse_client(line, self.layout, timestamps, &self.wanted, row)?;
-        if let Some(name) = name.filter(|_| !self.knows_names) {
+        let CommonLine {
+            time,
+            values,
+            is_name,
+        } = CommonLine::of(line, self.layout, timestamps)?;
+        row.time = time;
+        self.columns.fill(|column| values[column], timestamps, row)?;
+        if is_name && !self.knows_names {
             self.knows_names = true;
-            self.late_name = Some(shown(name));
+            self.late_name = values[0].map(shown);
         }
         Ok(Parsed::Request)
     }
@@ -111,38 +131,37 @@ impl LogFormat for Common {
     }
 }
 
-/// Parses `address ident user [time] "request" status size`, or `host:port address ident user ...`. More may follow after a
+/// A line such as `address ident user [time] "request" status size`, or `host:port address ident user ...`. More may follow after a
 /// space, as `"referer" "agent"` does in the combined format.
-///
-/// A line up to its request is one of the format: a client must not hide by a request, a status or an agent of another form.
-///
-/// # Errors
-///
-/// When the line has another form.
-pub(crate) fn parse(
-    line: &[u8],
-    layout: CommonLayout,
-    timestamps: &mut TimestampParser,
-    wanted: &[(CommonField, usize)],
-    row: &mut Row,
-) -> Result<(), Unreadable> {
-    parse_client(line, layout, timestamps, wanted, row).map(|_| ())
+#[derive(Debug)]
+pub(crate) struct CommonLine<'l> {
+    time: i64,
+    /// The values, in the order of their names.
+    pub(crate) values: [Option<&'l [u8]>; VALUES],
+    /// Whether the client is a host name.
+    is_name: bool,
 }
 
-/// Parses a line, which may be in quotation marks. Returns the client if it is a host name.
-fn parse_client<'l>(
-    line: &'l [u8],
-    layout: CommonLayout,
-    timestamps: &mut TimestampParser,
-    wanted: &[(CommonField, usize)],
-    row: &mut Row,
-) -> Result<Option<&'l [u8]>, Unreadable> {
-    match unquoted(line) {
-        None => parse_bare(line, layout, timestamps, wanted, row),
-        Some(inner) => parse_bare(inner, layout, timestamps, wanted, row).map_err(|error| Unreadable {
-            column: error.column.map(|column| column + 1),
-            ..error
-        }),
+impl<'l> CommonLine<'l> {
+    /// Splits a line, which may be in quotation marks.
+    ///
+    /// A line up to its request is one of the format: a client must not hide by a request, a status or an agent of another form.
+    ///
+    /// # Errors
+    ///
+    /// When the line has another form.
+    pub(crate) fn of(
+        line: &'l [u8],
+        layout: CommonLayout,
+        timestamps: &mut TimestampParser,
+    ) -> Result<Self, Unreadable> {
+        match unquoted(line) {
+            None => split_bare(line, layout, timestamps),
+            Some(inner) => split_bare(inner, layout, timestamps).map_err(|error| Unreadable {
+                column: error.column.map(|column| column + 1),
+                ..error
+            }),
+        }
     }
 }
 
@@ -158,19 +177,17 @@ fn unquoted(line: &[u8]) -> Option<&[u8]> {
         .then(|| inner.strip_suffix(&[mark]).unwrap_or(inner))
 }
 
-fn parse_bare<'l>(
+fn split_bare<'l>(
     line: &'l [u8],
     layout: CommonLayout,
     timestamps: &mut TimestampParser,
-    wanted: &[(CommonField, usize)],
-    row: &mut Row,
-) -> Result<Option<&'l [u8]>, Unreadable> {
+) -> Result<CommonLine<'l>, Unreadable> {
     // The offset of a suffix of the line.
     let place = |rest: &[u8]| line.len() - rest.len();
     let wrong = |rest: &[u8], what: &str| Err(Unreadable::at(place(rest), what));
     let First {
         host,
-        client: address,
+        client,
         is_name,
         rest,
     } = First::of(line, layout)?;
@@ -217,37 +234,25 @@ fn parse_bare<'l>(
     if has_request(rest) {
         return wrong(rest, "a second request on the line");
     }
-    row.time = time;
-    for &(field, at) in wanted {
-        let value = match field {
-            CommonField::Host if host.is_empty() => continue,
-            CommonField::Host => host,
-            CommonField::Client => address,
-            CommonField::Ident => ident,
-            CommonField::User => user,
-            CommonField::Request => quoted,
-            CommonField::Method => columns::word(quoted, 0),
-            CommonField::Target => columns::word(quoted, 1),
-            // Proxies write a whole URL.
-            CommonField::Path => path(columns::word(quoted, 1)),
-            CommonField::Protocol => columns::word(quoted, 2),
-            CommonField::Status | CommonField::Size if status.is_empty() => continue,
-            CommonField::Status => status,
+    let referer = quoted_after(rest);
+    let agent = referer.and_then(|(_, rest)| quoted_after(rest));
+    let present = |value: &'l [u8]| Some(value).filter(|value| !value.is_empty());
+    Ok(CommonLine {
+        time,
+        values: [
+            Some(client),
+            present(host),
+            Some(ident),
+            Some(user),
+            Some(quoted),
+            present(status),
             // Behind another value the size may have another place.
-            CommonField::Size if size.is_empty() || !may_be_status(status) => continue,
-            CommonField::Size => size,
-            CommonField::Referer => match quoted_after(rest) {
-                Some((referer, _)) => referer,
-                None => continue,
-            },
-            CommonField::Agent => match quoted_after(rest).and_then(|(_, rest)| quoted_after(rest)) {
-                Some((agent, _)) => agent,
-                None => continue,
-            },
-        };
-        row.set(at, value);
-    }
-    Ok(is_name.then_some(address))
+            present(size).filter(|_| !status.is_empty() && may_be_status(status)),
+            referer.map(|(referer, _)| referer),
+            agent.map(|(agent, _)| agent),
+        ],
+        is_name,
+    })
 }
 
 /// The text behind the client in brackets that ingress-nginx writes again before the user.
@@ -350,7 +355,7 @@ impl<'l> First<'l> {
 
 /// Whether a line is of the format.
 pub(crate) fn is(line: &[u8], layout: CommonLayout, timestamps: &mut TimestampParser) -> bool {
-    parse(line, layout, timestamps, &[], &mut Row::new(0)).is_ok()
+    CommonLine::of(line, layout, timestamps).is_ok()
 }
 
 /// The client of a line if it is a host name, and the line is well formed otherwise.
@@ -359,8 +364,8 @@ pub(crate) fn client_name<'l>(
     layout: CommonLayout,
     timestamps: &mut TimestampParser,
 ) -> Option<&'l [u8]> {
-    let parsed = parse_client(line, layout, timestamps, &[], &mut Row::new(0));
-    parsed.ok().flatten()
+    let parsed = CommonLine::of(line, layout, timestamps).ok()?;
+    parsed.values[0].filter(|_| parsed.is_name)
 }
 
 /// The first word, and the text behind the space after it; `None` if the word is empty.
@@ -371,9 +376,7 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Splits ` "text"rest` into the text and the rest.
 fn quoted_after(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let text = rest.strip_prefix(b" \"")?;
-    let rest = after_quote(text)?;
-    Some((&text[..text.len() - rest.len() - 1], rest))
+    to_quote(rest.strip_prefix(b" \"")?)
 }
 
 /// The user, the time, and the text after the quotation mark that follows.
@@ -427,10 +430,8 @@ fn stamp(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// A client may send a quotation mark or a backslash to a server that does not escape them. Then the request ends at the first
 /// quotation mark before a space, or with the line.
 fn end_of_request(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let split = |rest: &[u8]| text.split_at(text.len() - rest.len());
-    if let Some(rest) = after_quote(text).filter(|rest| matches!(rest, [] | [b' ', ..])) {
-        let (request, rest) = split(rest);
-        return Some((&request[..request.len() - 1], rest));
+    if let Some(split @ (_, [] | [b' ', ..])) = to_quote(text) {
+        return Some(split);
     }
     let has_other = memchr::memchr_iter(b'[', text)
         .any(|at| matches!(stamp(&text[at + 1..]), Some((_, [b' ', b'"', ..]))));
@@ -464,16 +465,10 @@ fn may_be_status(value: &[u8]) -> bool {
     digits == 0 || (digits == value.len() && digits <= 3)
 }
 
-/// The text behind the closing quotation mark; `\"` does not close.
-fn after_quote(mut text: &[u8]) -> Option<&[u8]> {
-    loop {
-        let at = memchr2(b'"', b'\\', text)?;
-        if text[at] == b'"' {
-            return Some(&text[at + 1..]);
-        }
-        // A backslash escapes any byte.
-        text = text.get(at + 2..)?;
-    }
+/// Splits `text"rest` into the text and the rest; `\"` does not close.
+fn to_quote(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = closing(text, |_| true)?;
+    Some((&text[..end], &text[end + 1..]))
 }
 
 /// Whether a time in brackets follows outside of quotation marks: two lines were written as one.
@@ -486,7 +481,7 @@ fn has_request(mut rest: &[u8]) -> bool {
             }
             rest = after;
         } else {
-            let Some(after) = after_quote(after) else {
+            let Some((_, after)) = to_quote(after) else {
                 return false;
             };
             rest = after;

@@ -1,31 +1,18 @@
 //! Lines of the common and the combined format, and their neighbours.
 
-use super::{CommonLayout, parse};
-use crate::input::format::common::field::CommonField;
-use crate::input::row::Row;
+use super::{Common, CommonLayout};
+use crate::input::format::words::tests::{fields as fields_of, wanted};
 use crate::input::time::calendar::SECOND;
-use crate::input::time::timestamp::TimestampParser;
-
-const NAMES: CommonLayout = CommonLayout {
-    names: true,
-    vhost: false,
-};
 
 /// The time in seconds and these fields of a line.
-fn fields<const N: usize>(
-    line: &str,
-    wanted: [CommonField; N],
-) -> Result<(i64, [Option<String>; N]), String> {
-    let mut timestamps = TimestampParser::detecting();
-    let mut row = Row::new(N);
-    let places: Vec<_> = wanted.into_iter().zip(0..).collect();
-    parse(line.as_bytes(), NAMES, &mut timestamps, &places, &mut row).map_err(|error| error.to_string())?;
-    let text = |at| row.get(at).map(|text| String::from_utf8_lossy(text).into_owned());
-    Ok((row.time / SECOND, core::array::from_fn(text)))
+fn fields<const N: usize>(line: &str, names: [&str; N]) -> Result<(i64, [Option<String>; N]), String> {
+    let mut format = Common::new(&wanted(&names), CommonLayout::NAMES).expect("known fields");
+    let (time, values) = fields_of(&mut format, line, N)?;
+    Ok((time / SECOND, values.try_into().expect("one for each name")))
 }
 
 fn client(line: &str) -> Result<(i64, [Option<String>; 1]), String> {
-    fields(line, [CommonField::Client])
+    fields(line, ["client"])
 }
 
 #[test]
@@ -58,12 +45,10 @@ fn both_formats_are_parsed() {
 
 #[test]
 fn every_field_is_found() {
-    use CommonField::{
-        Agent, Client, Ident, Method, Path, Protocol, Referer, Request, Size, Status, Target, User,
-    };
     let line = r#"a id a b [01/Jan/1970:00:00:09 +0000] "GET /p?q=\"1 HTTP/1.1" 200 17 "r\"f" "agent""#;
-    let wanted = [
-        Client, Ident, User, Request, Method, Target, Path, Protocol, Status, Size, Referer, Agent,
+    let names = [
+        "client", "ident", "user", "request", "method", "target", "path", "protocol", "status", "size",
+        "referer", "agent",
     ];
     let expected = [
         "a",
@@ -80,14 +65,14 @@ fn every_field_is_found() {
         "agent",
     ];
     assert_eq!(
-        fields(line, wanted),
+        fields(line, names),
         Ok((9, expected.map(|text| Some(text.into()))))
     );
     // The common format has no referer and no agent, and a request may be any text.
     let line = r#"a - - [01/Jan/1970:00:00:09 +0000] "-" 200 -"#;
     let some = |text: &str| Some(text.to_string());
     assert_eq!(
-        fields(line, [Method, Path, Size, Referer, Agent]),
+        fields(line, ["method", "path", "size", "referer", "agent"]),
         Ok((9, [some("-"), some(""), some("-"), None, None]))
     );
 }
@@ -102,11 +87,7 @@ fn a_user_name_may_have_spaces_and_brackets() {
         r#"x [01/Jan/1970:00:00:01 +0000] \"GET"#,
     ] {
         let line = format!(r#"1.2.3.4 - {user} [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#);
-        assert_eq!(
-            fields(&line, [CommonField::User]),
-            Ok((9, [Some(user.into())])),
-            "{line}"
-        );
+        assert_eq!(fields(&line, ["user"]), Ok((9, [Some(user.into())])), "{line}");
     }
 }
 
@@ -175,72 +156,26 @@ fn missing_parts_are_named_with_their_column() {
 /// A client may send what a server does not escape, and a line may be cut.
 #[test]
 fn a_line_is_read_whatever_follows_its_request() {
-    use CommonField::{Agent, Client, Path, Size, Status};
-    let some = |text: &str| Some(text.to_owned());
-    for (rest, path, status, size, agent) in [
-        (
-            r#""GET /" - 5 "-" "x""#,
-            some("/"),
-            some("-"),
-            some("5"),
-            some("x"),
-        ),
-        (
-            r#""GET /" 0 5 "-" "x""#,
-            some("/"),
-            some("0"),
-            some("5"),
-            some("x"),
-        ),
-        (r#""GET /" 20 5"#, some("/"), some("20"), some("5"), None),
-        (
-            r#""GET /" 2000 5 "-" "x""#,
-            some("/"),
-            some("2000"),
-            None,
-            some("x"),
-        ),
-        (
-            r#""GET /" %!d(<nil>) 5 "-" "x""#,
-            some("/"),
-            some("%!d(<nil>)"),
-            some("5"),
-            some("x"),
-        ),
-        (r#""GET /" "" "" "-" "x""#, some("/"), None, None, some("x")),
-        (
-            r#""GET /" 200 1,024 "-" "x""#,
-            some("/"),
-            some("200"),
-            some("1,024"),
-            some("x"),
-        ),
-        (r#""GET /" 200"#, some("/"), some("200"), None, None),
-        (r#""GET /" 200 "#, some("/"), some("200"), None, None),
-        (r#""GET /""#, some("/"), None, None, None),
-        (
-            r#""GET /\" 200 5 "-" "x""#,
-            some("/\\"),
-            some("200"),
-            some("5"),
-            some("x"),
-        ),
+    // The path, the status, the size and the agent; an empty one is missing.
+    for (rest, values) in [
+        (r#""GET /" - 5 "-" "x""#, ["/", "-", "5", "x"]),
+        (r#""GET /" 0 5 "-" "x""#, ["/", "0", "5", "x"]),
+        (r#""GET /" 20 5"#, ["/", "20", "5", ""]),
+        (r#""GET /" 2000 5 "-" "x""#, ["/", "2000", "", "x"]),
+        (r#""GET /" %!d(<nil>) 5 "-" "x""#, ["/", "%!d(<nil>)", "5", "x"]),
+        (r#""GET /" "" "" "-" "x""#, ["/", "", "", "x"]),
+        (r#""GET /" 200 1,024 "-" "x""#, ["/", "200", "1,024", "x"]),
+        (r#""GET /" 200"#, ["/", "200", "", ""]),
+        (r#""GET /" 200 "#, ["/", "200", "", ""]),
+        (r#""GET /""#, ["/", "", "", ""]),
+        (r#""GET /\" 200 5 "-" "x""#, ["/\\", "200", "5", "x"]),
         (
             r#""GET /"a"b HTTP/1.1" 200 5 "-" "x""#,
-            some("/\"a\"b"),
-            some("200"),
-            some("5"),
-            some("x"),
+            ["/\"a\"b", "200", "5", "x"],
         ),
-        (r#""GET /aa"#, some("/aa"), None, None, None),
-        (r#""GET /aa\"#, some("/aa\\"), None, None, None),
-        (
-            r#""GET /" 200 5 "-" "cut"#,
-            some("/"),
-            some("200"),
-            some("5"),
-            None,
-        ),
+        (r#""GET /aa"#, ["/aa", "", "", ""]),
+        (r#""GET /aa\"#, ["/aa\\", "", "", ""]),
+        (r#""GET /" 200 5 "-" "cut"#, ["/", "200", "5", ""]),
     ] {
         for time in [
             "01/Jan/1970:00:00:09 +0000",
@@ -254,45 +189,27 @@ fn a_line_is_read_whatever_follows_its_request() {
             "1970/01/01 00:00:09",
         ] {
             let line = format!("1.2.3.4 - x [ [y] z [{time}] {rest}");
-            let values = [
-                some("1.2.3.4"),
-                path.clone(),
-                status.clone(),
-                size.clone(),
-                agent.clone(),
-            ];
+            let values = values.map(|value| Some(value.to_owned()).filter(|value| !value.is_empty()));
             assert_eq!(
-                fields(&line, [Client, Path, Status, Size, Agent]),
+                fields(&line, ["path", "status", "size", "agent"]),
                 Ok((9, values)),
                 "{line}"
             );
+            assert_eq!(client(&line), Ok((9, [Some("1.2.3.4".to_owned())])), "{line}");
         }
     }
 }
 
 #[test]
 fn the_client_is_an_address_behind_a_virtual_host() {
-    use CommonField::{Client, Host, User};
     let rest = r#"- me [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#;
     let of = |first: &str, names: bool, vhost: bool| {
-        let line = format!("{first} {rest}");
-        let mut timestamps = TimestampParser::detecting();
-        let mut row = Row::new(3);
-        let places = [(Client, 0), (Host, 1), (User, 2)];
-        parse(
-            line.as_bytes(),
-            CommonLayout { names, vhost },
-            &mut timestamps,
-            &places,
-            &mut row,
-        )
-        .map_err(|error| error.to_string())?;
-        let text = |at| {
-            row.get(at)
-                .map_or(String::new(), |text| String::from_utf8_lossy(text).into_owned())
-        };
-        assert_eq!(text(2), "me");
-        Ok::<_, String>(format!("{} {}", text(0), text(1)))
+        let layout = CommonLayout { names, vhost };
+        let mut format = Common::new(&wanted(&["client", "vhost", "user"]), layout).expect("known fields");
+        let (_, values) = fields_of(&mut format, &format!("{first} {rest}"), 3)?;
+        let [client, host, user] = [0, 1, 2].map(|at: usize| values[at].clone().unwrap_or_default());
+        assert_eq!(user, "me");
+        Ok::<_, String>(format!("{client} {host}"))
     };
     for (first, names, vhost, expected) in [
         ("1.2.3.4", false, false, "1.2.3.4 "),

@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use crate::failure::Failure;
 use crate::input::format::named::fields::NamedFields;
-use crate::input::format::realign::realign;
+use crate::input::format::realign::aligned;
 use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
@@ -15,11 +15,11 @@ use crate::input::time::timestamp::TimestampParser;
 #[derive(Debug)]
 pub(crate) struct Csv {
     header: Header,
-    /// For each column, its place in a row.
-    places: Vec<Option<usize>>,
     named: NamedFields,
-    /// The place of the time. Details follow it.
-    time_place: usize,
+    /// The columns of the named fields.
+    places: Vec<usize>,
+    /// The number of fields that rules name.
+    wanted: usize,
 }
 
 impl Csv {
@@ -56,30 +56,30 @@ impl Csv {
                 found
             }
         };
-        let (named, fields) = NamedFields::resolve(wanted, &header.names, values)?;
-        let mut places = vec![None; header.names.len()];
-        for (name, place) in fields {
-            let Some(column) = position(&name) else {
+        let named = NamedFields::resolve(wanted, &header.names, values)?;
+        let mut places = Vec::new();
+        for name in named.columns.names() {
+            let Some(column) = position(name) else {
                 return Err(Failure::argument(
                     "field",
                     format!("{name:?}"),
                     format!("a column of the header: {}", header.names.join(", ")),
                 ));
             };
-            if let Some(other) = header.names[column + 1..].iter().position(|known| *known == name) {
+            if let Some(other) = header.names[column + 1..].iter().position(|known| known == name) {
                 return Err(Failure::new(format!(
                     "invalid CSV header: the columns {} and {} are both called {name:?} (expected each name once)",
                     column + 1,
                     column + 2 + other
                 )));
             }
-            places[column] = Some(place);
+            places.push(column);
         }
         Ok(Self {
             header,
-            places,
             named,
-            time_place: wanted.time_place,
+            places,
+            wanted: wanted.time_place,
         })
     }
 }
@@ -95,27 +95,21 @@ impl LogFormat for Csv {
     ) -> Result<Parsed, Unreadable> {
         let Header { delimiter, names } = &self.header;
         let (values, cut) = split(line, *delimiter);
-        let (count, expected) = (values.len(), names.len());
-        if let Some(at) = cut {
-            let is_needed = |place: &Option<usize>| place.is_some_and(|place| place <= self.time_place);
-            let last = self.places.iter().rposition(is_needed);
-            if count >= expected || last.is_some_and(|last| last >= count) {
-                return Err(unclosed(line, at));
-            }
-            self.fill(&values, timestamps, row)
-                .map_err(|_| unclosed(line, at))?;
-        } else if count == expected {
-            self.fill(&values, timestamps, row)?;
-        } else {
-            let values: Vec<&[u8]> = values.iter().map(AsRef::as_ref).collect();
-            let read = |values: &[&[u8]], row: &mut Row| self.fill(values, timestamps, row);
-            let read = realign(&values, (expected, *delimiter), self.time_place, row, read);
-            read.ok_or_else(|| {
-                Unreadable::line(format!(
-                    "line has {count} values (expected {expected}, as in the header)"
-                ))
-            })?;
+        let values: Vec<&[u8]> = values.iter().map(AsRef::as_ref).collect();
+        let read = |values: &[&[u8]], row: &mut Row| {
+            let value = |field: usize| values.get(self.places[field]).copied();
+            self.named.columns.fill(value, timestamps, row)
+        };
+        let Some(at) = cut else {
+            let form = (names.len(), *delimiter, "the header");
+            return aligned(&values, form, self.wanted, row, read);
+        };
+        let mut needed = self.places[..self.named.columns.needed()].iter();
+        if values.len() >= names.len() || needed.any(|column| *column >= values.len()) {
+            return Err(unclosed(line, at));
         }
+        let mut read = read;
+        read(&values, row).map_err(|_| unclosed(line, at))?;
         Ok(Parsed::Request)
     }
 
@@ -129,23 +123,6 @@ impl LogFormat for Csv {
 
     fn has_header(&self) -> bool {
         true
-    }
-}
-
-impl Csv {
-    /// Reads values into a row.
-    fn fill<V: AsRef<[u8]>>(
-        &self,
-        values: &[V],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<(), Unreadable> {
-        for (value, place) in values.iter().zip(&self.places) {
-            if let Some(place) = *place {
-                row.set(place, value.as_ref());
-            }
-        }
-        self.named.complete(timestamps, row)
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::input::client;
 use crate::input::format::WantedFields;
-use crate::input::format::columns::{self, Part, REQUEST, Standard};
-use crate::input::row::{Row, Unreadable, shown};
+use crate::input::format::columns::{self, Columns, Part, REQUEST, Standard};
+use crate::input::row::shown;
 use crate::input::time::calendar::SECOND;
 use crate::input::time::infer_year::YearInference;
 use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
@@ -70,27 +70,22 @@ const OTHERS: &[Standard] = &[
 /// Lines whose values are checked.
 const LOOKED_AT: usize = 100;
 
-/// How a row is completed after the fields of a line were read.
+/// The wanted fields under their names in an input.
 #[derive(Debug)]
 pub(crate) struct NamedFields {
-    /// The name of the time's field, and its place in a row.
+    /// The fields to read: first those of rules, of which there are `of_rules`, then the time, and then those for details alone.
+    pub(crate) columns: Columns,
+    pub(crate) of_rules: usize,
+    /// The names of the time and of the client, and a value of the client that is no address.
     time: String,
-    time_place: usize,
-    /// Places with the value of another place: from the first to the second.
-    copies: Vec<(usize, usize)>,
-    /// Places with a part of the value.
-    parts: Vec<(usize, Part)>,
-    /// The place of a client that must be an address, and its name in the input.
-    client: Option<(usize, String)>,
-    /// The name of the client's field, and a value of it that is no address.
-    client_is: Option<(&'static str, Option<String>)>,
+    client: Option<(&'static str, Option<String>)>,
     /// A field with the address that a proxy forwards.
     forwarded: Option<&'static str>,
 }
 
 impl NamedFields {
     /// Finds the names of the wanted fields and of the time in an input with the fields `names`. `values` returns the values
-    /// of a field in the first lines. Returns each name once, with its place in a row.
+    /// of a field in the first lines.
     ///
     /// # Errors
     ///
@@ -99,102 +94,63 @@ impl NamedFields {
         wanted: &WantedFields,
         names: &[String],
         values: impl Fn(&str) -> Vec<Vec<u8>>,
-    ) -> Result<(Self, Vec<(String, usize)>), Failure> {
+    ) -> Result<Self, Failure> {
         // An object or an array is not a value.
         let has = |name: &str| values(name).iter().any(|value| !is_nested(value));
         let time = match &wanted.time {
-            Some(time) => time.clone(),
+            Some(time) => time.as_str(),
             // A field that is called time may be a duration.
             None => known(TIME, |name| values(name).iter().any(|value| is_recent(value)))
                 .or_else(|| known(TIME, has))
-                .ok_or_else(|| no_time(names))?
-                .to_owned(),
+                .ok_or_else(|| no_time(names))?,
         };
-        let mut found = Self {
-            time: time.clone(),
-            time_place: wanted.time_place,
-            copies: Vec::new(),
-            parts: Vec::new(),
-            client: None,
-            client_is: None,
-            forwarded: known(FORWARDED, |name| {
-                values(name).iter().any(|value| is_forwarded(value))
-            }),
-        };
+        let mut client = None;
         let mut natives = Vec::new();
         for (name, place) in &wanted.fields {
             let (native, part) = match name.as_str() {
-                "client" => found.client(*place, names, &values)?,
+                "client" => {
+                    let (native, example) = client_of(names, &values)?;
+                    let part = if example.is_none() {
+                        Part::Address
+                    } else {
+                        Part::Whole
+                    };
+                    client = Some((native, example));
+                    (native, part)
+                }
                 name if has(name) => (name, Part::Whole),
                 name => columns::find(&[OTHERS, REQUEST], name, has).unwrap_or((name, Part::Whole)),
             };
-            if part != Part::Whole {
-                found.parts.push((*place, part));
+            natives.push((native, part, *place));
+        }
+        natives.push((time, Part::Whole, wanted.time_place));
+        natives.sort_by_key(|(_, _, place)| *place);
+        // A field may be wanted several times.
+        let mut read: Vec<String> = Vec::new();
+        let (mut takes, mut of_rules, mut time_column) = (Vec::new(), 0, 0);
+        for (native, part, place) in natives {
+            let known = read.iter().position(|known| known == native);
+            let column = known.unwrap_or(read.len());
+            if known.is_none() {
+                read.push(native.to_owned());
             }
-            natives.push((native, *place));
+            match place == wanted.time_place {
+                true => time_column = column,
+                false => takes.push((column, part, place)),
+            }
+            if place < wanted.time_place {
+                of_rules = read.len();
+            }
         }
-        natives.push((time.as_str(), wanted.time_place));
-        // A detail that is also the time or a field of a rule is a copy of it.
-        natives.sort_by_key(|(_, place)| *place);
-        let mut fields: Vec<(String, usize)> = Vec::new();
-        for (native, place) in natives {
-            found.add(&mut fields, native, place);
-        }
-        Ok((found, fields))
-    }
-
-    fn add(&mut self, fields: &mut Vec<(String, usize)>, name: &str, place: usize) {
-        match fields.iter().find(|(known, _)| known == name) {
-            Some((_, first)) => self.copies.push((*first, place)),
-            None => fields.push((name.to_owned(), place)),
-        }
-    }
-
-    /// The name of the client's field.
-    fn client(
-        &mut self,
-        place: usize,
-        names: &[String],
-        values: impl Fn(&str) -> Vec<Vec<u8>>,
-    ) -> Result<(&'static str, Part), Failure> {
-        let has = |name: &str, is: fn(&[u8]) -> bool| values(name).iter().any(|value| is(value));
-        let is_address = |name: &str| has(name, |value| client::address(value).is_some());
-        // A field called client is meant, also if another one has addresses.
-        let is_own = has("client", is_name) && !is_address("client");
-        let addresses = |name: &str| {
-            let values = values(name);
-            values
-                .iter()
-                .filter(|value| client::address(value).is_some())
-                .count()
-        };
-        let address = most(addresses).filter(|_| !is_own);
-        if let Some(name) = address {
-            self.client = Some((place, name.to_owned()));
-            self.client_is = Some((name, None));
-            return Ok((name, Part::Address));
-        }
-        // Names, or addresses that were made anonymous.
-        let name = known(CLIENT, |name| name != HOST && has(name, is_name));
-        let name = name.ok_or_else(|| {
-            // A list, or a text that is no address.
-            let other = known(CLIENT, |name| {
-                has(name, |value| !value.is_empty() && !is_nested(value))
-            });
-            let other = other
-                .filter(|name| *name != HOST)
-                .map_or_else(String::new, |name| {
-                    let value = values(name).into_iter().find(|value| !value.is_empty());
-                    format!("; {name:?} is \"{}\"", shown(&value.unwrap_or_default()))
-                });
-            Failure::new(format!(
-                "no client among the fields {}{other} (expected an address, or --key FIELD)",
-                listed(names)
-            ))
-        })?;
-        let example = values(name).into_iter().find(|value| is_name(value));
-        self.client_is = Some((name, example.map(|value| shown(&value))));
-        Ok((name, Part::Whole))
+        Ok(Self {
+            columns: Columns::of(read, takes, time_column, wanted),
+            of_rules,
+            time: time.to_owned(),
+            client,
+            forwarded: known(FORWARDED, |name| {
+                values(name).iter().any(|value| is_forwarded(value))
+            }),
+        })
     }
 
     /// A field with the address that a proxy forwards, unless that is the client.
@@ -202,10 +158,16 @@ impl NamedFields {
         self.forwarded.map(ToOwned::to_owned)
     }
 
+    /// The column of the client.
+    pub(crate) fn client(&self) -> Option<usize> {
+        let (name, _) = self.client.as_ref()?;
+        self.columns.names().iter().position(|known| known == name)
+    }
+
     /// The names of the time and of the client.
     pub(crate) fn describe(&self) -> String {
         let time = format!("time is {:?}", self.time);
-        match &self.client_is {
+        match &self.client {
             None => time,
             Some((HOST, None)) => {
                 format!("{time}, client is {HOST:?}, an address (--key names another field)")
@@ -216,38 +178,41 @@ impl NamedFields {
             }
         }
     }
+}
 
-    /// Completes a row: copies, parts and the time.
-    ///
-    /// # Errors
-    ///
-    /// When the row has no valid time, or the client is not an address.
-    pub(crate) fn complete(&self, timestamps: &mut TimestampParser, row: &mut Row) -> Result<(), Unreadable> {
-        const EXPECTED: &str = "a time, as in 2015-05-17T10:05:03Z or 1431857103.5";
-        for &(from, to) in &self.copies {
-            row.copy(from, to);
-        }
-        for &(place, part) in &self.parts {
-            row.narrow(place, |text| part.of(text).unwrap_or_default());
-        }
-        if let Some((place, name)) = &self.client
-            && row.get(*place).is_some_and(<[u8]>::is_empty)
-        {
-            return Err(Unreadable::line(format!(
-                "{name:?} is no address (--key {name} takes it as it is)"
-            )));
-        }
-        let Some(text) = row.get(self.time_place) else {
-            return Err(Unreadable::missing(&self.time, EXPECTED));
-        };
-        match timestamps.read(text) {
-            Some(time) => {
-                row.time = time;
-                Ok(())
-            }
-            None => Err(Unreadable::field(&self.time, text, EXPECTED)),
-        }
+/// The name of the client's field, and a value of it if its values are no addresses.
+fn client_of(
+    names: &[String],
+    values: impl Fn(&str) -> Vec<Vec<u8>>,
+) -> Result<(&'static str, Option<String>), Failure> {
+    let has = |name: &str, is: fn(&[u8]) -> bool| values(name).iter().any(|value| is(value));
+    let is_address = |value: &[u8]| client::address(value).is_some();
+    let addresses = |name: &str| values(name).iter().filter(|value| is_address(value)).count();
+    // A field called client is meant, also if another one has addresses.
+    let is_own = has("client", is_name) && addresses("client") == 0;
+    if let Some(name) = most(addresses).filter(|_| !is_own) {
+        return Ok((name, None));
     }
+    // Names, or addresses that were made anonymous.
+    let name = known(CLIENT, |name| name != HOST && has(name, is_name));
+    let name = name.ok_or_else(|| {
+        // A list, or a text that is no address.
+        let other = known(CLIENT, |name| {
+            has(name, |value| !value.is_empty() && !is_nested(value))
+        });
+        let other = other
+            .filter(|name| *name != HOST)
+            .map_or_else(String::new, |name| {
+                let value = values(name).into_iter().find(|value| !value.is_empty());
+                format!("; {name:?} is \"{}\"", shown(&value.unwrap_or_default()))
+            });
+        Failure::new(format!(
+            "no client among the fields {}{other} (expected an address, or --key FIELD)",
+            listed(names)
+        ))
+    })?;
+    let example = values(name).into_iter().find(|value| is_name(value));
+    Ok((name, Some(shown(&example.unwrap_or_default()))))
 }
 
 /// Whether one of the names is known to be that of a time.

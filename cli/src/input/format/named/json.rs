@@ -19,14 +19,13 @@ use crate::input::time::timestamp::TimestampParser;
 /// The format of one object a line.
 #[derive(Debug)]
 pub(crate) struct Json {
-    paths: Paths,
     named: NamedFields,
+    /// The paths of the named fields, and their values in a line.
+    paths: Paths,
+    values: Row,
     /// The fields of a server's lines; empty if the server is unknown.
     marks: &'static [&'static str],
     messages: Messages,
-    /// The place of the client, and that of the time, which follows all other fields of rules.
-    client: Option<usize>,
-    time_place: usize,
 }
 
 impl Json {
@@ -72,7 +71,7 @@ impl Json {
         let looked_at = sample(lines);
         let values = |name: &str| {
             let paths = Paths::new([(name, 0)].into_iter());
-            let mut row = Row::new(1);
+            let mut row = Row::default();
             let value = |(_, line): &(usize, Vec<u8>)| {
                 row.clear();
                 parse(line, &paths, &mut row).ok()?;
@@ -80,7 +79,8 @@ impl Json {
             };
             looked_at.iter().copied().filter_map(value).collect::<Vec<_>>()
         };
-        let (named, fields) = NamedFields::resolve(wanted, &all, values)?;
+        let named = NamedFields::resolve(wanted, &all, values)?;
+        let fields = named.columns.names();
         if fields.len() > Paths::MOST {
             return Err(Failure::argument(
                 "number of fields in rules",
@@ -88,26 +88,25 @@ impl Json {
                 format!("at most {} for JSON", Paths::MOST - 1),
             ));
         }
-        let mut paths = Paths::new(fields.into_iter());
+        let mut paths = Paths::new(fields.iter().zip(0..));
         for (number, path) in paths.all.iter().enumerate() {
-            paths.details |= Open::from(wanted.is_detail(path.place)) << number;
+            paths.details |= Open::from(path.place >= named.columns.needed()) << number;
         }
-        let client = wanted.fields.iter().find(|(name, _)| name == "client");
         Ok(Self {
             paths,
+            values: Row::default(),
             named,
             marks,
             messages: Messages::new(told),
-            client: client.map(|(_, place)| *place),
-            time_place: wanted.time_place,
         })
     }
 
-    /// Whether a row lacks the client, or all fields of rules if none is the client.
-    fn lacks_client(&self, row: &Row) -> bool {
-        match self.client {
-            Some(place) => row.get(place).is_none(),
-            None => (0..self.time_place).all(|place| row.get(place).is_none()),
+    /// Whether the line lacks the client, or all fields of rules if none is the client.
+    fn lacks_client(&self) -> bool {
+        let lacks = |column: usize| self.values.get(column).is_none();
+        match self.named.client() {
+            Some(column) => lacks(column),
+            None => (0..self.named.of_rules).all(lacks),
         }
     }
 }
@@ -119,7 +118,7 @@ fn is_request(line: &[u8], marks: &[&str]) -> Option<bool> {
             return Some(true);
         }
         let paths = Paths::new(["logger", "msg", "status"].into_iter().zip(0..));
-        let mut row = Row::new(3);
+        let mut row = Row::default();
         parse(line, &paths, &mut row).ok()?;
         return Some(is_access(row.get(0), row.get(1), row.get(2)));
     }
@@ -140,8 +139,9 @@ impl LogFormat for Json {
         if !self.marks.is_empty() && is_request(line, self.marks) == Some(false) {
             return Ok(Parsed::Other);
         }
-        parse(line, &self.paths, row)?;
-        let has_client = !self.lacks_client(row);
+        self.values.clear();
+        parse(line, &self.paths, &mut self.values)?;
+        let has_client = !self.lacks_client();
         // A server's lines were told above.
         if self.marks.is_empty()
             && self
@@ -150,7 +150,8 @@ impl LogFormat for Json {
         {
             return Ok(Parsed::Other);
         }
-        self.named.complete(timestamps, row)?;
+        let value = |column: usize| self.values.get(column);
+        self.named.columns.fill(value, timestamps, row)?;
         Ok(Parsed::Request)
     }
 
@@ -216,7 +217,7 @@ mod tests {
     use crate::input::row::Row;
 
     fn fields<const N: usize>(line: &[u8], wanted: [&str; N]) -> Result<[Option<String>; N], String> {
-        let mut row = Row::new(N);
+        let mut row = Row::default();
         let paths = Paths::new(wanted.into_iter().zip(0..));
         parse(line, &paths, &mut row).map_err(|error| error.to_string())?;
         Ok(core::array::from_fn(|at| {

@@ -14,13 +14,8 @@ use crate::input::time::timestamp::TimestampParser;
 /// The format of pairs of names and values.
 #[derive(Debug)]
 pub(crate) struct Logfmt {
-    /// The wanted names with their places in a row.
-    wanted: Vec<(String, usize)>,
     named: NamedFields,
     messages: Messages,
-    /// The place of the client, and that of the time. Details follow the time.
-    client: Option<usize>,
-    time_place: usize,
 }
 
 impl Logfmt {
@@ -49,15 +44,9 @@ impl Logfmt {
             let of_name = all.filter(|(known, _)| *known == name.as_bytes());
             of_name.map(|(_, value)| value.into_owned()).collect()
         };
-        let client = wanted.fields.iter().find(|(name, _)| name == "client");
-        let (client, time_place) = (client.map(|(_, place)| *place), wanted.time_place);
-        let (named, wanted) = NamedFields::resolve(wanted, &all, values)?;
         Ok(Self {
-            wanted,
-            named,
+            named: NamedFields::resolve(wanted, &all, values)?,
             messages: Messages::new(told),
-            client,
-            time_place,
         })
     }
 }
@@ -69,32 +58,34 @@ impl LogFormat for Logfmt {
         timestamps: &mut TimestampParser,
         row: &mut Row,
     ) -> Result<Parsed, Unreadable> {
+        let columns = &self.named.columns;
         let (pairs, cut) = pairs(line);
+        let mut values = vec![None; columns.names().len()];
         let mut of_request = false;
         for (name, value) in pairs {
             of_request = of_request || is_of_request(name);
-            let mut wanted = self.wanted.iter();
-            match wanted.find(|(known, _)| known.as_bytes() == name) {
-                Some((_, place)) if row.get(*place).is_none() => row.set(*place, &value),
-                Some((name, place)) if *place <= self.time_place => {
+            let mut known = columns.names().iter();
+            match known.position(|known| known.as_bytes() == name) {
+                Some(column) if values[column].is_none() => values[column] = Some(value),
+                Some(column) if column < columns.needed() => {
+                    let name = &columns.names()[column];
                     return Err(Unreadable::line(format!("the field {name:?} is there twice")));
                 }
                 // Of a detail, the first value counts.
                 Some(_) | None => {}
             }
         }
-        let mut needed = self.wanted.iter().filter(|(_, place)| *place <= self.time_place);
         if let Some(start) = cut
-            && needed.any(|(_, place)| row.get(*place).is_none())
+            && values[..columns.needed()].iter().any(Option::is_none)
         {
             return Err(Unreadable::at(start, "unclosed quotation mark"));
         }
-        let has_client = self.client.is_some_and(|place| row.get(place).is_some());
+        let has_client = self.named.client().is_some_and(|column| values[column].is_some());
         let of_request = (of_request || cut.is_none()).then_some(of_request);
         if self.messages.is_message(line, has_client, || of_request) {
             return Ok(Parsed::Other);
         }
-        self.named.complete(timestamps, row)?;
+        columns.fill(|column| values[column].as_deref(), timestamps, row)?;
         Ok(Parsed::Request)
     }
 
@@ -149,7 +140,8 @@ fn pairs(line: &[u8]) -> (Vec<Pair<'_>>, Option<usize>) {
         } else if name.is_empty() || line.get(value - 1) != Some(&b'=') {
             at = end(at, b" \t");
         } else if line.get(value) == Some(&b'"') {
-            let Some(length) = closing(&line[value + 1..], b" \t") else {
+            let ends = |rest: &[u8]| matches!(rest, [] | [b' ' | b'\t', ..]);
+            let Some(length) = closing(&line[value + 1..], ends) else {
                 return (pairs, Some(value));
             };
             at = value + length + 2;

@@ -4,9 +4,10 @@
 
 use alloc::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::memchr;
 
 use crate::input::format::named::paths::{Open, Paths};
+use crate::input::format::words::closing;
 use crate::input::row::Row;
 
 /// The deepest objects and arrays.
@@ -133,7 +134,7 @@ pub(crate) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
         .strip_prefix(b"\"")
         .and_then(|raw| raw.strip_suffix(b"\""))
         .unwrap_or(raw);
-    if memchr::memchr(b'\\', inner).is_none() {
+    if memchr(b'\\', inner).is_none() {
         return Cow::Borrowed(inner);
     }
     // An escape may be unknown, or a lone surrogate.
@@ -143,40 +144,28 @@ pub(crate) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
 
 /// A text without the escapes of JSON. Others are kept as written.
 fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, after @ ..] = rest {
-        rest = after;
-        let ([escape, behind @ ..], b'\\') = (after, first) else {
-            out.push(*first);
-            continue;
-        };
-        rest = behind;
-        let byte = match escape {
-            b'"' | b'\\' | b'/' => *escape,
-            b'n' => b'\n',
-            b't' => b'\t',
-            b'r' => b'\r',
-            b'b' => 8,
-            b'f' => 12,
-            b'u' => {
-                let digits = behind.get(..4).and_then(|digits| str::from_utf8(digits).ok());
-                let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                if let Some(char) = code.and_then(char::from_u32) {
-                    out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
-                    rest = &behind[4..];
-                } else {
-                    out.extend_from_slice(b"\\u");
-                }
-                continue;
+    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some(at) = memchr(b'\\', rest) {
+        let (before, escapes) = rest.split_at(at);
+        out.extend_from_slice(before);
+        // An escape has two or six bytes, and some characters have two escapes.
+        let decoded = [12, 6, 2].into_iter().find_map(|length| {
+            let quoted = [&b"\""[..], escapes.get(..length)?, b"\""].concat();
+            Some((length, serde_json::from_slice::<String>(&quoted).ok()?))
+        });
+        let length = match decoded {
+            Some((length, text)) => {
+                out.extend_from_slice(text.as_bytes());
+                length
             }
-            _ => {
-                out.extend_from_slice(&[b'\\', *escape]);
-                continue;
+            None => {
+                out.push(b'\\');
+                1
             }
         };
-        out.push(byte);
+        rest = &escapes[length..];
     }
+    out.extend_from_slice(rest);
     out
 }
 
@@ -283,21 +272,11 @@ impl<'l> Scan<'l> {
     /// Scans the text that begins here, and returns it with its quotation marks. It ends at one that is not escaped, and behind
     /// which `ends` holds.
     fn text(&mut self, ends: fn(&[u8]) -> bool) -> Scanned<&'l [u8]> {
+        let text = &self.line[self.at + 1..];
+        let end = closing(text, |rest| ends(rest.trim_ascii_start())).ok_or(Fault::Cut)?;
         let start = self.at;
-        let mut at = start + 1;
-        loop {
-            let rest = self.line.get(at..).unwrap_or_default();
-            at += memchr2(b'"', b'\\', rest).ok_or(Fault::Cut)?;
-            if self.line[at] == b'\\' {
-                at += 2;
-                continue;
-            }
-            at += 1;
-            if ends(self.line[at..].trim_ascii_start()) {
-                self.at = at;
-                return Ok(&self.line[start..at]);
-            }
-        }
+        self.at += end + 2;
+        Ok(&self.line[start..self.at])
     }
 }
 
@@ -326,7 +305,7 @@ mod tests {
         let mut paths = Paths::new([("ip", 0), ("o.ip", 1), ("ua", 2)].into_iter());
         // The last path, behind both of the name with a dot.
         paths.details = 1 << 3;
-        let mut row = Row::new(3);
+        let mut row = Row::default();
         parse(line, &paths, &mut row).ok()?;
         Some(core::array::from_fn(|at| {
             row.get(at).map(|text| String::from_utf8_lossy(text).into_owned())

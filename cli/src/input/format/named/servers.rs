@@ -122,8 +122,9 @@ pub(crate) fn is_access(logger: Option<&[u8]>, message: Option<&[u8]>, status: O
 #[cfg(test)]
 mod tests {
     use super::{CADDY, TRAEFIK, has_all};
+    use crate::input::format::WantedFields;
     use crate::input::format::named::json::{Json, names};
-    use crate::input::format::words::tests::{fields, wanted as named};
+    use crate::input::format::words::tests::assert_values;
 
     const OF_CADDY: &str = r#"{"level":"info","ts":1431857103.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"203.0.113.7","remote_port":"41342","client_ip":"198.51.100.9","proto":"HTTP/2.0","method":"GET","host":"www.example.com","uri":"/a?b=1","headers":{"User-Agent":["curl/8.0"],"Accept":["*/*"]}},"bytes_read":0,"user_id":"ann","duration":0.0009,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"]}}"#;
     const OF_TRAEFIK: &str = r#"{"ClientAddr":"198.51.100.9:52112","ClientHost":"198.51.100.9","ClientPort":"52112","ClientUsername":"-","DownstreamContentSize":19,"DownstreamStatus":404,"Duration":101200,"RequestCount":7,"RequestHost":"www.example.com","RequestMethod":"GET","RequestPath":"/a?b=1","RequestProtocol":"HTTP/1.1","RouterName":"web@docker","StartLocal":"2015-05-17T12:05:03.25+02:00","StartUTC":"2015-05-17T10:05:03.25Z","entryPointName":"web","level":"info","msg":"","request_User-Agent":"curl/8.0","time":"2015-05-17T12:05:04+02:00"}"#;
@@ -166,13 +167,8 @@ mod tests {
             ];
             let lines = [(1, line.as_bytes().to_vec())];
             let marks: &'static [&'static str] = if server == CADDY { &CADDY } else { &TRAEFIK };
-            let names = wanted.map(|(name, _)| name);
-            let mut format = Json::new(&lines, &named(&names), marks).expect("a format");
-            let values = wanted.map(|(_, value)| Some(value.to_owned())).to_vec();
-            assert_eq!(
-                fields(&mut format, line, names.len()),
-                Ok((1_431_857_103_250_000_000, values))
-            );
+            let open = |wanted: &WantedFields| Json::new(&lines, wanted, marks);
+            assert_values(open, line, 1_431_857_103_250_000_000, &wanted);
         }
     }
 }

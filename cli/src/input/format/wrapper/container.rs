@@ -12,7 +12,6 @@ use crate::input::time::timestamp::TimestampParser;
 #[derive(Debug)]
 pub(crate) struct Docker {
     paths: Paths,
-    row: Row,
     /// Whether messages end with a line feed, unless they continue on the next line.
     ends: bool,
 }
@@ -20,17 +19,12 @@ pub(crate) struct Docker {
 impl Docker {
     /// For an input with these first lines.
     pub(crate) fn new(lines: &[(usize, Vec<u8>)]) -> Self {
-        let mut docker = Self {
-            paths: Paths::new(["log", "time", "stream"].into_iter().zip(0..)),
-            row: Row::new(3),
-            ends: false,
-        };
-        docker.ends = lines.iter().any(|(_, line)| {
-            docker.row.clear();
-            parse(line, &docker.paths, &mut docker.row).is_ok()
-                && docker.row.get(0).is_some_and(|log| log.ends_with(b"\n"))
+        let paths = Paths::new(["stream", "log", "time"].into_iter().zip(0..));
+        let ends = lines.iter().any(|(_, line)| {
+            let mut row = Row::default();
+            parse(line, &paths, &mut row).is_ok() && row.get(1).is_some_and(|log| log.ends_with(b"\n"))
         });
-        docker
+        Self { paths, ends }
     }
 
     /// Whether a line has the fields of Docker's, of which there are no other than `attrs`.
@@ -45,21 +39,18 @@ impl Envelope for Docker {
     }
 
     fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable> {
-        self.row.clear();
-        parse(line, &self.paths, &mut self.row)?;
-        let (Some(log), Some(time)) = (self.row.get(0), self.row.get(1)) else {
+        parse(line, &self.paths, &mut parts.values)?;
+        let (Some(log), Some(time)) = (parts.values.get(1), parts.values.get(2)) else {
             return Err(Unreadable::line("no log and time in the object"));
         };
         let message = log.strip_suffix(b"\n");
         parts.continues = self.ends && message.is_none();
         let message = message.unwrap_or(log);
-        let stream = self.row.get(2).unwrap_or_default();
-        parts.stream = usize::from(stream == b"stderr");
+        parts.stream = usize::from(parts.values.get(0) == Some(&b"stderr"[..]));
         parts.time.extend_from_slice(time);
         parts
             .message
             .extend_from_slice(message.strip_suffix(b"\r").unwrap_or(message));
-        parts.set(0, stream);
         Ok(())
     }
 
@@ -100,7 +91,7 @@ impl Envelope for Cri {
         parts.stream = usize::from(stream == b"stderr");
         parts.time.extend_from_slice(time);
         parts.message.extend_from_slice(message);
-        parts.set(0, stream);
+        parts.values.set(0, stream);
         Ok(())
     }
 

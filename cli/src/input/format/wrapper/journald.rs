@@ -4,7 +4,7 @@ use crate::input::format::named::json::parse;
 use crate::input::format::named::paths::Paths;
 use crate::input::format::named::servers::has_all;
 use crate::input::format::wrapper::{Envelope, Parts};
-use crate::input::row::{Row, Unreadable};
+use crate::input::row::Unreadable;
 
 /// Fields with names of their own here.
 const NAMES: [(&str, &str); 4] = [
@@ -23,7 +23,6 @@ const MESSAGE: &str = "MESSAGE";
 pub(crate) struct Journald {
     names: Vec<String>,
     paths: Paths,
-    row: Row,
 }
 
 impl Journald {
@@ -34,7 +33,6 @@ impl Journald {
     fn with(names: Vec<String>) -> Self {
         Self {
             paths: Paths::new(names.iter().zip(0..)),
-            row: Row::new(names.len()),
             names,
         }
     }
@@ -51,9 +49,8 @@ impl Envelope for Journald {
     }
 
     fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable> {
-        self.row.clear();
-        parse(line, &self.paths, &mut self.row)?;
-        let (Some(time), Some(message)) = (self.row.get(0), self.row.get(1)) else {
+        parse(line, &self.paths, &mut parts.values)?;
+        let (Some(time), Some(message)) = (parts.values.get(0), parts.values.get(1)) else {
             return Err(Unreadable::line(
                 "no __REALTIME_TIMESTAMP and MESSAGE in the object",
             ));
@@ -74,9 +71,6 @@ impl Envelope for Journald {
                 parts.message.extend(bytes.filter_map(byte));
             }
             _ => parts.message.extend_from_slice(message),
-        }
-        for field in 0..self.names.len() {
-            parts.set(field, self.row.get(field).unwrap_or_default());
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ pub(crate) struct Parts {
     pub(crate) time: Vec<u8>,
     pub(crate) message: Vec<u8>,
     /// The values of the wrapper's own fields; an empty value is missing.
-    pub(crate) values: Vec<Vec<u8>>,
+    pub(crate) values: Row,
     /// The stream of the message, 0 or 1, and whether the message continues on the stream's next line.
     pub(crate) stream: usize,
     pub(crate) continues: bool,
@@ -28,19 +28,10 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Sets the value of a field.
-    pub(crate) fn set(&mut self, field: usize, value: &[u8]) {
-        if self.values.len() <= field {
-            self.values.resize(field + 1, Vec::new());
-        }
-        self.values[field].clear();
-        self.values[field].extend_from_slice(value);
-    }
-
     fn clear(&mut self) {
         self.time.clear();
         self.message.clear();
-        self.values.iter_mut().for_each(Vec::clear);
+        self.values.clear();
         (self.stream, self.continues) = (0, false);
         self.repeated = None;
     }

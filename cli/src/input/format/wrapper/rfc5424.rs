@@ -1,5 +1,9 @@
 //! Syslog of RFC 5424: `<34>1 2003-10-11T22:14:15.003Z host program pid id [data] message`.
 
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
 use crate::input::format::wrapper::{Envelope, Parts, syslog};
 use crate::input::row::Unreadable;
 
@@ -7,10 +11,17 @@ use crate::input::row::Unreadable;
 #[derive(Debug)]
 pub(crate) struct Rfc5424;
 
+/// The priority, the version, the time, the host, the program, the process, the identifier of the message, and structured data: "-"
+/// or `[id name="value"]` once or several times. The message may begin with a byte order mark.
+static LINE: LazyLock<Regex> = LazyLock::new(|| {
+    let line = r#"(?s-u)^<[0-9]{0,3}>1 ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) [^ ]+ (?:-|(?:\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\])+)(?:$| (?:\xef\xbb\xbf)?(.*)$)"#;
+    Regex::new(line).expect("a valid expression")
+});
+
 impl Rfc5424 {
     /// Whether a line is one of RFC 5424.
     pub(crate) fn is(line: &[u8]) -> bool {
-        Self.split(line, &mut Parts::default()).is_ok()
+        LINE.is_match(line)
     }
 }
 
@@ -20,67 +31,22 @@ impl Envelope for Rfc5424 {
     }
 
     fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable> {
-        let text = syslog::after_priority(line);
-        if text.len() == line.len() {
-            return Err(Unreadable::at(0, "no priority, as in <34>"));
-        }
-        // The version, the time, the host, the program, the process and the identifier of the message.
-        let mut words = text.splitn(7, |&byte| byte == b' ');
-        let mut word = || words.next().filter(|word| !word.is_empty());
-        let (Some(b"1"), Some(time), Some(host), Some(program), Some(pid), Some(_id), Some(rest)) =
-            (word(), word(), word(), word(), word(), word(), word())
-        else {
-            return Err(Unreadable::at(
-                line.len() - text.len(),
-                "no version 1, time, host, program, process and identifier",
-            ));
+        let Some(found) = LINE.captures(line) else {
+            let what = "no line of RFC 5424, as in <34>1 2003-10-11T22:14:15Z host program process identifier - message";
+            return Err(Unreadable::line(what));
         };
-        let message = after_data(rest)
-            .ok_or_else(|| Unreadable::at(line.len() - rest.len(), "no structured data, as in - or [id]"))?;
-        // The message may begin with a byte order mark.
-        let message = message.strip_prefix(b"\xef\xbb\xbf").unwrap_or(message);
-        parts.time.extend_from_slice(time);
-        parts.message.extend_from_slice(message);
-        for (field, value) in [host, program, pid].into_iter().enumerate() {
-            parts.set(field, if value == b"-" { b"" } else { value });
+        let group = |number| found.get(number).map_or(&b""[..], |group| group.as_bytes());
+        parts.time.extend_from_slice(group(1));
+        parts.message.extend_from_slice(group(5));
+        for (field, value) in [group(2), group(3), group(4)].into_iter().enumerate() {
+            parts.values.set(field, if value == b"-" { b"" } else { value });
         }
-        parts.set(3, message);
+        parts.values.set(3, group(5));
         Ok(())
     }
 
     fn fields(&self) -> &'static [&'static str] {
         &syslog::FIELDS
-    }
-}
-
-/// The text behind structured data: `-`, or `[id name="value"]` once or several times.
-fn after_data(text: &[u8]) -> Option<&[u8]> {
-    let mut rest = text;
-    if let Some(after) = rest.strip_prefix(b"-") {
-        rest = after;
-    } else {
-        if !rest.starts_with(b"[") {
-            return None;
-        }
-        while rest.starts_with(b"[") {
-            let mut quoted = false;
-            let mut at = 1;
-            loop {
-                match rest.get(at)? {
-                    b'\\' if quoted => at += 1,
-                    b'"' => quoted = !quoted,
-                    b']' if !quoted => break,
-                    _ => {}
-                }
-                at += 1;
-            }
-            rest = &rest[at + 1..];
-        }
-    }
-    match rest {
-        [] => Some(rest),
-        [b' ', message @ ..] => Some(message),
-        _ => None,
     }
 }
 
@@ -97,11 +63,9 @@ mod tests {
             Rfc5424
                 .split(line.as_bytes(), &mut parts)
                 .map_err(|error| error.to_string())?;
-            let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-            Ok::<_, String>((
-                text(&parts.time),
-                parts.values.iter().map(text).collect::<Vec<_>>().join("|"),
-            ))
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let value = |field| text(parts.values.get(field).unwrap_or_default());
+            Ok::<_, String>((text(&parts.time), [0, 1, 2, 3].map(value).join("|")))
         };
         for (line, time, expected) in [
             (

@@ -78,7 +78,7 @@ impl Envelope for Syslog {
         parts.time.extend_from_slice(time);
         parts.message.extend_from_slice(message);
         for (field, value) in [host, program, pid, message].into_iter().enumerate() {
-            parts.set(field, value);
+            parts.values.set(field, value);
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ fn stamp(text: &[u8]) -> Option<usize> {
 }
 
 /// The line without a priority such as `<13>`.
-pub(crate) fn after_priority(line: &[u8]) -> &[u8] {
+fn after_priority(line: &[u8]) -> &[u8] {
     let inner = line.strip_prefix(b"<");
     let end = inner.and_then(|inner| memchr(b'>', &inner[..inner.len().min(4)]));
     match (inner, end) {
@@ -138,7 +138,7 @@ pub(crate) fn after_priority(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::Syslog;
+    use super::{FIELDS, Syslog};
     use crate::input::format::wrapper::{Envelope, Parts};
 
     fn parts(line: &str) -> Result<(String, Vec<String>), String> {
@@ -148,8 +148,9 @@ mod tests {
         Syslog { without_year }
             .split(line.as_bytes(), &mut parts)
             .map_err(|error| error.to_string())?;
-        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-        Ok((text(&parts.time), parts.values.iter().map(text).collect()))
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let value = |field| text(parts.values.get(field).unwrap_or_default());
+        Ok((text(&parts.time), (0..FIELDS.len()).map(value).collect()))
     }
 
     #[test]
