@@ -44,6 +44,8 @@ struct Store {
     memory: MemoryStore,
     behaviour: Mutex<Behaviour>,
     decisions: AtomicU64,
+    /// The times of the renewals of slots.
+    renewals: Mutex<Vec<Instant>>,
 }
 
 impl Store {
@@ -64,6 +66,7 @@ impl Store {
             memory: MemoryStore::with_clock(TokioClock::new()),
             behaviour: Mutex::new(behaviour),
             decisions: AtomicU64::new(0),
+            renewals: Mutex::default(),
         })
     }
 
@@ -114,6 +117,7 @@ impl CounterStore for Store {
     }
 
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        self.renewals.lock().unwrap().push(Instant::now());
         Box::pin(self.call(self.memory.charge(requests)))
     }
 
@@ -557,6 +561,32 @@ async fn a_released_slot_is_taken() {
             assert!((1500..2600).contains(&waited), "{waited} ms");
         }
     }
+}
+
+/// A slot that is held is renewed in time, although a thousand others are released in each second, in calls of 10 ms.
+#[tokio::test(start_paused = true)]
+async fn waits_for_releases_delay_no_renewal() {
+    let store = Store::slow(10);
+    let fair = fair(&store, [Rule::in_flight("slots", 1000)]);
+    let held = fair.acquire(&(0, 1)).await.unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..10_000 {
+        let fair = Arc::clone(&fair);
+        tasks.push(tokio::spawn(async move {
+            let admission = fair.acquire(&(0, 1)).await.unwrap();
+            fair.refund(admission).await.unwrap();
+        }));
+        sleep(ms(1)).await;
+    }
+    for task in tasks {
+        // The call that was sent before, and its own.
+        timeout(ms(25), task).await.expect("a wait is behind others").unwrap();
+    }
+    let mut times = store.renewals.lock().unwrap().clone();
+    times.push(Instant::now());
+    let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(longest < ms(1000) && times.len() > 10, "{longest:?}, {} times", times.len());
+    drop(held);
 }
 
 /// Waiters are decided by the rules that are in force when they ask, which is at once after a recheck.

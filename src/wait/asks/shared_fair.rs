@@ -317,7 +317,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             states,
         } = admission;
         let settled = rules.refund(admitted).await;
-        self.after_release(&rules, &states).await;
+        self.after_refund(&rules, &states).await;
         settled
     }
 
@@ -346,14 +346,23 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             states,
         } = admission;
         let settled = rules.settle(admitted, request, cost, actual).await;
-        self.after_release(&rules, &states).await;
+        self.after_refund(&rules, &states).await;
         settled
     }
 
+    /// Lets the first waiters of these states ask, and again once the store has released the slots that were dropped.
+    async fn after_refund(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
+        self.recheck_states(states);
+        if rules.wait_for_releases().await {
+            self.recheck_states(states);
+        }
+    }
+
     /// Lets the first waiters of these states ask, once the store has released the slots that were dropped.
+    #[cfg(feature = "tower")]
     pub(crate) async fn after_release(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
         // Slots that are not released end with their terms, and their waiters ask once a second.
-        let _ = rules.release_slots().await;
+        rules.wait_for_releases().await;
         self.recheck_states(states);
     }
 }
