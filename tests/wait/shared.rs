@@ -580,13 +580,60 @@ async fn waits_for_releases_delay_no_renewal() {
     }
     for task in tasks {
         // The call that was sent before, and its own.
-        timeout(ms(25), task).await.expect("a wait is behind others").unwrap();
+        timeout(ms(25), task)
+            .await
+            .expect("a wait is behind others")
+            .unwrap();
     }
     let mut times = store.renewals.lock().unwrap().clone();
     times.push(Instant::now());
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-    assert!(longest < ms(1000) && times.len() > 10, "{longest:?}, {} times", times.len());
+    assert!(
+        longest < ms(1000) && times.len() > 10,
+        "{longest:?}, {} times",
+        times.len()
+    );
     drop(held);
+}
+
+/// In an outage, a request waits for the share of this node in a calendar, whose periods have several lengths, and does not spin.
+#[cfg(feature = "calendar")]
+#[test]
+fn a_calendar_keeps_a_wait_in_an_outage() {
+    use std::time::SystemTime;
+    // June, February, and a year of 365 days.
+    for (quota, day) in [
+        ("2/month", 20_620),
+        ("2/month", 20_500),
+        ("2/year", 20_500),
+        ("2/day", 20_500),
+    ] {
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_time().build().unwrap();
+            runtime.block_on(async {
+                let store = Store::with(Behaviour {
+                    fails: true,
+                    ..Behaviour::default()
+                });
+                let rules = builder([Rule::calendar("all", quota.parse().unwrap())]);
+                let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(day * 86_400);
+                let rules = rules.wall_clock(move || wall).build(store).unwrap();
+                let fair = Arc::new(SharedFair::new(Arc::new(rules)));
+                let mut waited = Ok(());
+                for _ in 0..3 {
+                    waited = fair.acquire_within(&(0, 1), ms(100)).await.map(drop);
+                }
+                ended.send(waited).unwrap();
+            });
+        });
+        let waited = end.recv_timeout(ms(20_000)).expect("the wait spins");
+        assert!(
+            matches!(waited, Err(WaitError::TooLate { .. })),
+            "{quota}: {waited:?}"
+        );
+    }
 }
 
 /// Waiters are decided by the rules that are in force when they ask, which is at once after a recheck.
