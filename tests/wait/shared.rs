@@ -636,6 +636,86 @@ fn a_calendar_keeps_a_wait_in_an_outage() {
     }
 }
 
+/// A bucket of 50 permits, of which one comes back every 100 ms.
+fn bucket() -> Rule<Request> {
+    log("all", "10/1s").algorithm(RuleAlgorithm::Gcra).burst(50)
+}
+
+/// A large request that leaves, at its deadline or because it is dropped, does not keep those behind it from asking.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_leaves_closes_nothing() {
+    for within in [Some(900), Some(1_000), None] {
+        let fair = fair(&Store::new(), [bucket()]);
+        charge(&fair, (0, 50)).await;
+        let first = timed(&fair, (0, 1));
+        settle().await;
+        let large = Arc::clone(&fair);
+        let large = tokio::spawn(async move {
+            let within = ms(within.unwrap_or(1_000_000));
+            large.acquire_within(&(0, 50), within).await.map(drop)
+        });
+        settle().await;
+        let behind = timed(&fair, (0, 1));
+        sleep(ms(110)).await;
+        assert_eq!(first.await.unwrap(), Ok(100));
+        if within.is_none() {
+            // It waits for its permits.
+            assert_eq!(fair.waiting(), 2);
+            large.abort();
+        }
+        settle().await;
+        assert!(large.await.is_err_and(|error| error.is_cancelled()) || within.is_some());
+        sleep(ms(1_100)).await;
+        let waited = behind.await.unwrap().unwrap();
+        assert!(waited <= 202, "{within:?}: {waited} ms");
+        assert_eq!(fair.waiting(), 0);
+    }
+}
+
+/// A large request of a user that is exhausted for long waits there, and not in front of other users.
+#[tokio::test(start_paused = true)]
+async fn a_wait_closes_only_the_state_where_it_waits() {
+    let per_user = log("user", "50/1h").by(&user());
+    let fair = fair(&Store::new(), [per_user, bucket()]);
+    charge(&fair, (1, 50)).await;
+    let large = timed(&fair, (1, 50));
+    settle().await;
+    assert_eq!(fair.waiting(), 1);
+    for _ in 0..5 {
+        let waited = timed(&fair, (2, 1)).await.unwrap().unwrap();
+        assert!(waited <= 102, "{waited} ms");
+    }
+    large.abort();
+}
+
+/// A large request whose denial arrives late is behind the waiters that joined before.
+#[tokio::test(start_paused = true)]
+async fn a_late_denial_closes_nothing_for_earlier_waiters() {
+    let store = Store::new();
+    let fair = fair(&store, [bucket()]);
+    charge(&fair, (0, 50)).await;
+    let slow = Behaviour {
+        half: ms(100),
+        ..Behaviour::default()
+    };
+    store.set(slow);
+    let large = timed(&fair, (0, 50));
+    settle().await;
+    store.set(Behaviour::default());
+    let first = timed(&fair, (0, 1));
+    sleep(ms(50)).await;
+    let second = timed(&fair, (0, 1));
+    settle().await;
+    store.set(slow);
+    // At 100 ms the first one asks, and has its answer 200 ms later. Meanwhile the large one has.
+    sleep(ms(200)).await;
+    store.set(Behaviour::default());
+    assert!(first.await.unwrap().unwrap() <= 310);
+    let waited = second.await.unwrap().unwrap();
+    assert!(waited <= 310, "{waited} ms");
+    assert!(large.await.unwrap().unwrap() <= 6_000);
+}
+
 /// Waiters are decided by the rules that are in force when they ask, which is at once after a recheck.
 #[tokio::test(start_paused = true)]
 async fn a_reload_applies_to_waiters() {

@@ -2,6 +2,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
+use core::task::Poll;
 use core::time::Duration;
 
 use super::admission::SharedAdmission;
@@ -234,8 +235,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
         deadline: Option<Nanos>,
     ) -> Result<SharedAdmission<S::Request>, Ended<S::Request>> {
         let mut rules = self.source.load();
-        let mut place = None;
         let mut ask: Option<HeldAsk<'_, T>> = None;
+        // Dropped before the ask, so that the gates that this wait has closed are open when the ask ends.
+        let mut place = None;
         // The denial of the last ask, while no time has passed since.
         let mut last = None;
         if self.must_wait(&rules, request) {
@@ -250,7 +252,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                         last = None;
                     }
                     // A denied waiter is back in its queue before its ask ends, so that no later one asks in between.
-                    if polled.is_ready() || turn.is_queued() {
+                    if matches!(polled, Poll::Ready(Ok(_))) || turn.is_queued() {
                         drop(ask.take());
                     }
                     polled
@@ -258,7 +260,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 match asks.await {
                     Ok(begun) => ask = Some(HeldAsk::new(&self.asks, begun)),
                     Err(error) => {
-                        let behind = || rules.denied_behind(request, self.slots().statuses(&place.states));
+                        let behind = || {
+                            rules.denied_behind(request, self.slots().statuses(&place.states, place.ticket))
+                        };
                         let denied = last.unwrap_or_else(behind);
                         return Err(Ended { error, rules, denied });
                     }
@@ -280,7 +284,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 }
                 Err(denied) => denied,
             };
-            let states = rules.needed_states(request);
+            let mut states = rules.needed_states(request);
             if denied.reason() == Reason::Unavailable {
                 self.slots().remove_limits(&states);
                 self.asks.queues.wake_leaders_in(&states, || self.slots().now());
@@ -291,11 +295,20 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 let error = WaitError::Never;
                 return Err(Ended { error, rules, denied });
             };
-            match &mut place {
-                Some(place) => place.move_to(states),
-                None => place = Some(Place::new(&self.asks, states)),
+            // A block denies also a request that costs nothing.
+            for &(state, ..) in &denying {
+                if !states.contains(&state) {
+                    states.push(state);
+                }
             }
-            self.slots().close(&denying, began, ask.is_some());
+            let place = match &mut place {
+                Some(place) => {
+                    place.move_to(states);
+                    place
+                }
+                None => place.insert(Place::new(&self.asks, states)),
+            };
+            self.slots().close(&place.states, place.ticket, &denying, began);
             last = Some(denied);
         }
     }
@@ -392,9 +405,19 @@ impl<'a, T: Runtime> Place<'a, T> {
 
     /// Moves to the gates of these states, which may be others after a reload.
     fn move_to(&mut self, states: States) {
-        self.asks.limiter().enter(&states);
-        let left = core::mem::replace(&mut self.states, states);
-        self.asks.limiter().leave(&left);
+        if self.states != states {
+            self.asks.limiter().enter(&states);
+            let left = core::mem::replace(&mut self.states, states);
+            self.leave(&left);
+        }
+    }
+
+    fn leave(&self, states: &[u64]) {
+        if self.asks.limiter().leave(states, self.ticket) {
+            self.asks
+                .queues
+                .wake_leaders_in(states, || self.asks.limiter().now());
+        }
     }
 
     /// A wait for the turn to ask. One that `returns` after a denial joins full queues, too.
@@ -403,7 +426,8 @@ impl<'a, T: Runtime> Place<'a, T> {
         deadline: Option<Nanos>,
         returns: bool,
     ) -> Acquire<PermitRequest<&'a Fair<AskSlots, T>, AskRequest>> {
-        let request = PermitRequest::new(self.asks, AskRequest(self.states.clone()));
+        let (states, ticket) = (self.states.clone(), self.ticket);
+        let request = PermitRequest::new(self.asks, AskRequest { states, ticket });
         // Claim: asks 1, a denied waiter returns with its ticket.
         let turn = Acquire::new(request).with_ticket(self.ticket, deadline);
         if returns { turn.exempt() } else { turn }
@@ -412,7 +436,7 @@ impl<'a, T: Runtime> Place<'a, T> {
 
 impl<T: Runtime> Drop for Place<'_, T> {
     fn drop(&mut self) {
-        self.asks.limiter().leave(&self.states);
+        self.leave(&self.states);
     }
 }
 
