@@ -420,6 +420,38 @@ async fn the_rule_decides_when_the_store_fails() {
     }
 }
 
+/// In an outage, the limiter of this node denies for an hour, or for ever what is more than its share. A waiter is served within
+/// seconds after the store is back.
+#[tokio::test(start_paused = true)]
+async fn an_outage_delays_no_wait_beyond_its_end() {
+    for (quota, spent, cost) in [
+        ("1/1h", 1, 1),
+        ("3/1h", 1, 2),
+        ("100/1s", 0, 50),
+        ("100/1h", 25, 100),
+    ] {
+        let store = Store::new();
+        let rules = builder([log("all", quota)]).nodes(core::num::NonZeroU32::new(4).unwrap());
+        let fair = Arc::new(SharedFair::new(Arc::new(rules.build(store.clone()).unwrap())));
+        store.set(Behaviour {
+            fails: true,
+            ..Behaviour::default()
+        });
+        for _ in 0..spent {
+            let _ = fair.acquire_within(&(0, 1), Duration::ZERO).await;
+        }
+        let waits = [(); 2].map(|()| timed(&fair, (0, cost)));
+        sleep(ms(20_000)).await;
+        let [first, second] = waits;
+        assert!(!first.is_finished(), "{quota}: {:?}", first.await);
+        store.set(Behaviour::default());
+        // The breaker of the store asks again after a while, too.
+        let waited = timeout(ms(10_000), first).await.expect(quota).unwrap();
+        assert!(waited.is_ok(), "{quota}: {waited:?}");
+        second.abort();
+    }
+}
+
 /// While a call hangs, the waiters behind ask after a second, and deadlines hold in the queue.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_never_answers() {

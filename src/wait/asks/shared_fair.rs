@@ -35,7 +35,8 @@ use crate::wait::waitable::Waitable;
 ///   free together are taken in few round trips. The store decides in which order. Of n admissions and the denial that ends them,
 ///   at most max(1, n) asks are wasted.
 /// - A [`refund`](Self::refund) or [`settle`](Self::settle) lets the first waiter of its rules ask at once.
-/// - If the store does not answer, [`OnError`](crate::rules::OnError) decides. If it denies, the wait ends.
+/// - If the store does not answer, [`OnError`](crate::rules::OnError) decides. If it denies, the wait ends. If the limiter of this
+///   node denies, the first waiter asks again within a second.
 ///
 /// # Cancel safety
 ///
