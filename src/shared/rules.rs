@@ -346,18 +346,22 @@ impl<R: ?Sized> SharedRules<R> {
         // All leases are marked before the first wait, because the future may be dropped there.
         let leases = self.leases.as_ref().map(|node| &*node.table);
         let leases = leases.map(|table| (table, table.begin_release(0..table.states.len())));
-        let mut released = self.release_slots().await;
+        let mut released = match &self.slots {
+            Some(slots) => slots.release_in_store().await,
+            None => Ok(()),
+        };
         if let Some((table, pending)) = leases {
             released = table.wait_for_all(pending).await.and(released);
         }
         released
     }
 
-    /// Releases the slots in flight that were dropped in the store.
-    pub(crate) async fn release_slots(&self) -> Result<(), StoreError> {
+    /// Waits until the slots in flight that were dropped are released in the store. Returns whether there were any.
+    #[cfg(feature = "wait")]
+    pub(crate) async fn wait_for_releases(&self) -> bool {
         match &self.slots {
-            Some(slots) => slots.release_in_store().await,
-            None => Ok(()),
+            Some(slots) => slots.wait_for_releases().await,
+            None => false,
         }
     }
 

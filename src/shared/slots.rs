@@ -14,7 +14,7 @@
 //!
 //! 1. **At most the limit is held**, while the store forgets nothing and each node renews its slots in time. *Hold* compares the
 //!    number of slots with the limit and adds one in a single step of the store. A slot counts until its release, because each
-//!    *renew* comes before its end: the task sends releases in parts, and a *renew* that is due before the next part. (tests
+//!    *renew* comes before its end: the task sends releases in parts, and a *renew* that is due before the next part. A wait for releases makes no calls. (tests
 //!    `random_histories_of_nodes_hold_at_most_the_limit`, `slots_are_renewed_in_time_beside_any_number_of_releases`)
 //! 2. **No slot stays held.** A slot that is not renewed ends. The task renews the slots in `held`, and a slot leaves `held` when
 //!    its admission is dropped. A *renew* that was sent before is answered before the *release* is sent, because renewals and
@@ -37,14 +37,15 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::plan::CountedSlot;
 use super::store::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, SlotId, StoreError, StoreErrorKind,
     StoreFuture, join_all,
 };
+use crate::rules::evaluate::needed_state::RELEASE_CHECK;
 use crate::sync::AtomicU64;
 
 /// The slots of an admitted request in the store. Dropping it releases them.
@@ -83,6 +84,12 @@ struct Slots {
     held: HashMap<SlotId, CounterRequest>,
     /// The slots that the store is to release.
     released: VecDeque<CounterRequest>,
+    /// The number of slots that were dropped so far, which is the number of the last one.
+    dropped: u64,
+    /// The number of the last slot whose release was answered or has failed. Releases are sent in the order of these numbers.
+    answered: u64,
+    /// Those that wait until the release with this number is answered, in the order of the numbers.
+    waits: VecDeque<(u64, oneshot::Sender<()>)>,
     /// The keeper itself, until the task has released these slots. The admission may have been the last owner of the keeper.
     alive: Option<Arc<SlotKeeper>>,
     /// Whether the task has ended, with its runtime. No slot is renewed after that.
@@ -155,6 +162,7 @@ impl SlotKeeper {
         for slot in slots {
             let request = inner.held.remove(slot);
             if !inner.has_ended {
+                inner.dropped += u64::from(request.is_some());
                 inner.released.extend(request);
             }
         }
@@ -168,6 +176,24 @@ impl SlotKeeper {
     fn lock(&self) -> MutexGuard<'_, Slots> {
         // No operation under the lock panics half way, so a poisoned lock protects whole values.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the task has released the slots that were dropped before, for at most the time after which a waiter asks again
+    /// anyway. Returns whether there were any. It makes no calls itself, so no number of waits delays a renewal.
+    pub(super) async fn wait_for_releases(&self) -> bool {
+        let answered = {
+            let mut inner = self.lock();
+            if inner.has_ended || inner.answered == inner.dropped {
+                return false;
+            }
+            let (done, answered) = oneshot::channel();
+            let dropped = inner.dropped;
+            inner.waits.push_back((dropped, done));
+            answered
+        };
+        // The answer is that the sender was dropped.
+        let _ = timeout(RELEASE_CHECK, answered).await;
+        true
     }
 
     /// Releases slots in the store, and returns the first error: the slots of a call that has failed end after their term.
@@ -194,7 +220,7 @@ impl SlotKeeper {
                 Box::pin(async move { self.store.refund(slots, &held).await })
             });
         let answers = join_all(calls).await;
-        sent.slots.clear();
+        sent.finish();
         answers.into_iter().try_for_each(|answer| answer.map(drop))
     }
 
@@ -244,15 +270,34 @@ struct SentReleases<'a> {
     alive: Option<Arc<SlotKeeper>>,
 }
 
+impl SentReleases<'_> {
+    /// Ends the waits for these releases.
+    fn finish(&mut self) {
+        let mut inner = self.keeper.lock();
+        inner.answered += self.slots.len() as u64;
+        self.slots.clear();
+        let answered = inner.answered;
+        // A dropped sender ends its wait.
+        let ended = inner.waits.partition_point(|&(number, _)| number <= answered);
+        inner.waits.drain(..ended);
+    }
+}
+
 impl Drop for SentReleases<'_> {
     fn drop(&mut self) {
-        // If the store panics, the slots end after their term, as after an error. To send them again could panic for ever.
-        if self.slots.is_empty() || std::thread::panicking() {
+        if self.slots.is_empty() {
             return;
+        }
+        // If the store panics, the slots end after their term, as after an error. To send them again could panic for ever.
+        if std::thread::panicking() {
+            return self.finish();
         }
         let mut inner = self.keeper.lock();
         if !inner.has_ended {
-            inner.released.extend(self.slots.drain(..));
+            // In front, because releases are sent in the order of their numbers.
+            for slot in self.slots.drain(..).rev() {
+                inner.released.push_front(slot);
+            }
             inner.alive = inner.alive.take().or(self.alive.take());
         }
         drop(inner);
@@ -276,7 +321,7 @@ impl Drop for NotesEnd {
         if let Some(keeper) = self.0.upgrade() {
             let mut slots = keeper.lock();
             slots.has_ended = true;
-            slots.released = VecDeque::new();
+            (slots.released, slots.waits) = Default::default();
             slots.alive = None;
         }
     }

@@ -62,7 +62,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// The states whose quotas have denied a request that waits, the time for which each denies, and the status of the quota. `None`
-    /// if the request is never admitted. For a slot in flight, which only a release frees, it is the time until the next check.
+    /// if the request is never admitted. For a slot in flight, which only a release frees, and in an outage, it is at most the time until the next check.
     pub(crate) fn denying_states(
         &self,
         request: &R,
@@ -74,9 +74,12 @@ impl<R: ?Sized> SharedRules<R> {
         let plan = self.planner.plan(request, 1);
         let quotas: Vec<PlannedQuota<'_>> = self.planner.quotas(&plan).collect();
         let seeds = &self.planner.on_node.states.seeds;
+        let by_fallback = denied.decided_by() == DecidedBy::Fallback;
         let mut denying = Vec::new();
         for status in denied.violations() {
             let after = match status.retry_after {
+                // The limiter of this node has decided. The store may admit the request as soon as it answers again.
+                after if by_fallback => after.map_or(RELEASE_CHECK, |after| after.min(RELEASE_CHECK)),
                 None if status.quota.is_in_flight() && status.limit > 0 => RELEASE_CHECK,
                 after => after?,
             };

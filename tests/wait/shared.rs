@@ -44,6 +44,8 @@ struct Store {
     memory: MemoryStore,
     behaviour: Mutex<Behaviour>,
     decisions: AtomicU64,
+    /// The times of the renewals of slots.
+    renewals: Mutex<Vec<Instant>>,
 }
 
 impl Store {
@@ -64,6 +66,7 @@ impl Store {
             memory: MemoryStore::with_clock(TokioClock::new()),
             behaviour: Mutex::new(behaviour),
             decisions: AtomicU64::new(0),
+            renewals: Mutex::default(),
         })
     }
 
@@ -114,6 +117,7 @@ impl CounterStore for Store {
     }
 
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        self.renewals.lock().unwrap().push(Instant::now());
         Box::pin(self.call(self.memory.charge(requests)))
     }
 
@@ -416,6 +420,38 @@ async fn the_rule_decides_when_the_store_fails() {
     }
 }
 
+/// In an outage, the limiter of this node denies for an hour, or for ever what is more than its share. A waiter is served within
+/// seconds after the store is back.
+#[tokio::test(start_paused = true)]
+async fn an_outage_delays_no_wait_beyond_its_end() {
+    for (quota, spent, cost) in [
+        ("1/1h", 1, 1),
+        ("3/1h", 1, 2),
+        ("100/1s", 0, 50),
+        ("100/1h", 25, 100),
+    ] {
+        let store = Store::new();
+        let rules = builder([log("all", quota)]).nodes(core::num::NonZeroU32::new(4).unwrap());
+        let fair = Arc::new(SharedFair::new(Arc::new(rules.build(store.clone()).unwrap())));
+        store.set(Behaviour {
+            fails: true,
+            ..Behaviour::default()
+        });
+        for _ in 0..spent {
+            let _ = fair.acquire_within(&(0, 1), Duration::ZERO).await;
+        }
+        let waits = [(); 2].map(|()| timed(&fair, (0, cost)));
+        sleep(ms(20_000)).await;
+        let [first, second] = waits;
+        assert!(!first.is_finished(), "{quota}: {:?}", first.await);
+        store.set(Behaviour::default());
+        // The breaker of the store asks again after a while, too.
+        let waited = timeout(ms(10_000), first).await.expect(quota).unwrap();
+        assert!(waited.is_ok(), "{quota}: {waited:?}");
+        second.abort();
+    }
+}
+
 /// While a call hangs, the waiters behind ask after a second, and deadlines hold in the queue.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_never_answers() {
@@ -557,6 +593,159 @@ async fn a_released_slot_is_taken() {
             assert!((1500..2600).contains(&waited), "{waited} ms");
         }
     }
+}
+
+/// A slot that is held is renewed in time, although a thousand others are released in each second, in calls of 10 ms.
+#[tokio::test(start_paused = true)]
+async fn waits_for_releases_delay_no_renewal() {
+    let store = Store::slow(10);
+    let fair = fair(&store, [Rule::in_flight("slots", 1000)]);
+    let held = fair.acquire(&(0, 1)).await.unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..10_000 {
+        let fair = Arc::clone(&fair);
+        tasks.push(tokio::spawn(async move {
+            let admission = fair.acquire(&(0, 1)).await.unwrap();
+            fair.refund(admission).await.unwrap();
+        }));
+        sleep(ms(1)).await;
+    }
+    for task in tasks {
+        // The call that was sent before, and its own.
+        timeout(ms(25), task)
+            .await
+            .expect("a wait is behind others")
+            .unwrap();
+    }
+    let mut times = store.renewals.lock().unwrap().clone();
+    times.push(Instant::now());
+    let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(
+        longest < ms(1000) && times.len() > 10,
+        "{longest:?}, {} times",
+        times.len()
+    );
+    drop(held);
+}
+
+/// In an outage, a request waits for the share of this node in a calendar, whose periods have several lengths, and does not spin.
+#[cfg(feature = "calendar")]
+#[test]
+fn a_calendar_keeps_a_wait_in_an_outage() {
+    use std::time::SystemTime;
+    // June, February, and a year of 365 days.
+    for (quota, day) in [
+        ("2/month", 20_620),
+        ("2/month", 20_500),
+        ("2/year", 20_500),
+        ("2/day", 20_500),
+    ] {
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_time().build().unwrap();
+            runtime.block_on(async {
+                let store = Store::with(Behaviour {
+                    fails: true,
+                    ..Behaviour::default()
+                });
+                let rules = builder([Rule::calendar("all", quota.parse().unwrap())]);
+                let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(day * 86_400);
+                let rules = rules.wall_clock(move || wall).build(store).unwrap();
+                let fair = Arc::new(SharedFair::new(Arc::new(rules)));
+                let mut waited = Ok(());
+                for _ in 0..3 {
+                    waited = fair.acquire_within(&(0, 1), ms(100)).await.map(drop);
+                }
+                ended.send(waited).unwrap();
+            });
+        });
+        let waited = end.recv_timeout(ms(20_000)).expect("the wait spins");
+        assert!(
+            matches!(waited, Err(WaitError::TooLate { .. })),
+            "{quota}: {waited:?}"
+        );
+    }
+}
+
+/// A bucket of 50 permits, of which one comes back every 100 ms.
+fn bucket() -> Rule<Request> {
+    log("all", "10/1s").algorithm(RuleAlgorithm::Gcra).burst(50)
+}
+
+/// A large request that leaves, at its deadline or because it is dropped, does not keep those behind it from asking.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_leaves_closes_nothing() {
+    for within in [Some(900), Some(1_000), None] {
+        let fair = fair(&Store::new(), [bucket()]);
+        charge(&fair, (0, 50)).await;
+        let first = timed(&fair, (0, 1));
+        settle().await;
+        let large = Arc::clone(&fair);
+        let large = tokio::spawn(async move {
+            let within = ms(within.unwrap_or(1_000_000));
+            large.acquire_within(&(0, 50), within).await.map(drop)
+        });
+        settle().await;
+        let behind = timed(&fair, (0, 1));
+        sleep(ms(110)).await;
+        assert_eq!(first.await.unwrap(), Ok(100));
+        if within.is_none() {
+            // It waits for its permits.
+            assert_eq!(fair.waiting(), 2);
+            large.abort();
+        }
+        settle().await;
+        assert!(large.await.is_err_and(|error| error.is_cancelled()) || within.is_some());
+        sleep(ms(1_100)).await;
+        let waited = behind.await.unwrap().unwrap();
+        assert!(waited <= 202, "{within:?}: {waited} ms");
+        assert_eq!(fair.waiting(), 0);
+    }
+}
+
+/// A large request of a user that is exhausted for long waits there, and not in front of other users.
+#[tokio::test(start_paused = true)]
+async fn a_wait_closes_only_the_state_where_it_waits() {
+    let per_user = log("user", "50/1h").by(&user());
+    let fair = fair(&Store::new(), [per_user, bucket()]);
+    charge(&fair, (1, 50)).await;
+    let large = timed(&fair, (1, 50));
+    settle().await;
+    assert_eq!(fair.waiting(), 1);
+    for _ in 0..5 {
+        let waited = timed(&fair, (2, 1)).await.unwrap().unwrap();
+        assert!(waited <= 102, "{waited} ms");
+    }
+    large.abort();
+}
+
+/// A large request whose denial arrives late is behind the waiters that joined before.
+#[tokio::test(start_paused = true)]
+async fn a_late_denial_closes_nothing_for_earlier_waiters() {
+    let store = Store::new();
+    let fair = fair(&store, [bucket()]);
+    charge(&fair, (0, 50)).await;
+    let slow = Behaviour {
+        half: ms(100),
+        ..Behaviour::default()
+    };
+    store.set(slow);
+    let large = timed(&fair, (0, 50));
+    settle().await;
+    store.set(Behaviour::default());
+    let first = timed(&fair, (0, 1));
+    sleep(ms(50)).await;
+    let second = timed(&fair, (0, 1));
+    settle().await;
+    store.set(slow);
+    // At 100 ms the first one asks, and has its answer 200 ms later. Meanwhile the large one has.
+    sleep(ms(200)).await;
+    store.set(Behaviour::default());
+    assert!(first.await.unwrap().unwrap() <= 310);
+    let waited = second.await.unwrap().unwrap();
+    assert!(waited <= 310, "{waited} ms");
+    assert!(large.await.unwrap().unwrap() <= 6_000);
 }
 
 /// Waiters are decided by the rules that are in force when they ask, which is at once after a recheck.

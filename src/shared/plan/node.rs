@@ -74,7 +74,7 @@ impl<R: ?Sized> Planner<R> {
             let position = target.quotas().start + usize::from(violation.quota);
             let states = &self.on_node.states;
             let status = QuotaStatus {
-                quota: quotas[position].quota,
+                quota: quotas[position].quota_now(),
                 limit: quotas[position].limit,
                 ..states.violated_status(violation, target.extracted, now)
             };

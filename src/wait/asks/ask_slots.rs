@@ -9,10 +9,11 @@ use smallvec::SmallVec;
 use super::gate::{AskNumber, Gate, StateDenial};
 use crate::clock::Clock;
 use crate::receipt::Settled;
+use crate::rules::evaluate::needed_state::RELEASE_CHECK;
 use crate::shared::QuotaStatus;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::time::Nanos;
-use crate::wait::queue::{Need, Needs};
+use crate::wait::queue::{Need, Needs, Ticket};
 use crate::wait::tokio_clock::TokioClock;
 use crate::wait::waitable::{IntoRequest, WaitRequest, Waitable};
 
@@ -104,16 +105,22 @@ impl AskSlots {
         self.publish(&gates);
     }
 
-    /// Leaves the gates of these states. A gate without waits is removed.
-    pub(super) fn leave(&self, states: &[u64]) {
+    /// Leaves the gates of these states, and opens those that this wait has closed. A gate without waits is removed. Returns whether
+    /// one was closed, whose first waiter is to be woken.
+    pub(super) fn leave(&self, states: &[u64], ticket: Ticket) -> bool {
+        let (now, mut was_closed) = (self.now(), false);
         let mut gates = self.lock();
-        gates.update(states, |gate| gate.waits -= 1);
+        gates.update(states, |gate| {
+            gate.waits -= 1;
+            was_closed |= gate.open_by(ticket, now);
+        });
         for state in states {
             if gates.by_state.get(state).is_some_and(|gate| gate.waits == 0) {
                 gates.by_state.remove(state);
             }
         }
         self.publish(&gates);
+        was_closed
     }
 
     fn publish(&self, gates: &Gates) {
@@ -121,11 +128,15 @@ impl AskSlots {
         self.used.store(gates.by_state.len() as u64, Ordering::Relaxed);
     }
 
-    /// Closes the gates of the states that have denied a request, whose decision began after this number of rechecks, and which had the
-    /// turn to ask or was decided without one.
-    pub(super) fn close(&self, closings: &[Closing], began: u64, had_turn: bool) {
+    /// Closes a gate for a request that needs these states, whose decision began after this number of rechecks: that of the state which
+    /// has denied it for the longest time, where it will wait. If another one is closed for it for longer, it will wait there.
+    pub(super) fn close(&self, states: &[u64], ticket: Ticket, closings: &[Closing], began: u64) {
         let now = self.now();
         let mut gates = self.lock();
+        // If the denial names no state that the request needs, it asks again after a while.
+        let unnamed = states.iter().map(|&state| (state, RELEASE_CHECK));
+        let mut longest = unnamed.take(1).next();
+        let mut is_named = false;
         for (at, (state, ..)) in closings.iter().enumerate() {
             let is_same = |(other, ..): &&Closing| other == state;
             if closings[..at].iter().any(|closing| is_same(&closing)) {
@@ -133,16 +144,22 @@ impl AskSlots {
             }
             let of_state = closings.iter().filter(is_same);
             let after = of_state.clone().map(|&(_, after, _)| after).max();
-            let denial = StateDenial {
-                at: now,
-                until: now.saturating_add(after.unwrap_or_default().max(LEAST_CLOSED)),
-                began,
-                had_turn,
-            };
+            let after = after.unwrap_or_default().max(LEAST_CLOSED);
             let statuses: Vec<QuotaStatus> = of_state.map(|(.., status)| status.clone()).collect();
-            gates.update(&[*state], |gate| {
-                gate.close(denial, statuses.clone());
-            });
+            gates.update(&[*state], |gate| gate.deny(statuses.clone()));
+            if states.contains(state) && (!is_named || longest.is_none_or(|(_, longest)| longest < after)) {
+                (longest, is_named) = (Some((*state, after)), true);
+            }
+        }
+        let Some((state, after)) = longest else { return };
+        if gates.of(states).all(|gate| gate.closed_in(now, ticket) < after) {
+            let denied = StateDenial {
+                at: now,
+                until: now.saturating_add(after),
+                began,
+                ticket,
+            };
+            gates.update(&[state], |gate| gate.close(denied));
         }
     }
 
@@ -173,13 +190,13 @@ impl AskSlots {
 
     /// The statuses of the quotas that keep a request that needs these states from asking: of closed gates, or of all if none is
     /// closed.
-    pub(super) fn statuses(&self, states: &[u64]) -> Vec<QuotaStatus> {
+    pub(super) fn statuses(&self, states: &[u64], ticket: Ticket) -> Vec<QuotaStatus> {
         let now = self.now();
         let gates = self.lock();
-        let is_closed = |gate: &&Gate| !gate.closed_in(now).is_zero();
+        let is_closed = |gate: &&Gate| !gate.closed_in(now, ticket).is_zero();
         let any_closed = gates.of(states).any(|gate| is_closed(&gate));
         let closed = gates.of(states).filter(|gate| is_closed(gate) || !any_closed);
-        closed.flat_map(|gate| gate.statuses(now)).collect()
+        closed.flat_map(|gate| gate.statuses(now, ticket)).collect()
     }
 }
 
@@ -213,13 +230,16 @@ impl Waitable for AskSlots {
     }
 }
 
-/// A request to ask, by a request that needs these states.
+/// A request to ask, by the wait with this ticket, which needs these states.
 #[derive(Clone, Debug)]
-pub(super) struct AskRequest(pub(super) States);
+pub(super) struct AskRequest {
+    pub(super) states: States,
+    pub(super) ticket: Ticket,
+}
 
 impl WaitRequest<AskSlots> for AskRequest {
     fn needs(&self, _: &AskSlots) -> Needs {
-        let states = self.0.iter();
+        let states = self.states.iter();
         states.map(|&state| Need { state, permits: 1 }).collect()
     }
 
@@ -228,9 +248,9 @@ impl WaitRequest<AskSlots> for AskRequest {
     }
 
     fn try_acquire(&self, slots: &AskSlots) -> Option<Ask> {
-        let (states, now) = (&self.0, slots.now());
+        let (states, now) = (&self.states, slots.now());
         let mut gates = slots.lock();
-        let is_ready = |gate: &Gate| gate.ready_in(now, 1) == Some(Duration::ZERO);
+        let is_ready = |gate: &Gate| gate.ready_in(now, self.ticket, 1) == Some(Duration::ZERO);
         if !gates.of(states).all(is_ready) {
             return None;
         }
@@ -244,20 +264,23 @@ impl WaitRequest<AskSlots> for AskRequest {
     fn ready_in(&self, slots: &AskSlots, state: u64, asks: u64) -> Option<Duration> {
         let asks = usize::try_from(asks).unwrap_or(usize::MAX);
         match slots.lock().by_state.get(&state) {
-            Some(gate) => gate.ready_in(slots.now(), asks),
+            Some(gate) => gate.ready_in(slots.now(), self.ticket, asks),
             None => Some(Duration::ZERO),
         }
     }
 
-    fn has_one_limit(&self, _: &AskSlots, _: u64) -> bool {
-        true
+    /// A gate that is closed for this wait may be open for an earlier one, which then finds this out by itself.
+    fn has_one_limit(&self, slots: &AskSlots, state: u64) -> bool {
+        let gates = slots.lock();
+        let mut gates = gates.of(core::slice::from_ref(&state));
+        gates.all(|gate| gate.closed_in(slots.now(), self.ticket).is_zero())
     }
 
     /// The time until the gate is no longer closed. The asks before this one may be answered at once.
     fn earliest_in(&self, slots: &AskSlots, state: u64, _: u64, _: u64) -> Option<Duration> {
         let gates = slots.lock();
         let gate = gates.by_state.get(&state);
-        Some(gate.map_or(Duration::ZERO, |gate| gate.closed_in(slots.now())))
+        Some(gate.map_or(Duration::ZERO, |gate| gate.closed_in(slots.now(), self.ticket)))
     }
 }
 

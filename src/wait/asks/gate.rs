@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::shared::QuotaStatus;
 use crate::time::Nanos;
+use crate::wait::queue::Ticket;
 
 /// The number of an ask. A later ask has a higher one.
 pub(super) type AskNumber = u64;
@@ -20,8 +21,8 @@ pub(super) struct StateDenial {
     pub(super) until: Nanos,
     /// The number of rechecks when the decision began.
     pub(super) began: u64,
-    /// Whether it was the turn of the request to ask. Otherwise it was decided without a turn.
-    pub(super) had_turn: bool,
+    /// The ticket of the request.
+    pub(super) ticket: Ticket,
 }
 
 /// The gate of one state, through which its waiters ask for a decision: [the protocol](super).
@@ -33,8 +34,8 @@ pub(super) struct Gate {
     asking: BTreeMap<AskNumber, Nanos>,
     /// The admissions since the last denial. `None`: the gate is not limited, because no denial has named the state.
     admissions: Option<usize>,
-    /// The time at which the state may have capacity again, as the last denial has said.
-    closed_until: Nanos,
+    /// The wait that has closed the gate for itself and for later ones, and the time at which the state may have capacity for it.
+    closed: Option<(Ticket, Nanos)>,
     /// The number of the last recheck of this state. A denial of an ask that began before does not close the gate.
     rechecked: u64,
     /// The statuses of the quotas that the last denial has named.
@@ -48,7 +49,7 @@ impl Gate {
             waits: 0,
             asking: BTreeMap::new(),
             admissions: None,
-            closed_until: Nanos::ZERO,
+            closed: None,
             rechecked,
             statuses: Vec::new(),
         }
@@ -58,9 +59,10 @@ impl Gate {
         self.admissions.is_some()
     }
 
-    /// The time until this number of waiters may ask together. `None` if they are more than may ask at once.
-    pub(super) fn ready_in(&self, now: Nanos, asks: usize) -> Option<Duration> {
-        let closed = self.closed_in(now);
+    /// The time until this number of waiters may ask together, of which the first has this ticket. `None` if they are more than may
+    /// ask at once.
+    pub(super) fn ready_in(&self, now: Nanos, ticket: Ticket, asks: usize) -> Option<Duration> {
+        let closed = self.closed_in(now, ticket);
         let Some(admissions) = self.admissions else {
             return Some(closed);
         };
@@ -74,9 +76,11 @@ impl Gate {
         }
     }
 
-    /// The time until the gate is no longer closed.
-    pub(super) fn closed_in(&self, now: Nanos) -> Duration {
-        self.closed_until.saturating_since(now)
+    /// The time until the gate is no longer closed for the wait with this ticket.
+    pub(super) fn closed_in(&self, now: Nanos, ticket: Ticket) -> Duration {
+        // Claim: asks 4, a gate is open for the waits before the one that has closed it.
+        let closed = self.closed.filter(|&(by, _)| by <= ticket);
+        closed.map_or(Duration::ZERO, |(_, until)| until.saturating_since(now))
     }
 
     pub(super) fn begin(&mut self, ask: AskNumber, now: Nanos) {
@@ -92,37 +96,45 @@ impl Gate {
         self.admissions = self.admissions.map(|admissions| admissions.saturating_add(1));
     }
 
-    /// Keeps the statuses of a denial, and closes the gate until this time, unless it was rechecked since the ask began. From then on
-    /// one waiter asks at a time.
-    pub(super) fn close(&mut self, denied: StateDenial, statuses: Vec<QuotaStatus>) {
+    /// Keeps the statuses of a denial. From then on one waiter asks at a time.
+    pub(super) fn deny(&mut self, statuses: Vec<QuotaStatus>) {
         (self.admissions, self.statuses) = (Some(0), statuses);
-        // Claim: asks 3, a denial that may be older than a recheck does not close the gate.
-        if self.rechecked <= denied.began {
-            self.closed_until = match self.closed_until > denied.at {
-                // Of several waiters that asked together, the one that may be admitted first decides.
-                true if denied.had_turn => self.closed_until.min(denied.until),
-                // The request will be behind the waiter that has closed the gate.
-                true => self.closed_until,
-                false => denied.until,
-            };
+    }
+
+    /// Closes the gate for the denied wait and for later ones until this time, unless it was rechecked since the ask began, or is
+    /// closed by an earlier wait.
+    pub(super) fn close(&mut self, denied: StateDenial) {
+        if self.closed_in(denied.at, denied.ticket).is_zero() {
+            // A later wait that has closed the gate will be behind this one.
+            self.closed = None;
+            // Claim: asks 3, a denial that may be older than a recheck does not close the gate.
+            if self.rechecked <= denied.began {
+                self.closed = Some((denied.ticket, denied.until));
+            }
         }
+    }
+
+    /// Opens the gate if this wait has closed it. Returns whether it was closed.
+    pub(super) fn open_by(&mut self, ticket: Ticket, now: Nanos) -> bool {
+        let own = self.closed.take_if(|(by, _)| *by == ticket);
+        own.is_some_and(|(_, until)| until > now)
     }
 
     /// Opens the gate, because capacity may have been freed.
     pub(super) const fn recheck(&mut self, rechecks: u64) {
         self.rechecked = rechecks;
-        self.closed_until = Nanos::ZERO;
+        self.closed = None;
     }
 
     /// Opens the gate without a limit, because the store does not answer, so that each waiter finds this out at once.
     pub(super) fn remove_limit(&mut self) {
-        (self.admissions, self.closed_until) = (None, Nanos::ZERO);
+        (self.admissions, self.closed) = (None, None);
         self.statuses = Vec::new();
     }
 
-    /// The statuses of the quotas that keep waiters from asking, with the time that is left.
-    pub(super) fn statuses(&self, now: Nanos) -> impl Iterator<Item = QuotaStatus> {
-        let left = self.closed_in(now);
+    /// The statuses of the quotas that keep the wait with this ticket from asking, with the time that is left.
+    pub(super) fn statuses(&self, now: Nanos, ticket: Ticket) -> impl Iterator<Item = QuotaStatus> {
+        let left = self.closed_in(now, ticket);
         self.statuses.iter().map(move |status| QuotaStatus {
             retry_after: status.retry_after.map(|_| left),
             reset_after: status.reset_after.map(|_| left),

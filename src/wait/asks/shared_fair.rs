@@ -2,6 +2,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
+use core::task::Poll;
 use core::time::Duration;
 
 use super::admission::SharedAdmission;
@@ -34,7 +35,8 @@ use crate::wait::waitable::Waitable;
 ///   free together are taken in few round trips. The store decides in which order. Of n admissions and the denial that ends them,
 ///   at most max(1, n) asks are wasted.
 /// - A [`refund`](Self::refund) or [`settle`](Self::settle) lets the first waiter of its rules ask at once.
-/// - If the store does not answer, [`OnError`](crate::rules::OnError) decides. If it denies, the wait ends.
+/// - If the store does not answer, [`OnError`](crate::rules::OnError) decides. If it denies, the wait ends. If the limiter of this
+///   node denies, the first waiter asks again within a second.
 ///
 /// # Cancel safety
 ///
@@ -234,8 +236,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
         deadline: Option<Nanos>,
     ) -> Result<SharedAdmission<S::Request>, Ended<S::Request>> {
         let mut rules = self.source.load();
-        let mut place = None;
         let mut ask: Option<HeldAsk<'_, T>> = None;
+        // Dropped before the ask, so that the gates that this wait has closed are open when the ask ends.
+        let mut place = None;
         // The denial of the last ask, while no time has passed since.
         let mut last = None;
         if self.must_wait(&rules, request) {
@@ -250,7 +253,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                         last = None;
                     }
                     // A denied waiter is back in its queue before its ask ends, so that no later one asks in between.
-                    if polled.is_ready() || turn.is_queued() {
+                    if matches!(polled, Poll::Ready(Ok(_))) || turn.is_queued() {
                         drop(ask.take());
                     }
                     polled
@@ -258,7 +261,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 match asks.await {
                     Ok(begun) => ask = Some(HeldAsk::new(&self.asks, begun)),
                     Err(error) => {
-                        let behind = || rules.denied_behind(request, self.slots().statuses(&place.states));
+                        let behind = || {
+                            rules.denied_behind(request, self.slots().statuses(&place.states, place.ticket))
+                        };
                         let denied = last.unwrap_or_else(behind);
                         return Err(Ended { error, rules, denied });
                     }
@@ -280,7 +285,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 }
                 Err(denied) => denied,
             };
-            let states = rules.needed_states(request);
+            let mut states = rules.needed_states(request);
             if denied.reason() == Reason::Unavailable {
                 self.slots().remove_limits(&states);
                 self.asks.queues.wake_leaders_in(&states, || self.slots().now());
@@ -291,11 +296,20 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 let error = WaitError::Never;
                 return Err(Ended { error, rules, denied });
             };
-            match &mut place {
-                Some(place) => place.move_to(states),
-                None => place = Some(Place::new(&self.asks, states)),
+            // A block denies also a request that costs nothing.
+            for &(state, ..) in &denying {
+                if !states.contains(&state) {
+                    states.push(state);
+                }
             }
-            self.slots().close(&denying, began, ask.is_some());
+            let place = match &mut place {
+                Some(place) => {
+                    place.move_to(states);
+                    place
+                }
+                None => place.insert(Place::new(&self.asks, states)),
+            };
+            self.slots().close(&place.states, place.ticket, &denying, began);
             last = Some(denied);
         }
     }
@@ -317,7 +331,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             states,
         } = admission;
         let settled = rules.refund(admitted).await;
-        self.after_release(&rules, &states).await;
+        self.after_refund(&rules, &states).await;
         settled
     }
 
@@ -346,14 +360,23 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             states,
         } = admission;
         let settled = rules.settle(admitted, request, cost, actual).await;
-        self.after_release(&rules, &states).await;
+        self.after_refund(&rules, &states).await;
         settled
     }
 
+    /// Lets the first waiters of these states ask, and again once the store has released the slots that were dropped.
+    async fn after_refund(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
+        self.recheck_states(states);
+        if rules.wait_for_releases().await {
+            self.recheck_states(states);
+        }
+    }
+
     /// Lets the first waiters of these states ask, once the store has released the slots that were dropped.
+    #[cfg(feature = "tower")]
     pub(crate) async fn after_release(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
         // Slots that are not released end with their terms, and their waiters ask once a second.
-        let _ = rules.release_slots().await;
+        rules.wait_for_releases().await;
         self.recheck_states(states);
     }
 }
@@ -383,9 +406,19 @@ impl<'a, T: Runtime> Place<'a, T> {
 
     /// Moves to the gates of these states, which may be others after a reload.
     fn move_to(&mut self, states: States) {
-        self.asks.limiter().enter(&states);
-        let left = core::mem::replace(&mut self.states, states);
-        self.asks.limiter().leave(&left);
+        if self.states != states {
+            self.asks.limiter().enter(&states);
+            let left = core::mem::replace(&mut self.states, states);
+            self.leave(&left);
+        }
+    }
+
+    fn leave(&self, states: &[u64]) {
+        if self.asks.limiter().leave(states, self.ticket) {
+            self.asks
+                .queues
+                .wake_leaders_in(states, || self.asks.limiter().now());
+        }
     }
 
     /// A wait for the turn to ask. One that `returns` after a denial joins full queues, too.
@@ -394,7 +427,8 @@ impl<'a, T: Runtime> Place<'a, T> {
         deadline: Option<Nanos>,
         returns: bool,
     ) -> Acquire<PermitRequest<&'a Fair<AskSlots, T>, AskRequest>> {
-        let request = PermitRequest::new(self.asks, AskRequest(self.states.clone()));
+        let (states, ticket) = (self.states.clone(), self.ticket);
+        let request = PermitRequest::new(self.asks, AskRequest { states, ticket });
         // Claim: asks 1, a denied waiter returns with its ticket.
         let turn = Acquire::new(request).with_ticket(self.ticket, deadline);
         if returns { turn.exempt() } else { turn }
@@ -403,7 +437,7 @@ impl<'a, T: Runtime> Place<'a, T> {
 
 impl<T: Runtime> Drop for Place<'_, T> {
     fn drop(&mut self) {
-        self.asks.limiter().leave(&self.states);
+        self.leave(&self.states);
     }
 }
 
