@@ -273,8 +273,8 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             let began = self.slots().rechecks();
             let denied = match rules.check_waiting(request).await {
                 Ok(admitted) => {
-                    if let Some(place) = &place {
-                        self.slots().count_admission(&place.states);
+                    if let Some(ask) = ask.as_ref().and_then(|held| held.ask.as_ref()) {
+                        self.slots().count_admission(ask);
                     }
                     let states = rules.needed_states(request);
                     return Ok(SharedAdmission {
