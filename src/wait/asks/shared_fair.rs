@@ -52,6 +52,8 @@ use crate::wait::waitable::Waitable;
 /// - Calls of the rules themselves, such as [`SharedRules::check`], overtake waiters. So does a request that was being decided when
 ///   the first waiter joined its queue.
 /// - A wait that asks and is not polled delays the waiters behind it for a second.
+/// - A rule that keeps no permits for later, such as a bucket with a burst of 1, admits about one waiter in each round trip to the
+///   store, also if its limit is higher. A larger burst or a window keeps the permits until they are taken.
 /// - The time is that of tokio, also with another [`Runtime`].
 ///
 /// # Cost
