@@ -375,7 +375,6 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
     }
 
     /// Lets the first waiters of these states ask, once the store has released the slots that were dropped.
-    #[cfg(feature = "tower")]
     pub(crate) async fn after_release(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
         // Slots that are not released end with their terms, and their waiters ask once a second.
         rules.wait_for_releases().await;
