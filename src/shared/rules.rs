@@ -357,7 +357,6 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Waits until the slots in flight that were dropped are released in the store. Returns whether there were any.
-    #[cfg(feature = "wait")]
     pub(crate) async fn wait_for_releases(&self) -> bool {
         match &self.slots {
             Some(slots) => slots.wait_for_releases().await,

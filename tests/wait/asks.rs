@@ -353,6 +353,13 @@ impl World {
         }
     }
 
+    /// Polls each wait that was woken, until none is.
+    fn poll_woken(&mut self) {
+        while let Some(woken) = self.waits.iter().position(Wait::is_woken) {
+            self.poll(woken);
+        }
+    }
+
     /// Makes the rest of the history, in which all waits end.
     async fn finish(mut self) {
         loop {
@@ -406,6 +413,52 @@ async fn explore(case: Case) -> usize {
         }));
     }
     ends
+}
+
+/// Four waiters ask together. The denial of the first is answered before the admissions of the others. Then only the first asks.
+#[tokio::test(start_paused = true)]
+async fn admissions_from_before_a_denial_let_no_waiter_ask() {
+    let store = Arc::new(ByHand::default());
+    let rule = Rule::new("all", "100/h".parse().unwrap()).algorithm(RuleAlgorithm::Log);
+    let rules = SharedRules::<str>::builder().rule(rule).build(store.clone());
+    let case = Case {
+        waits: 12,
+        free: 0,
+        refunds: 0,
+        drops: 0,
+        steps: 0,
+    };
+    let mut world = World::new(case, &Arc::new(rules.unwrap()), &store);
+    let mut answered = 0;
+    // All are denied. Then the number of those that ask grows.
+    for (asks, free) in [(12, 0), (1, 1), (1, 1), (2, 2)] {
+        world.poll_woken();
+        assert_eq!(store.calls() - answered, asks);
+        store.with(|state| state.free = free);
+        for call in answered..store.calls() {
+            store.execute(call);
+            store.answer(call);
+        }
+        answered = store.calls();
+        world.poll_woken();
+        if free == 0 {
+            tokio::time::advance(RETRY + Duration::from_millis(2)).await;
+        }
+    }
+    assert_eq!(store.calls() - answered, 4);
+    store.with(|state| state.free = 3);
+    for call in [1, 2, 3, 0] {
+        store.execute(answered + call);
+    }
+    for call in [0, 1, 2, 3] {
+        store.answer(answered + call);
+        world.poll_woken();
+    }
+    let before = store.calls();
+    tokio::time::advance(RETRY + Duration::from_millis(2)).await;
+    world.poll_woken();
+    assert_eq!(store.calls() - before, 1);
+    world.finish().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,7 +136,7 @@ impl AskSlots {
         // If the denial names no state that the request needs, it asks again after a while.
         let unnamed = states.iter().map(|&state| (state, RELEASE_CHECK));
         let mut longest = unnamed.take(1).next();
-        let mut is_named = false;
+        let (mut is_named, next) = (false, gates.next);
         for (at, (state, ..)) in closings.iter().enumerate() {
             let is_same = |(other, ..): &&Closing| other == state;
             if closings[..at].iter().any(|closing| is_same(&closing)) {
@@ -146,7 +146,7 @@ impl AskSlots {
             let after = of_state.clone().map(|&(_, after, _)| after).max();
             let after = after.unwrap_or_default().max(LEAST_CLOSED);
             let statuses: Vec<QuotaStatus> = of_state.map(|(.., status)| status.clone()).collect();
-            gates.update(&[*state], |gate| gate.deny(statuses.clone()));
+            gates.update(&[*state], |gate| gate.deny(next, statuses.clone()));
             if states.contains(state) && (!is_named || longest.is_none_or(|(_, longest)| longest < after)) {
                 (longest, is_named) = (Some((*state, after)), true);
             }
@@ -163,9 +163,10 @@ impl AskSlots {
         }
     }
 
-    /// Counts an admission for these states, after which one more of their waiters may ask at once.
-    pub(super) fn count_admission(&self, states: &[u64]) {
-        self.lock().update(states, Gate::count_admission);
+    /// Counts the admission of an ask, after which one more waiter of its states may ask at once.
+    pub(super) fn count_admission(&self, ask: &Ask) {
+        self.lock()
+            .update(&ask.states, |gate| gate.count_admission(ask.number));
     }
 
     /// Opens the gates of these states after capacity was freed; of all states if there are none.

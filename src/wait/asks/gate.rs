@@ -32,8 +32,10 @@ pub(super) struct Gate {
     pub(super) waits: usize,
     /// The asks of this state that have not ended, with the time at which each began.
     asking: BTreeMap<AskNumber, Nanos>,
-    /// The admissions since the last denial. `None`: the gate is not limited, because no denial has named the state.
+    /// The admissions of asks that began since the last denial. `None`: the gate is not limited, because no denial has named the state.
     admissions: Option<usize>,
+    /// The number of the first ask that begins after the last denial.
+    counted: AskNumber,
     /// The wait that has closed the gate for itself and for later ones, and the time at which the state may have capacity for it.
     closed: Option<(Ticket, Nanos)>,
     /// The number of the last recheck of this state. A denial of an ask that began before does not close the gate.
@@ -49,6 +51,7 @@ impl Gate {
             waits: 0,
             asking: BTreeMap::new(),
             admissions: None,
+            counted: 0,
             closed: None,
             rechecked,
             statuses: Vec::new(),
@@ -91,14 +94,16 @@ impl Gate {
         self.asking.remove(&ask);
     }
 
-    /// Counts an admission, after which one more waiter may ask at once.
-    pub(super) fn count_admission(&mut self) {
-        self.admissions = self.admissions.map(|admissions| admissions.saturating_add(1));
+    /// Counts the admission of an ask that began after the last denial. Then one more waiter may ask at once.
+    pub(super) fn count_admission(&mut self, ask: AskNumber) {
+        if ask >= self.counted {
+            self.admissions = self.admissions.map(|admissions| admissions.saturating_add(1));
+        }
     }
 
-    /// Keeps the statuses of a denial. From then on one waiter asks at a time.
-    pub(super) fn deny(&mut self, statuses: Vec<QuotaStatus>) {
-        (self.admissions, self.statuses) = (Some(0), statuses);
+    /// Keeps the statuses of a denial. From then on one waiter asks at a time. The next ask will have this number.
+    pub(super) fn deny(&mut self, next: AskNumber, statuses: Vec<QuotaStatus>) {
+        (self.admissions, self.counted, self.statuses) = (Some(0), next, statuses);
     }
 
     /// Closes the gate for the denied wait and for later ones until this time, unless it was rechecked since the ask began, or is

@@ -52,6 +52,8 @@ use crate::wait::waitable::Waitable;
 /// - Calls of the rules themselves, such as [`SharedRules::check`], overtake waiters. So does a request that was being decided when
 ///   the first waiter joined its queue.
 /// - A wait that asks and is not polled delays the waiters behind it for a second.
+/// - A rule that keeps no permits for later, such as a bucket with a burst of 1, admits about one waiter in each round trip to the
+///   store, also if its limit is higher. A larger burst or a window keeps the permits until they are taken.
 /// - The time is that of tokio, also with another [`Runtime`].
 ///
 /// # Cost
@@ -273,8 +275,8 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             let began = self.slots().rechecks();
             let denied = match rules.check_waiting(request).await {
                 Ok(admitted) => {
-                    if let Some(place) = &place {
-                        self.slots().count_admission(&place.states);
+                    if let Some(ask) = ask.as_ref().and_then(|held| held.ask.as_ref()) {
+                        self.slots().count_admission(ask);
                     }
                     let states = rules.needed_states(request);
                     return Ok(SharedAdmission {
@@ -373,7 +375,6 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
     }
 
     /// Lets the first waiters of these states ask, once the store has released the slots that were dropped.
-    #[cfg(feature = "tower")]
     pub(crate) async fn after_release(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
         // Slots that are not released end with their terms, and their waiters ask once a second.
         rules.wait_for_releases().await;
