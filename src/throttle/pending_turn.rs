@@ -110,7 +110,7 @@ impl<U: Send + 'static> Wake for PendingTurn<U> {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Claim: throttle 8, a wake-up locks no wait.
+        // No wait is locked here, because a poll of the wait may wake itself.
         let mut wake_up = self.lock_wake_up();
         let Some((waker, handle)) = wake_up.task.clone() else {
             return;
