@@ -61,7 +61,7 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use ringgate::rules::kind::AnyKind;
-use ringgate::rules::{AnyRule, Condition, Cost, Reloaded, RuleCounts, RuleError, RuleSetBuilder, TierOf};
+use ringgate::rules::{Condition, Cost, Reloaded, RuleCounts, RuleError, RuleSetBuilder, TierOf};
 use ringgate::{Clock, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
 
 /// The requests of the tests.

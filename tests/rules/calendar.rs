@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use ringgate::Settled;
 use ringgate::algorithm::CalendarQuota;
 use ringgate::rules::kind::Calendar;
-use ringgate::rules::{Reloaded, Reservation, RuleAlgorithm};
+use ringgate::rules::{AnyRule, Reloaded, Reservation, RuleAlgorithm};
 
 use super::*;
 use crate::random::Random;

@@ -34,7 +34,7 @@ use on_error::OnError;
 /// By default a rule applies to every request, counts all requests together, charges one permit for each, and admits at most the
 /// limit in any interval of one window ([`RuleAlgorithm::SlidingWindow`]).
 ///
-/// The type parameter `K` is the [kind](kind) of the rule: a [`Rate`], a [`Calendar`](kind::Calendar) or
+/// The type parameter `K` is the [kind] of the rule: a [`Rate`], a [`Calendar`](kind::Calendar) or
 /// [`InFlight`](kind::InFlight). A rule has only the methods of its kind.
 ///
 /// # Examples
@@ -81,7 +81,7 @@ pub struct Rule<R: ?Sized, K = Rate> {
     pub(crate) block: Option<Block>,
 }
 
-/// A rule of any [kind](kind), for lists of rules of different kinds.
+/// A rule of any [kind], for lists of rules of different kinds.
 ///
 /// # Examples
 ///
