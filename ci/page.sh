@@ -39,7 +39,7 @@ report access --rule 20/60s --compare access.log
 report several --rule "20/60s as sharp" --rule "100/h algorithm log as sustained" --rule "60/60s by all as everybody" \
     --rule "5/s algorithm gcra as pace" access.log
 report hostile --rule "20/60s by user as </script><img src=x onerror=alert(1)>" --rule "5/s by user as __proto__" \
-    --rule "10/100ms by all as \"'&lt;"$'\xe2\x80\xae\x1b' --compare "</title>\"'&.json"
+    --rule "10/100ms by all as \\\"'&lt;"$'\xe2\x80\xae\x1b' --compare "</title>\"'&.json"
 head -n 1 access.log >one.log
 report one --rule 1/60s one.log
 cd - >/dev/null
