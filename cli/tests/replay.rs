@@ -13,12 +13,16 @@ mod tool;
 
 #[path = "replay/agreement.rs"]
 mod agreement;
+#[path = "replay/inputs/other_forms.rs"]
+mod other_forms;
 #[path = "replay/output.rs"]
 mod output;
 #[path = "replay/block.rs"]
 mod block;
 #[path = "replay/calendar.rs"]
 mod calendar;
+#[path = "replay/inputs/brought_formats.rs"]
+mod brought_formats;
 #[path = "replay/cases_clients.rs"]
 mod cases_clients;
 #[path = "replay/cases_lines.rs"]

@@ -144,6 +144,13 @@ fn a_dash_is_a_cost_of_zero_in_every_format() {
     }
 }
 
+/// Thirty requests of devices with these names.
+fn of_devices(name: fn(usize) -> String) -> String {
+    (0..30)
+        .map(|number| format!("{{\"time\":1431857103,\"device\":\"{}\"}}\n", name(number)))
+        .collect()
+}
+
 #[test]
 fn names_of_devices_are_no_addresses() {
     for name in [
@@ -154,9 +161,7 @@ fn names_of_devices_are_no_addresses() {
         |number: usize| format!("00:12:4b:14:b5:{number:02x}"),
         |number: usize| format!("{number:02x}:00:00:00:00:00:00:01"),
     ] {
-        let input: String = (0..30)
-            .map(|number| format!("{{\"time\":1431857103,\"device\":\"{}\"}}\n", name(number)))
-            .collect();
+        let input = of_devices(name);
         let object = by_rule("", "5/min by device", &input);
         assert_eq!(
             (&object["rules"][0]["keys"], &object["denied"]),
@@ -176,9 +181,7 @@ fn names_of_devices_are_no_addresses() {
         |number: usize| format!("2001:0db8:0001:0002:0003:0004:0005:{number:04x}"),
         |number: usize| format!("2001:db8:10:20:30:40:50:{number:02x}"),
     ] {
-        let input: String = (0..30)
-            .map(|number| format!("{{\"time\":1431857103,\"device\":\"{}\"}}\n", name(number)))
-            .collect();
+        let input = of_devices(name);
         assert_eq!(
             by_rule("", "5/min by device", &input)["rules"][0]["keys"],
             1,
