@@ -344,6 +344,14 @@ async fn a_node_is_lost() {
     assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);
 }
 
+/// A store whose calls and connections take long, on a machine with other work.
+fn slow(builder: RedisStoreBuilder) -> RedisStoreBuilder {
+    builder
+        .connect_timeout(SLOW)
+        .response_timeout(SLOW)
+        .call_timeout(SLOW)
+}
+
 /// An address of a node that is gone, or a node that accepts connections and answers nothing, costs time only.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_does_not_answer_keeps_no_cluster_from_being_connected_to() {
@@ -367,37 +375,25 @@ async fn a_node_that_does_not_answer_keeps_no_cluster_from_being_connected_to() 
         vec![&refused, &live[1]],
     ] {
         let urls: Vec<&str> = urls.into_iter().map(String::as_str).collect();
-        let store = RedisStore::cluster(&urls)
-            .connect_timeout(SLOW)
-            .response_timeout(SLOW)
-            .call_timeout(SLOW);
-        store
+        slow(RedisStore::cluster(&urls))
             .build()
             .expect("a store")
             .ready(PATIENCE)
             .await
             .expect("a connection");
     }
+    let is_connected_to = async |cluster: &Cluster| {
+        let store = slow(cluster.builder()).build().expect("a store");
+        until("it is connected", || store.health().connections > 0).await;
+    };
     for at in 0..3 {
         cluster.nodes[at].signal("-STOP");
-        let store = cluster
-            .builder()
-            .connect_timeout(SLOW)
-            .response_timeout(SLOW)
-            .call_timeout(SLOW);
-        let store = store.build().expect("a store");
-        until("it is connected", || store.health().connections > 0).await;
+        is_connected_to(&cluster).await;
         cluster.nodes[at].signal("-CONT");
     }
     // The last one is lost.
     cluster.nodes[2].kill();
-    let store = cluster
-        .builder()
-        .connect_timeout(SLOW)
-        .response_timeout(SLOW)
-        .call_timeout(SLOW);
-    let store = store.build().expect("a store");
-    until("it is connected", || store.health().connections > 0).await;
+    is_connected_to(&cluster).await;
 }
 
 /// The settings of a cluster are checked as they were given, and not as they are used.
