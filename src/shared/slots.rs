@@ -14,7 +14,8 @@
 //!
 //! 1. **At most the limit is held**, while the store forgets nothing and each node renews its slots in time. *Hold* compares the
 //!    number of slots with the limit and adds one in a single step of the store. A slot counts until its release, because each
-//!    *renew* comes before its end: the task sends releases in parts, and a *renew* that is due before the next part. A wait for releases makes no calls. (tests
+//!    *renew* comes before its end: the task sends releases in parts, and a *renew* that is due before the next part. A wait for
+//!    releases makes no calls. (tests
 //!    `random_histories_of_nodes_hold_at_most_the_limit`, `slots_are_renewed_in_time_beside_any_number_of_releases`)
 //! 2. **No slot stays held.** A slot that is not renewed ends. The task renews the slots in `held`, and a slot leaves `held` when
 //!    its admission is dropped. A *renew* that was sent before is answered before the *release* is sent, because renewals and

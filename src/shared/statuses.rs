@@ -62,7 +62,8 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// The states whose quotas have denied a request that waits, the time for which each denies, and the status of the quota. `None`
-    /// if the request is never admitted. For a slot in flight, which only a release frees, and in an outage, it is at most the time until the next check.
+    /// if the request is never admitted. For a slot in flight, which only a release frees, and in an outage, it is at most the time
+    /// until the next check.
     pub(crate) fn denying_states(
         &self,
         request: &R,
