@@ -516,25 +516,3 @@ async fn a_waiter_of_a_higher_tier_has_its_own_timer() {
         );
     }
 }
-
-/// The deadline of a request with a lower limit passes, which checks for capacity, and the request before it has a higher limit.
-#[tokio::test(start_paused = true)]
-async fn a_deadline_of_a_lower_tier_leaves_the_timer_of_a_higher_one() {
-    let plan = TierOf::new("plan", |request: &Request| (request.0 == 1).then_some("pro"));
-    let cost = Cost::new("cost", |request: &Request| request.1);
-    let rule = Rule::new("all", "50/1h".parse().unwrap())
-        .algorithm(RuleAlgorithm::Gcra)
-        .cost(&cost);
-    let rules = RuleSetBuilder::new()
-        .rule(rule.tier_of(&plan).tier("pro", 3600))
-        .build_with(TokioClock::new(), [1, 2, 3, 4]);
-    let rules = Arc::new(Fair::new(rules.unwrap()));
-    assert!(rules.check(Request(1, 3600)).is_ok());
-    // A permit of the higher tier is refilled each second.
-    let pro = timed(&rules, Request(1, 60));
-    settle().await;
-    let hasty = rules.acquire(&Request(2, 1)).within(Duration::from_secs(7200));
-    let hasty = tokio::time::timeout(Duration::from_secs(1), hasty).await;
-    assert!(hasty.is_err(), "it was admitted or refused");
-    assert!(pro.await.unwrap().abs_diff(60_000) < 1000);
-}

@@ -339,3 +339,15 @@ fn readings_after_the_last_tick_charge_it() {
         assert_eq!(ring.ready_at(words(), now, 1), None);
     }
 }
+
+/// A state that the caller made has any contents, also a tick that the layout cannot hold.
+#[test]
+fn a_word_above_the_last_tick_counts_as_fresh() {
+    let ring = UnitRing::new(Quota::per_minute(60).expect("a quota")).expect("a ring");
+    let word = AtomicU64::new(u64::MAX);
+    let words = || Shared::new(core::slice::from_ref(&word));
+    assert_eq!(ring.spent(words(), Nanos::MAX), 0);
+    assert_eq!(ring.remaining(words(), Nanos::MAX), 60);
+    assert!(ring.decide(words(), Nanos::MAX, 60).is_some());
+    assert_eq!(ring.remaining(words(), Nanos::MAX), 0);
+}

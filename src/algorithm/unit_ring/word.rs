@@ -113,7 +113,8 @@ impl UnitLayout {
         }
         let last = self.last_tick();
         let tick = if tick < last { tick } else { last };
-        let (cells, partial) = (tick - own, self.partial(state));
+        // A word above the last tick is no state of this layout. The difference wraps then, so it counts as a fresh word.
+        let (cells, partial) = (tick.wrapping_sub(own), self.partial(state));
         // A product, because the compiler would compute the shift that `tick_at` allows before every decision.
         let later = tick * (self.fields_mask + 1);
         if cells < self.summed() {
