@@ -16,6 +16,7 @@ use ringgate_fuzz::{Setting, fresh};
 enum Op {
     Decide(u64, u64),
     ReadyAt(u64, u64),
+    Earliest(u64, u64),
     Remaining(u64),
     Refund {
         at: u64,
@@ -45,6 +46,9 @@ fuzz_target!(|input: (Setting, u64, Vec<Op>)| -> Corpus {
             }
             Op::ReadyAt(now, permits) => {
                 let _ = algorithm.ready_at(words, Nanos::new(now), permits);
+            }
+            Op::Earliest(now, permits) => {
+                let _ = algorithm.earliest(words, Nanos::new(now), permits);
             }
             Op::Remaining(now) => {
                 let _ = algorithm.remaining(words, Nanos::new(now));

@@ -205,12 +205,12 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
         self.algorithm.latest_time(first)
     }
 
-    /// The lower limit is rounded down to whole units.
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         let (cells, unit) = self.algorithm.cells_and_unit()?;
         Some((cells, self.permits(unit)))
     }
 
+    /// The lower limit is rounded down to whole units.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         Ok(Self {
             algorithm: self.algorithm.with_limit(self.unit.whole_units(limit))?,

@@ -353,7 +353,7 @@ pub trait Reclaim: Algorithm {
     /// `None`:
     ///
     /// - if time ends before;
-    /// - if the time of `first` is after `now`;
+    /// - if the time of `first` is after `now`, unless it is the time at which a bucket will be full;
     /// - while a cell is being entered. The next [attempt](Self::attempt) finishes that.
     fn advance(&self, first: u64, now: Nanos) -> Option<u64>;
 

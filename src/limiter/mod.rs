@@ -288,7 +288,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// | [`Gcra`](crate::Gcra) | until another request is admitted | 99.6 % | 274 of 300 |
     /// | [`TimestampRing`](crate::TimestampRing) | never | 100 % | 250 of 300 |
     ///
-    /// A [`UnitRing`](crate::UnitRing) refunds as a `CounterRing` does. In a later cell than that of the charge, up to a unit of older
+    /// A `CounterRing` that fits into one word refunds nothing while debt keeps more than the limit in its window.
+    ///
+    /// A [`UnitRing`](crate::UnitRing) refunds as a `CounterRing` in one word does. In a later cell than that of the charge, up to a unit of older
     /// permits then counts for longer. A [`SlidingWindow`] refunds as the algorithm that it has chosen, so
     /// make it by [`settled`](crate::SlidingWindow::settled) for permits that are settled later.
     ///

@@ -141,6 +141,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);
+            debug_assert!(self.algorithm.max_request() < u64::MAX, "it would be admitted");
             // An attempt that has finished a step may then be denied.
             let attempt = self.algorithm.attempt(None, words, self.now, u64::MAX);
             attempt == Attempt::Retry || Seen::new(seen.entry).word != seen.word

@@ -296,6 +296,25 @@ fn a_full_table_blocks_no_honest_key() {
 }
 
 /// A blocked key is denied before other rules are charged, and each rule that denies counts a violation.
+/// A denial with an older reading searches a full table for an idle entry. It must not count in the entries of other keys.
+#[test]
+fn denials_in_a_full_table_count_for_no_other_key() {
+    let limited = rule("a", "1/s").by(&by_user()).capacity(16);
+    let rules = build([limited.block(block("3/min", 600))]);
+    let deny_once = |users: core::ops::Range<u64>, milliseconds: u64| {
+        for id in users {
+            let at = Nanos::new(milliseconds * 1_000_000);
+            let _ = rules.check_at(&user(id), at);
+            assert!(rules.check_at(&user(id), at).is_err());
+        }
+        rules.clock().set(Nanos::new(milliseconds * 1_000_000));
+    };
+    deny_once(0..24, 100_000);
+    assert_eq!(blocked(&rules), 0);
+    deny_once(1_000..1_020, 99_990);
+    assert_eq!(blocked(&rules), 0);
+}
+
 #[test]
 fn a_block_denies_for_all_rules() {
     let settings = block("2/min", 60);

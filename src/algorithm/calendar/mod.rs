@@ -244,7 +244,7 @@ impl Algorithm for Calendar {
         if before < left {
             return Some(now);
         }
-        self.start_of(current.period() + 1 + (before - left) / self.limit)
+        self.start_of((current.period() + 1).saturating_add((before - left) / self.limit))
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {

@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::word::Word;
 use super::{Calendar, CalendarQuota};
-use crate::algorithm::Reclaim;
+use crate::algorithm::{Algorithm, Reclaim};
+use crate::sync::{AtomicU64, Shared};
 use crate::time::{HORIZON, Nanos};
 
 /// Zones with transitions at midnight, just after midnight, of half an hour, and over a whole day.
@@ -275,4 +276,17 @@ fn invalid_quotas_are_errors() {
     let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
     let error = Calendar::with_origin(&CalendarQuota::per_day(1).expect("a quota"), before);
     assert_eq!(error.expect_err("before 1970").field, "origin");
+}
+
+/// The number of a period that no clock reaches is not below that of an earlier one.
+#[test]
+fn requests_for_more_than_all_periods_are_never_ready() {
+    let calendar =
+        Calendar::with_origin(&quota("1/day", "UTC"), time("2026-01-01T00:00:00Z")).expect("a calendar");
+    let word = AtomicU64::new(0);
+    let at = Nanos::from_duration(Duration::from_secs(3 * 86_400));
+    assert_eq!(
+        calendar.earliest(Shared::new(core::slice::from_ref(&word)), at, u64::MAX),
+        None
+    );
 }

@@ -92,7 +92,7 @@ impl CounterRingBuilder {
 
     /// Uses one word per cell even if the quota fits into a single word. This is for comparing the representations. A table still
     /// keeps several counts in a word. The decisions are the same, except for debt: here a debt of more than about the limit
-    /// is forgiven.
+    /// is forgiven, and a charge can be refunded also while debt keeps more than the limit in the window.
     pub fn unpacked(mut self) -> Self {
         self.packed = false;
         self

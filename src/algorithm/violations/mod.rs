@@ -16,7 +16,8 @@
 //!
 //! To the traits, a violation is a request for one permit. It is admitted if it is counted, and denied while the key is blocked. A
 //! retry is a request for [`RETRY`](Violations::RETRY) permits. It is admitted if it extends the block. A key that is not blocked has
-//! capacity for any number of permits.
+//! capacity for any number of permits below [`u64::MAX`]. A request for that many is denied, as [`Reclaim`] promises: a table makes it
+//! to finish the steps of others, and must not count a violation of another key.
 //!
 //! # Proof sketch
 //!
@@ -92,6 +93,9 @@ impl Violations {
 
     /// The permits of a retry.
     pub(crate) const RETRY: u64 = 2;
+
+    /// The most permits of a request that may be admitted.
+    const MAX_REQUEST: u64 = u64::MAX - 1;
 
     /// Creates the algorithm. `after` has at most [`MAX_LIMIT`](Self::MAX_LIMIT) violations.
     pub(crate) fn new(after: Quota, length: BlockLength, forgiveness: Duration, extends: bool) -> Self {
@@ -184,7 +188,7 @@ impl Algorithm for Violations {
     }
 
     fn max_request(&self) -> u64 {
-        u64::MAX
+        Self::MAX_REQUEST
     }
 
     fn bound(&self) -> u64 {
@@ -200,6 +204,9 @@ impl Algorithm for Violations {
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        if permits > Self::MAX_REQUEST {
+            return None;
+        }
         Some(observe(words).end(now).filter(|_| permits > 0).unwrap_or(now))
     }
 
@@ -210,7 +217,7 @@ impl Algorithm for Violations {
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         match observe(words).end(now) {
             Some(_) => 0,
-            None => u64::MAX,
+            None => Self::MAX_REQUEST,
         }
     }
 
@@ -242,6 +249,9 @@ impl Reclaim for Violations {
     fn attempt<W: Words>(&self, _: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
+        }
+        if permits > Self::MAX_REQUEST {
+            return Attempt::Denied;
         }
         let seen = observe(words);
         let new = match permits {
@@ -346,6 +356,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A table makes such a request to finish the steps of others.
+    #[test]
+    fn a_request_for_all_permits_counts_nothing() {
+        let violations = violations(3);
+        let word = crate::sync::AtomicU64::new(0);
+        let words = || crate::sync::Shared::new(core::slice::from_ref(&word));
+        assert_eq!(violations.decide(words(), at(5), u64::MAX), None);
+        assert_eq!(violations.ready_at(words(), at(5), u64::MAX), None);
+        assert_eq!(
+            (violations.spent(words(), at(5)), violations.max_request()),
+            (0, u64::MAX - 1)
+        );
     }
 
     /// Times and levels saturate at their ends.
