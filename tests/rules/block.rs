@@ -281,9 +281,11 @@ fn a_block_of_another_key_is_no_violation_of_a_listed_key() {
     // The filter of blocks has one word for so few keys.
     let rules = build([blocking(block("1/min", 60)).capacity(8).deny(1_u64)]);
     let (listed, other) = (user(1), user(2));
-     let violations = |denied: &ringgate::rules::Denied<'_, Request>| -> Vec<_> {
+    let violations = |denied: &ringgate::rules::Denied<'_, Request>| -> Vec<_> {
         let quotas = denied.violations();
-        quotas.map(|quota| (quota.quota().window(), quota.is_block())).collect()
+        quotas
+            .map(|quota| (quota.quota().window(), quota.is_block()))
+            .collect()
     };
     let alone = violations(&rules.check(&listed).unwrap_err());
     assert_eq!(alone, [(secs(1), false)]);
