@@ -31,6 +31,8 @@ mod order;
 mod pause;
 #[path = "common/random.rs"]
 mod random;
+#[path = "wait/replaced.rs"]
+mod replaced;
 #[path = "wait/rules.rs"]
 mod rules;
 #[cfg(feature = "shared")]

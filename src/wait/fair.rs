@@ -291,6 +291,10 @@ where
         self.request.has_one_limit(&self.fair.limiter, state)
     }
 
+    fn may_be_admitted(&self) -> bool {
+        self.request.may_be_admitted(&self.fair.limiter)
+    }
+
     fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration> {
         self.request
             .earliest_in(&self.fair.limiter, state, queued, permits)

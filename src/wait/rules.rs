@@ -105,6 +105,14 @@ impl<S: RuleSource, B: Borrow<S::Request>> WaitRequest<S> for B {
         limiter.with(|rules| rules.has_one_limit(self.borrow(), state))
     }
 
+    fn may_be_admitted(&self, limiter: &S) -> bool {
+        let request = self.borrow();
+        limiter.with(|rules| {
+            let mut needed = rules.needed_states(request);
+            needed.all(|needed| rules.ready_in(request, needed.state, needed.permits).is_some())
+        })
+    }
+
     fn earliest_in(&self, limiter: &S, state: u64, queued: u64, permits: u64) -> Option<Duration> {
         limiter.with(|rules| rules.earliest_in(self.borrow(), state, queued, permits))
     }

@@ -45,6 +45,11 @@ pub trait WaitRequest<L: Waitable> {
 
     fn has_one_limit(&self, limiter: &L, state: u64) -> bool;
 
+    /// Whether the limiter would admit the request at some time, as it is at one moment. Only rules are replaced between two calls.
+    fn may_be_admitted(&self, _: &L) -> bool {
+        false
+    }
+
     fn earliest_in(&self, limiter: &L, state: u64, queued: u64, permits: u64) -> Option<Duration>;
 }
 

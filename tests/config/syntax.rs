@@ -217,6 +217,18 @@ fn deep_nesting_is_an_error_and_overflows_no_stack() {
 }
 
 #[test]
+fn aliases_of_a_long_text_cannot_exhaust_the_memory() {
+    for long in ["- &a 'X'\n", "- &a {'X': 1}\n"] {
+        let text = long.replace('X', &"x".repeat(1 << 20)) + &"- *a\n".repeat(100);
+        check_at(Yaml, &text, 8, 3, "not YAML: too many aliases");
+    }
+    // Many aliases of a short text are read.
+    let text = "rules: []\n$schema: &a x\nown: [".to_owned() + &"*a, ".repeat(90_000) + "]\n";
+    let message = "invalid field: \"own\" (expected rules or $schema)";
+    check_at(Yaml, &text, 3, 1, message);
+}
+
+#[test]
 fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
     let message = "rule \"größe\": invalid quota: 1 (expected text such as \"100/60s\")";
     check(

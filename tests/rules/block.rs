@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ringgate::keyed::OnFull;
-use ringgate::rules::{Block, Reloaded, RuleAlgorithm, RulePeek};
+use ringgate::rules::{Block, OnMissingKey, Reloaded, RuleAlgorithm, RulePeek};
 
 use super::*;
 use crate::random::Random;
@@ -273,6 +273,40 @@ fn other_denials_violate_nothing() {
     assert!(rules.check(&user(1)).is_ok());
     assert!((0..5).all(|_| rules.check(&user(1)).is_err()));
     assert_eq!((blocks(&rules), blocked(&rules)), (0, 0));
+}
+
+/// A key on the list is denied by the list alone, also beside the blocks of other keys.
+#[test]
+fn a_block_of_another_key_is_no_violation_of_a_listed_key() {
+    // The filter of blocks has one word for so few keys.
+    let rules = build([blocking(block("1/min", 60)).capacity(8).deny(1_u64)]);
+    let (listed, other) = (user(1), user(2));
+    let violations = |denied: &ringgate::rules::Denied<'_, Request>| -> Vec<_> {
+        let quotas = denied.violations();
+        quotas
+            .map(|quota| (quota.quota().window(), quota.is_block()))
+            .collect()
+    };
+    let alone = violations(&rules.check(&listed).unwrap_err());
+    assert_eq!(alone, [(secs(1), false)]);
+    assert!(rules.check(&other).is_ok());
+    assert!(rules.check(&other).is_err());
+    assert_eq!(blocked(&rules), 1);
+    assert_eq!(violations(&rules.check(&listed).unwrap_err()), alone);
+    assert_eq!(rules.peek(&listed).count(), 1);
+    // So is a request without the key.
+    let key = Key::optional("user", OnMissingKey::Deny, |request: &Request, key| {
+        request.user.hash(key);
+        request.user > 0
+    });
+    let limited = rule("a", "1/s").algorithm(RuleAlgorithm::Gcra).by(&key);
+    let rules = build([limited.block(block("1/min", 60)).capacity(8)]);
+    assert!(rules.check(&other).is_ok());
+    assert!(rules.check(&other).is_err());
+    let none = user(0);
+    let without = rules.check(&none).unwrap_err();
+    assert_eq!(violations(&without), alone);
+    assert!(without.violations().all(|quota| quota.lacks_key()));
 }
 
 /// Denials of keys that find the table full are caused by other keys, so they block no key.

@@ -17,8 +17,10 @@ use crate::time::Nanos;
 ///
 /// If the rule has one quota, the [name](Self::name) is the rule's name. If it has several, each has a policy, whose name is made
 /// of the rule and the window: `uploads-10s`, `uploads-60s`. A [block](crate::Rule::block) is a policy while it is in force, with a
-/// name such as `uploads-block`. While a reload that changes a window is pending, the rule also has
-/// the old window.
+/// name such as `uploads-block`. If another rule has such a name and applies to the request, a number follows: `uploads-10s-2`. While a
+/// reload that changes a window is pending, the rule also has the old window.
+///
+/// Quotas of a rule with one window are one policy: the one of which fewer permits remain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaPolicy<'a> {
     name: Cow<'a, str>,
@@ -69,7 +71,7 @@ impl<'a> QuotaPolicy<'a> {
         }
     }
 
-    /// Returns the policy's name, which is unique in the rule set.
+    /// Returns the policy's name, which is unique among the policies of the request.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -204,13 +206,12 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
     hashes: &mut KeyHashes,
 ) {
     rules.enforced_quotas(request, at, denied, hashes, |values| {
-        add_stricter(policies, values)
+        add_stricter(policies, QuotaPolicy::new(values))
     });
 }
 
 /// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides.
-fn add_stricter<'a>(policies: &mut Policies<'a>, values: EnforcedQuota<'a>) {
-    let policy = QuotaPolicy::new(values);
+fn add_stricter<'a>(policies: &mut Policies<'a>, policy: QuotaPolicy<'a>) {
     let same = |other: &&mut QuotaPolicy<'_>| {
         other.rule() == policy.rule()
             && other.window() == policy.window()
@@ -223,19 +224,44 @@ fn add_stricter<'a>(policies: &mut Policies<'a>, values: EnforcedQuota<'a>) {
     }
 }
 
-/// Names each policy after its rule, and after its window if the rule has several. A block has a name of its own.
+/// Names each policy after its rule, and after its window if the rule has several. A block has a name of its own. No two names are equal.
 pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
+    let parts: Vec<Option<String>> = policies
+        .iter()
+        .map(|policy| name_part(policy, policies))
+        .collect();
     for index in 0..policies.len() {
-        let (rule, is_block) = (policies[index].rule(), policies[index].is_block());
-        let is_quota_of_rule = |other: &&QuotaPolicy<'_>| other.rule() == rule && !other.is_block();
-        if is_block || policies.iter().filter(is_quota_of_rule).count() > 1 {
-            let part = match policies[index].is_in_flight() {
-                _ if is_block => String::from("block"),
-                true => String::from("in-flight"),
-                false => short_duration(policies[index].window()),
-            };
-            policies[index].name = Cow::Owned(format!("{rule}-{part}"));
+        let rule = policies[index].rule();
+        let Some(part) = &parts[index] else {
+            policies[index].name = Cow::Borrowed(rule);
+            continue;
+        };
+        // The names of the rules, and those that were assigned before.
+        let is_taken = |name: &str| {
+            let mut others = policies.iter().zip(&parts).enumerate();
+            others.any(|(at, (other, part))| match part {
+                None => other.rule() == name,
+                Some(_) => at < index && other.name() == name,
+            })
+        };
+        let mut name = format!("{rule}-{part}");
+        let mut number = 2;
+        while is_taken(&name) {
+            name = format!("{rule}-{part}-{number}");
+            number += 1;
         }
+        policies[index].name = Cow::Owned(name);
+    }
+}
+
+/// The part of a policy's name after the rule. `None` if the rule has one quota, and the policy is not its block.
+fn name_part(policy: &QuotaPolicy<'_>, policies: &[QuotaPolicy<'_>]) -> Option<String> {
+    let is_quota_of_rule = |other: &&QuotaPolicy<'_>| other.rule() == policy.rule() && !other.is_block();
+    match (policy.is_block(), policy.is_in_flight()) {
+        (true, _) => Some(String::from("block")),
+        (false, _) if policies.iter().filter(is_quota_of_rule).count() <= 1 => None,
+        (false, true) => Some(String::from("in-flight")),
+        (false, false) => Some(short_duration(policy.window())),
     }
 }
 
@@ -250,7 +276,7 @@ fn named(policies: Policies<'_>) -> Vec<QuotaPolicy<'_>> {
 pub(in crate::http) fn denied<'a>(seen: &DeniedQuotas<'a>) -> Vec<QuotaPolicy<'a>> {
     let mut policies = Policies::new();
     seen.quotas()
-        .for_each(|values| add_stricter(&mut policies, *values));
+        .for_each(|values| add_stricter(&mut policies, QuotaPolicy::new(*values)));
     named(policies)
 }
 
@@ -273,7 +299,11 @@ pub(in crate::http) fn exhausted<'a, C: Clock>(
 
 /// Returns the policies of these statuses of enforced quotas.
 pub(in crate::http) fn of_statuses(statuses: &[QuotaStatus]) -> Policies<'_> {
-    statuses.iter().map(QuotaPolicy::of_status).collect()
+    let mut policies = Policies::new();
+    for status in statuses {
+        add_stricter(&mut policies, QuotaPolicy::of_status(status));
+    }
+    policies
 }
 
 /// Returns the policies of these statuses. Those that denied the request are marked as violated.

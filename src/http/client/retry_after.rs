@@ -8,11 +8,11 @@ use super::list::number;
 /// Reads a line of `Retry-After`: numbers of seconds, or dates, of which the longest time counts. Returns `None` if it states no time in
 /// a known form. `sent` is the time from which a date counts.
 pub(super) fn read(line: &[u8], sent: SystemTime) -> Option<Duration> {
-    let mut rest = core::str::from_utf8(line).ok()?;
+    let mut rest = core::str::from_utf8(line).ok()?.trim_end();
     let mut longest = None;
     loop {
         // A date has a comma, so it is tried before the line is split.
-        if let Some(date) = date(rest.trim()) {
+        if let Some(date) = date(rest.trim_start()) {
             return longest.max(Some(date.duration_since(sent).unwrap_or_default()));
         }
         let (element, others) = rest.split_once(',').unwrap_or((rest, ""));
@@ -24,8 +24,14 @@ pub(super) fn read(line: &[u8], sent: SystemTime) -> Option<Duration> {
     }
 }
 
+/// The length of the longest date (RFC 9110, section 5.6.7): `Wednesday, 09-Nov-94 08:49:37 GMT`.
+const MAX_DATE: usize = 33;
+
+/// Reads a date without spaces around it. A text that is too long for a date is not read, so that a line takes time in proportion to
+/// its length.
 pub(super) fn date(text: &str) -> Option<SystemTime> {
-    httpdate::parse_http_date(text).ok()
+    let can_be_one = text.len() <= MAX_DATE;
+    can_be_one.then(|| httpdate::parse_http_date(text).ok()).flatten()
 }
 
 /// Reads a time such as `7`, `1.5`, `"7"`, `3s`, `500 ms` or `1m30s`, and rounds it up to whole seconds. A number without a unit is a

@@ -168,7 +168,7 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     lines.peek()?;
     let sent = headers
         .get(DATE)
-        .and_then(|date| retry_after::date(date.to_str().ok()?))
+        .and_then(|date| retry_after::date(date.to_str().ok()?.trim()))
         .unwrap_or(now);
     let longest = lines.filter_map(|line| retry_after::read(line, sent)).max();
     Some(

@@ -131,13 +131,15 @@ impl<R: ?Sized> Extractor<R> {
         })
     }
 
-    /// Creates the extractor of the block of a rule with a key.
+    /// Creates the extractor of the block of a rule with a key. It denies no key without a decision of the block, because the states of
+    /// the rule's quotas do.
     pub(crate) fn of_block(rule: &AnyRule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
         Ok(Self {
             is_plain: false,
             tier_of: None,
             limit_by: None,
             is_in_flight: false,
+            deny: None,
             blocked: Some(Arc::new(BlockFilter::new(rule.keys())?)),
             ..Self::new(rule, seeds)?
         })
@@ -242,7 +244,7 @@ impl<R: ?Sized> Extractor<R> {
                     }
                     extracted.lacks_key = true;
                     extracted.requires_key = on_missing == OnMissingKey::Fail;
-                    if on_missing.denies() {
+                    if on_missing.denies() && self.blocked.is_none() {
                         extracted.handling = Handling::Deny;
                     }
                     Key::<R>::hash_of_none(&seeds.tables)

@@ -143,6 +143,11 @@ impl<T: Runtime> WaitQueues<T> {
         }
         let need = match self.choose_queue(polling, &queues, &needs) {
             Ok(need) => need,
+            // The denial is that of rules which were replaced before the needs or the limits were read. So the request is polled again.
+            Err(WaitError::Never) if request.may_be_admitted() => {
+                polling.deferred.wake(polling.waker.clone());
+                return Poll::Pending;
+            }
             Err(error) => return Poll::Ready(Err(error)),
         };
         let ticket = match polling.position.reserved {
@@ -225,6 +230,10 @@ impl<T: Runtime> WaitQueues<T> {
                     self.enqueue(polling, need, &mut queues);
                 }
                 Ok(_) => {}
+                // As in `join`, the rules were replaced. The waiter stays notified.
+                Err(WaitError::Never) if request.may_be_admitted() => {
+                    polling.deferred.wake(polling.waker.clone());
+                }
                 Err(error) => {
                     self.leave(polling.position, now, &mut queues, &mut polling.deferred);
                     return Poll::Ready(Err(error));

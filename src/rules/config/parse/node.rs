@@ -38,6 +38,9 @@ impl Node {
     /// The maximum depth of nested values. A rules file needs four levels.
     pub(crate) const MAX_DEPTH: usize = 16;
 
+    /// The bytes of text that take about as much memory as a node.
+    const BYTES: usize = 64;
+
     /// Creates a map. Returns an error if two fields have the same name.
     pub(crate) fn map(at: Position, fields: Vec<Field>) -> Result<Self, FileError> {
         let mut names = HashSet::new();
@@ -93,8 +96,20 @@ impl Node {
         FileError::value(self.at, ConfigError::new(field, given, expected))
     }
 
-    /// The number of nodes in this one, itself included.
+    /// The memory that a copy takes, in nodes: one for this node and each node in it, and one for every [`BYTES`](Self::BYTES) bytes of
+    /// their texts.
     pub(crate) fn size(&self) -> usize {
-        1 + self.values().into_iter().map(Self::size).sum::<usize>()
+        let of_text = |text: &str| text.len() / Self::BYTES;
+        1 + match &self.value {
+            Value::Bool(_) | Value::Whole(_) => 0,
+            Value::Text(text) | Value::Other(text) => of_text(text),
+            Value::List(nodes) => nodes.iter().map(Self::size).sum(),
+            Value::Map(fields) => {
+                let sizes = fields
+                    .iter()
+                    .map(|entry| of_text(&entry.name) + entry.node.size());
+                sizes.sum()
+            }
+        }
     }
 }

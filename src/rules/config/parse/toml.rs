@@ -20,17 +20,17 @@ pub(crate) fn parse(text: &str) -> Result<Node, FileError> {
 }
 
 fn table(at: Position, table: &DeTable<'_>, lines: &LineIndex<'_>, depth: usize) -> Result<Node, FileError> {
-    let fields = table.iter().map(|(name, value)| {
+    let mut entries: Vec<_> = table.iter().collect();
+    // The parser returns the fields in the order of their names. In the order of the text, the next position is near the last one.
+    entries.sort_by_key(|(name, _)| name.span().start);
+    let fields = entries.into_iter().map(|(name, value)| {
         Ok(Field {
             name: name.get_ref().to_string(),
             at: lines.position(name.span().start),
             node: node(value, lines, depth)?,
         })
     });
-    let mut fields = fields.collect::<Result<Vec<_>, FileError>>()?;
-    // The parser returns the fields in the order of their names.
-    fields.sort_by_key(|entry| entry.at);
-    Node::map(at, fields)
+    Node::map(at, fields.collect::<Result<_, FileError>>()?)
 }
 
 fn node(value: &Spanned<DeValue<'_>>, lines: &LineIndex<'_>, depth: usize) -> Result<Node, FileError> {

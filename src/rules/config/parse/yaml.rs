@@ -43,12 +43,13 @@ pub(crate) fn parse(text: &str) -> Result<Node, FileError> {
 struct Document<'t> {
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, Node>,
-    /// The number of nodes that aliases may still repeat.
+    /// The [size](Node::size) of the nodes that aliases may still repeat.
     aliasable: usize,
 }
 
 impl<'t> Document<'t> {
-    /// The maximum number of nodes that aliases repeat, so that a short text with aliases of aliases cannot exhaust the memory.
+    /// The maximum [size](Node::size) of all nodes that aliases repeat, so that a text with aliases of aliases, or of a long text, cannot
+    /// exhaust the memory.
     const MAX_ALIASED: usize = 100_000;
 
     fn next(&mut self) -> Result<(Event<'t>, Span), FileError> {

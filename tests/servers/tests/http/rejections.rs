@@ -470,6 +470,48 @@ fn a_block_with_the_window_of_a_quota_is_another_policy() {
     }
 }
 
+/// A name that is made of a rule and a window gives way to the name of another rule.
+#[test]
+fn a_rule_with_the_name_of_a_window_of_another_rule_keeps_its_name() {
+    let several = rule("user", "1/s").also(quota("5/10s")).also(quota("7/1min"));
+    let block = Block::new("1/min".parse().expect("a quota"), Duration::from_secs(60));
+    let blocked = rule("client", "1/s").by(&HttpKey::peer()).block(block);
+    let rules = ["user-10s", "user-10s-2", "client-block"].map(|name| rule(name, "9/s"));
+    let mut service = layer([several, blocked].into_iter().chain(rules)).layer(Hello);
+    let mut expected = vec![
+        item("client", &[("q", 1), ("w", 1)]),
+        item("client-block", &[("q", 9), ("w", 1)]),
+        item("user-10s", &[("q", 9), ("w", 1)]),
+        item("user-10s-2", &[("q", 9), ("w", 1)]),
+        item("user-10s-3", &[("q", 5), ("w", 10)]),
+        item("user-1s", &[("q", 1), ("w", 1)]),
+        item("user-60s", &[("q", 7), ("w", 60)]),
+    ];
+    let mut sent = || {
+        let response = send(&mut service, from("192.0.2.1"));
+        let mut policies = items(&response, "ratelimit-policy");
+        policies.sort();
+        (response.status().as_u16(), policies)
+    };
+    assert_eq!(sent(), (200, expected.clone()));
+    expected.insert(2, item("client-block-2", &[("q", 1), ("w", 60)]));
+    assert_eq!(sent(), (429, expected));
+}
+
+/// The quotas of a rule with one window are one policy, also in the response to a limit that a handler checks.
+#[test]
+fn quotas_with_one_window_are_one_policy() {
+    let limited = rule("user", "1/s").also(quota("1/s"));
+    let (live, _) = live([limited]);
+    let rules = live.load();
+    let (head, ()) = hello().into_parts();
+    assert!(rules.check(&head).is_ok());
+    let denied = rules.check(&head).expect_err("no permit is left");
+    let response: Response<String> = ringgate::http::DenialResponse::new(&denied).response();
+    let policies = items(&response, "ratelimit-policy");
+    assert_eq!(policies, [item("user", &[("q", 1), ("w", 1)])]);
+}
+
 /// While a client is blocked, the block is one of the quotas of its rule, and the retry time is the end of the block.
 #[test]
 fn a_blocked_client_is_told_the_end_of_its_block() {

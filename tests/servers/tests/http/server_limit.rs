@@ -30,6 +30,22 @@ fn secs(secs: u64) -> Option<Duration> {
     Some(Duration::from_secs(secs))
 }
 
+/// Without a bound of the text that can be a date, this would take hours.
+#[test]
+fn a_long_retry_after_is_read_in_proportion_to_its_length() {
+    for end in ["", "7", " Fri, 06 Nov 2026 08:00:07 GMT"] {
+        for element in [",", "x,", " ,", "x\t "] {
+            let line = element.repeat(4 << 20) + end;
+            let expected = match (end, element.ends_with(',')) {
+                ("", _) | (_, false) => ServerLimit::UNKNOWN_WAIT,
+                _ => Duration::from_secs(7),
+            };
+            let read = read(&[("retry-after", line.as_str())]);
+            assert_eq!(read.retry_after, Some(expected), "{element:?} {end:?}");
+        }
+    }
+}
+
 #[test]
 fn retry_after_is_a_number_of_seconds_or_a_date() {
     let cases: [(&str, Option<u64>); 48] = [
