@@ -10,6 +10,8 @@ mod forward;
 
 #[path = "shared/blocks.rs"]
 mod blocks;
+#[path = "shared/closed.rs"]
+mod closed;
 #[path = "shared/counts.rs"]
 mod counts;
 #[path = "shared/cut.rs"]

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::cluster_client::{ClusterConnection, ClusterTarget};
 use super::endpoint::{Endpoint, ServerConnection};
-use super::error_class::{code, describe, diagnose, is_unknown_script};
+use super::error_class::{code, describe, diagnose, diagnose_of, is_unknown_script};
 use super::script::Script;
 use super::sentinel::Sentinels;
 use crate::shared::supervision::{CallError, Connected, Server, ServerRole};
@@ -39,7 +39,7 @@ impl Server for RedisServer {
 
     async fn ping(&self, connection: &Connection) -> Result<(), CallError> {
         let answer = connection.send(&::redis::cmd("PING")).await;
-        answer.map(drop).map_err(|error| diagnose(&error))
+        answer.map(drop).map_err(|error| connection.diagnose(&error))
     }
 }
 
@@ -132,7 +132,7 @@ impl Connection {
                 // The server has checked the rights, and does not accept writes now.
                 Some(_) => return Ok(()),
                 None => {
-                    last = diagnose(&error).error;
+                    last = self.diagnose(&error).error;
                     continue;
                 }
             };
@@ -167,6 +167,14 @@ impl Connection {
             Err(error) if is_unknown_script(&error) => self.send(&script.call(false, names, arguments)).await,
             answer => answer,
         };
-        answer.map_err(|error| diagnose(&error))
+        answer.map_err(|error| self.diagnose(&error))
+    }
+
+    /// Classifies an error of this connection.
+    pub(super) fn diagnose(&self, error: &RedisError) -> CallError {
+        match self {
+            Self::Server(_) => diagnose(error),
+            Self::Cluster(_) => diagnose_of(error, true),
+        }
     }
 }

@@ -65,9 +65,14 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
 
 /// Classifies an error of the client library.
 pub(super) fn diagnose(error: &RedisError) -> CallError {
+    diagnose_of(error, false)
+}
+
+/// Classifies an error of a connection to a cluster, if it is `in_cluster`, or of another one.
+pub(super) fn diagnose_of(error: &RedisError, in_cluster: bool) -> CallError {
     let (kind, class) = classify(error);
     let mut detail = describe(error);
-    if let Some(remedy) = remedy(error) {
+    if let Some(remedy) = remedy(error, in_cluster) {
         detail += &format!(" ({remedy})");
     }
     CallError {
@@ -107,11 +112,15 @@ pub(super) fn describe(error: &RedisError) -> String {
 
 /// The change that mends a lasting error: one that every call of its form has, until the program or the server is
 /// configured differently.
-fn remedy(error: &RedisError) -> Option<String> {
+fn remedy(error: &RedisError, in_cluster: bool) -> Option<String> {
     let (code, message) = (code(error)?, message(error));
     // Of a script that reaches a key of another slot, the server reports no code of its own.
     let is_of_slots = message.contains("same slot") || message.contains("non local key");
     if matches!(code, "CROSSSLOT" | "MOVED" | "ASK") || is_of_slots {
+        // The client of a cluster follows slots that move, so its error passes.
+        if in_cluster {
+            return None;
+        }
         let remedy = "the server is a node of a cluster: connect by RedisStore::cluster, feature redis-cluster, even if it is \
                       the only node";
         return Some(String::from(remedy));
@@ -355,6 +364,9 @@ mod tests {
         ] {
             let text = diagnose(&error(code, detail)).error.to_string();
             assert!(text.contains(remedy), "{text}");
+            let in_cluster = diagnose_of(&error(code, detail), true).error.to_string();
+            let is_kept = remedy != "RedisStore::cluster";
+            assert_eq!(in_cluster.contains(remedy), is_kept, "{in_cluster}");
         }
         for (code, detail) in [
             ("OOM", "command not allowed"),

@@ -8,7 +8,6 @@ use core::time::Duration;
 use ::redis::Value;
 
 use super::connection::{Connection, RedisServer};
-use super::error_class::diagnose;
 use super::script::{self, Script};
 use crate::shared::supervision::{Health, LiveHealth, Server, Supervisor};
 use crate::shared::{
@@ -246,7 +245,7 @@ impl RedisStore {
         command.arg(names);
         let send = async |connection: &Connection| {
             let answer = connection.send(&command).await;
-            answer.map(drop).map_err(|error| diagnose(&error))
+            answer.map(drop).map_err(|error| connection.diagnose(&error))
         };
         self.supervisor.call(send).await
     }

@@ -222,7 +222,7 @@ fn manage(
                         lost: 0,
                     };
                     leases.push(next);
-                    lease.close(u64::MAX, key, 0);
+                    lease.close((0, u64::MAX), key, (u64::MAX, u64::MAX));
                     lease.grant(granted, END);
                 } else {
                     stored.last = u32::MAX;
@@ -381,7 +381,7 @@ fn lease_granted_with_a_notice() {
             thread::spawn(move || lease.spend(ALICE, 1, || 0))
         };
         lease.grant(1, END);
-        lease.close(END << 14, 0, END);
+        lease.close((0, END << 14), 0, (1, END << 14));
         let result = decider.join().unwrap();
         assert!(!matches!(result, SpendResult::Closed { .. }), "{result:?}");
         assert!(matches!(result, SpendResult::Covered { .. }) == (lease.balance().used() == 1));
@@ -401,7 +401,7 @@ fn lease_granted_for_longer_with_a_notice() {
             thread::spawn(move || lease.spend(ALICE, 1, || END))
         };
         lease.grant(1, 2 * END);
-        lease.close(END << 14, 0, END);
+        lease.close((0, END << 14), 0, (1, END << 14));
         let result = decider.join().unwrap();
         assert!(!matches!(result, SpendResult::Closed { .. }), "{result:?}");
         assert!(matches!(result, SpendResult::Covered { .. }) == (lease.balance().used() == 1));

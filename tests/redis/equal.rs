@@ -227,3 +227,20 @@ fn a_bucket_refunds_nothing_across_a_reset() {
     assert_eq!(scripts.refund(now, &two.with_receipt(before[0].receipt)), [0]);
     assert_eq!(scripts.refund(now, &one.with_receipt(after[0].receipt)), [1]);
 }
+
+/// A refund of no permits, with the receipt of a request that was not charged, leaves no key.
+#[test]
+fn a_refund_of_nothing_writes_nothing() {
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    for none in [
+        ScriptRequest::log("log", 8, 100),
+        ScriptRequest::cells("cells", 8, 4, 25),
+        ScriptRequest::gcra("bucket", 8, 8, 100),
+    ] {
+        assert_eq!(scripts.refund(FAR_AHEAD, &none.of(0).with_receipt((0, 0))), [0]);
+    }
+    let kept: Vec<String> = scripts.ask("KEYS *");
+    assert!(kept.is_empty(), "{kept:?}");
+}

@@ -170,3 +170,45 @@ async fn futures_are_send() {
     };
     assert!(future.await.is_ok());
 }
+
+/// A new limit of a bucket applies to what was charged at the old rate, also if two limits alternate, as during a deployment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_rate_keeps_what_a_bucket_was_charged() {
+    let Some(server) = Server::start() else { return };
+    let store = ready(patient(RedisStore::builder(&server.url()))).await;
+    let limiter = |text: &str, burst| {
+        let builder = SharedLimiter::builder("bucket", text.parse().expect("a quota"));
+        let builder = builder.on_error(OnError::Deny).gcra(burst);
+        builder.build(store.clone()).expect("a limiter")
+    };
+    for (number, (before, after, first, second)) in [
+        ((20, 20), (50, 50), 20, 30),
+        ((50, 50), (40, 40), 30, 10),
+        ((50, 50), (10, 10), 30, 0),
+        ((50, 20), (100, 20), 20, 0),
+        ((50, 20), (50, 30), 20, 10),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = number.to_le_bytes();
+        let [before, after] = [before, after].map(|(limit, burst)| limiter(&format!("{limit}/h"), burst));
+        for _ in 0..first {
+            before.check(key).await.expect("room");
+        }
+        for _ in 0..second {
+            after.check(key).await.expect("room");
+        }
+        let denied = after.check(key).await.expect_err("no room");
+        assert!(
+            denied.error().is_none() && denied.retry_after().is_some(),
+            "{denied:?}"
+        );
+    }
+    let versions = [limiter("100/h", 100), limiter("99/h", 99)];
+    let mut admitted = 0;
+    for request in 0..300 {
+        admitted += u64::from(versions[request % 2].check("both").await.is_ok());
+    }
+    assert_eq!(admitted, 100);
+}

@@ -40,10 +40,11 @@ async fn admitted(live: &LiveSharedRules<str>, requests: u64) -> u64 {
 /// Reloads add no permit: the limits before and after it, and the admissions of 30 requests before it and of 100 after it.
 #[tokio::test]
 async fn a_reload_continues_the_counts() {
-    for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Log] {
-        // A log of this node has a slot for each permit of its limit, so it begins anew with another limit.
+    for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Log, RuleAlgorithm::Gcra] {
+        // A log of this node has a slot for each permit of its limit, so it begins anew with another limit. A bucket of this node
+        // keeps the time in which its permits are paid.
         let modes = modes(10).into_iter();
-        let modes = modes.filter(|&mode| mode != Mode::Local || algorithm != RuleAlgorithm::Log);
+        let modes = modes.filter(|&mode| mode != Mode::Local || algorithm == RuleAlgorithm::Counter);
         for mode in modes {
             for (before, after, first, second) in [
                 (20, 20, 20, 0),

@@ -31,6 +31,8 @@ enum Behaviour {
     IsReadOnly,
     /// Each call is answered with an error of its own.
     IsForeign,
+    /// Writes are refused as by a primary that has become a replica. Heartbeats are answered.
+    IsDemoted,
 }
 
 /// The server: it outlives its connections.
@@ -70,6 +72,7 @@ impl Host {
             Behaviour::IsSilent => core::future::pending().await,
             Behaviour::IsReadOnly => failed(StoreErrorKind::Refused, ErrorClass::ServerFault),
             Behaviour::IsForeign => failed(StoreErrorKind::UnexpectedReply, ErrorClass::None),
+            Behaviour::IsDemoted => failed(StoreErrorKind::Refused, ErrorClass::Suspect),
         }
     }
 }
@@ -96,6 +99,14 @@ impl Server for LedgerServer {
     }
 
     async fn ping(&self, connection: &Arc<Host>) -> Result<(), CallError> {
+        match *connection.behaviour.lock().expect("no call panics") {
+            Behaviour::IsDemoted => return Ok(()),
+            Behaviour::Serves
+            | Behaviour::IsDown
+            | Behaviour::IsSilent
+            | Behaviour::IsReadOnly
+            | Behaviour::IsForeign => {}
+        }
         connection.answer().await
     }
 }
@@ -227,6 +238,7 @@ async fn each_fault_has_its_error_and_its_end() {
         (Behaviour::IsSilent, TimedOut, 3, false),
         (Behaviour::IsReadOnly, Refused, 0, true),
         (Behaviour::IsForeign, UnexpectedReply, 0, false),
+        (Behaviour::IsDemoted, Refused, 3, false),
     ] {
         let host = Host::new(&Arc::default(), ServerRole::Primary);
         let store = RemoteLedger::start(&host, SupervisorSettings::default());
@@ -337,6 +349,25 @@ async fn an_idle_connection_is_tested() {
     let error = store.ready().await.expect_err("it is down");
     assert_eq!(error.kind(), StoreErrorKind::Down);
     assert!(error.to_string().contains("nothing listens"), "{error}");
+}
+
+/// Heartbeats that are answered between the calls do not keep a connection on which each call fails.
+#[tokio::test(start_paused = true)]
+async fn a_few_failed_calls_end_a_connection_that_answers_heartbeats() {
+    for between in [10, 600, 1500, 60_000] {
+        let host = Host::new(&Arc::default(), ServerRole::Primary);
+        let store = RemoteLedger::start(&host, SupervisorSettings::default());
+        store.ready().await.expect("it serves");
+        host.is(Behaviour::IsDemoted);
+        for _ in 0..3 {
+            sleep(Duration::from_millis(between)).await;
+            assert_eq!(kind(&store).await, Some(StoreErrorKind::Refused), "{between} ms");
+        }
+        assert!(!store.health().connected, "{between} ms");
+        host.is(Behaviour::Serves);
+        store.ready().await.expect("it serves");
+        assert_eq!(store.health().connections, 2, "{between} ms");
+    }
 }
 
 #[tokio::test(start_paused = true)]

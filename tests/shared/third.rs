@@ -17,6 +17,17 @@ use ringgate::{Clock, ManualClock};
 pub(crate) struct Ledger {
     clock: Arc<ManualClock>,
     counters: Mutex<HashMap<String, Counter>>,
+    fault: Option<Fault>,
+}
+
+/// A fault in the rules of leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    GrantsIgnoreOtherLeases,
+    RegistrationsLastAWindow,
+    CopiesDoNotRenew,
+    AnswersInReverse,
+    AnswersOnlyTheFirst,
 }
 
 /// Times are in nanoseconds.
@@ -121,7 +132,7 @@ impl Counter {
         }
     }
 
-    fn renew(&mut self, request: &LeaseRequest, now: u128) -> LeaseGrant {
+    fn renew(&mut self, request: &LeaseRequest, now: u128, fault: Option<Fault>) -> LeaseGrant {
         let known = self.leases.get(&request.lease_id()).copied();
         let known = known.filter(|lease| lease.ends > now);
         if known.is_none() && !request.is_new() {
@@ -135,17 +146,28 @@ impl Counter {
         }
         let mut lease = known.unwrap_or_default();
         self.leases.remove(&request.lease_id());
-        if request.sequence() > lease.sequence {
+        let is_copy = request.sequence() <= lease.sequence;
+        if !is_copy {
             if request.charge() > 0 {
                 self.charge(request.counter(), request.charge(), now);
             }
             let covered = lease.granted.min(request.cap()).saturating_sub(request.charge());
-            let free = self.free(request.counter(), now).div_ceil(2);
+            let others = match fault {
+                Some(Fault::GrantsIgnoreOtherLeases) => self.held(now),
+                _ => 0,
+            };
+            let free = (self.free(request.counter(), now) + others).div_ceil(2);
             lease.granted = covered.max(request.wanted().min(free));
             lease.sequence = request.sequence();
         }
-        lease.ends = now + request.term().as_nanos();
-        lease.held_until = lease.ends + request.counter().window().as_nanos();
+        if !(is_copy && fault == Some(Fault::CopiesDoNotRenew)) {
+            lease.ends = now + request.term().as_nanos();
+        }
+        let held_from = match fault {
+            Some(Fault::RegistrationsLastAWindow) => now,
+            _ => lease.ends,
+        };
+        lease.held_until = held_from + request.counter().window().as_nanos();
         lease.held = if request.is_registered() { lease.granted } else { 0 };
         let left = self.free(request.counter(), now).saturating_sub(lease.granted);
         self.leases.insert(request.lease_id(), lease);
@@ -158,6 +180,7 @@ impl Ledger {
         Self {
             clock,
             counters: Mutex::default(),
+            fault: None,
         }
     }
 
@@ -294,12 +317,21 @@ impl LeaseStore for Ledger {
                 self.at_once(|with, now| {
                     let mut grant = LeaseGrant::unknown();
                     with(request.counter(), &mut |counter| {
-                        grant = counter.renew(request, now)
+                        grant = counter.renew(request, now, self.fault)
                     });
                     grant
                 })
             };
-            requests.iter().map(one).collect()
+            let mut answers: Vec<_> = requests.iter().map(one).collect();
+            match self.fault {
+                Some(Fault::AnswersInReverse) => answers.reverse(),
+                Some(Fault::AnswersOnlyTheFirst) => {
+                    let first = answers[0].clone();
+                    answers.fill(first);
+                }
+                _ => {}
+            }
+            answers
         })
     }
 }
@@ -310,4 +342,23 @@ async fn a_store_of_another_crate_keeps_every_promise() {
     let store = Ledger::new(Arc::clone(&clock));
     let checked = conformance::check(&store, async |time| clock.advance(time)).await;
     checked.unwrap_or_else(|broken| panic!("{broken}"));
+}
+
+/// The conformance tests find each fault in the rules of leases.
+#[tokio::test]
+async fn every_fault_of_leases_is_found() {
+    for (fault, promise) in [
+        (Fault::GrantsIgnoreOtherLeases, "are no more than the limit"),
+        (Fault::RegistrationsLastAWindow, "a window longer than their term"),
+        (Fault::CopiesDoNotRenew, "a copy renews"),
+        (Fault::AnswersInReverse, "by itself, in their order"),
+        (Fault::AnswersOnlyTheFirst, "by itself, in their order"),
+    ] {
+        let clock = Arc::new(ManualClock::new());
+        let mut store = Ledger::new(Arc::clone(&clock));
+        store.fault = Some(fault);
+        let checked = conformance::check(&store, async |time| clock.advance(time)).await;
+        let broken = checked.expect_err(&format!("{fault:?}"));
+        assert!(broken.promise().contains(promise), "{fault:?}: {broken}");
+    }
 }

@@ -95,7 +95,8 @@ function cells.refund(counter)
     local cell = text(counter.first)
     local spent = tonumber(redis.call('HGET', counter.key, cell) or 0)
     local era = tonumber(redis.call('HGET', counter.key, 'era') or 0)
-    if era ~= counter.second or spent < counter.permits then
+    -- No charge has the era 0, which stands for a counter without cells.
+    if era == 0 or era ~= counter.second or spent < counter.permits then
         return 0
     end
     redis.call('HINCRBY', counter.key, cell, text(-counter.permits))

@@ -1,6 +1,6 @@
--- The generic cell rate algorithm: a string of four numbers. The first two are the theoretical arrival time, at which
+-- The generic cell rate algorithm: a string of five numbers. The first two are the theoretical arrival time, at which
 -- no charge counts any more. The third is the reading of the last change. The fourth is 1 if that was a refund or a
--- repair. The limit of the counter is the burst.
+-- repair. The last is the time per permit of that change, in units. The limit of the counter is the burst.
 --
 -- A time has two parts: microseconds, and units of half a nanosecond, of which a microsecond has 2000. One number would lose
 -- digits. The time per permit is rounded up to a unit, as in the limiter of one process.
@@ -14,6 +14,11 @@ local function shift(counter, time, permits, factor)
     return { micros + math.floor(units / units_each), units % units_each }
 end
 
+-- The time per permit in units.
+local function permit_of(counter)
+    return counter.permit_micros * units_each + counter.permit_units
+end
+
 local function is_negative(time)
     return time[1] < 0
 end
@@ -25,8 +30,8 @@ local function receipt(time, at)
 end
 
 local function read(counter)
-    local micros, units, at, not_charge =
-        string.match(redis.call('GET', counter.key) or '', '^(%d+) (%d+) (%d+) ([01])$')
+    local micros, units, at, not_charge, permit =
+        string.match(redis.call('GET', counter.key) or '', '^(%d+) (%d+) (%d+) ([01]) (%d+)$')
     counter.time, counter.is_charge = { tonumber(micros) or 0, tonumber(units) or 0 }, not_charge == '0'
     counter.at = tonumber(at) or 0
     counter.ahead = math.max(counter.at - now, 0)
@@ -35,11 +40,18 @@ local function read(counter)
         counter.time[1] = math.max(counter.time[1] - counter.ahead, 0)
         counter.is_charge = false
     end
+    local own = permit_of(counter)
+    if permit and tonumber(permit) ~= own and counter.time[1] >= now then
+        -- The limit was changed. At the new rate, the same permits take another time, which is rounded up to a microsecond.
+        local ahead = counter.time[1] - now + counter.time[2] / units_each
+        counter.time = { now + math.floor(ahead * (own / tonumber(permit))) + 1, 0 }
+        counter.is_charge = false
+    end
 end
 
 local function write(counter, time, is_charge)
     counter.time, counter.is_charge = time, is_charge
-    local numbers = { text(time[1]), text(time[2]), text(now), is_charge and '0' or '1' }
+    local numbers = { text(time[1]), text(time[2]), text(now), is_charge and '0' or '1', text(permit_of(counter)) }
     redis.call('SET', counter.key, table.concat(numbers, ' '))
     -- From there on the bucket is as full as a new one.
     expire(counter.key, time[1] + 1)

@@ -90,11 +90,7 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
     match counter.counting() {
         Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{window}"),
         Counting::Cells(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:cells:{cells}x{window}"),
-        // At another rate, the same time stands for another number of permits.
-        Counting::Gcra(_) => {
-            let permit = counter.time_per_permit();
-            format!("{prefix}:{{{key:032x}}}:{rule}:{index}:gcra:{permit}")
-        }
+        Counting::Gcra(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:gcra:{window}"),
         // Without the term, so that nodes with different terms share the slots.
         Counting::Slots => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:slots"),
         // Without the block's numbers, so that a deployment with other ones keeps the blocks.

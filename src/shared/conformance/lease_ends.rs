@@ -3,11 +3,14 @@
 use core::time::Duration;
 
 use super::kit::{BrokenPromise, holds, left};
-use super::leases::{counter, id, renew};
+use super::leases::{self, counter, id, renew};
 use crate::shared::store::{CounterRequest, CounterStore, Counting, LeaseRequest};
 
 const TERM: Duration = Duration::from_millis(100);
 const WINDOW: Duration = Duration::from_millis(200);
+
+/// A term that is longer than a slow answer of the store.
+const LONG_TERM: Duration = Duration::from_secs(1);
 
 pub(super) async fn check(
     store: &dyn CounterStore,
@@ -15,6 +18,8 @@ pub(super) async fn check(
     pause: &impl AsyncFn(Duration),
 ) -> Result<(), BrokenPromise> {
     kept(store, counting, pause).await?;
+    held(store, counting, pause).await?;
+    renewed(store, counting, pause).await?;
     given_back(store, counting, pause).await?;
     carried(store, counting, pause).await
 }
@@ -46,18 +51,47 @@ async fn kept(
     holds(promise, after == 10 - granted, (granted, after))
 }
 
+/// A counter like [`counter`], in a window that a check outlasts.
+fn of_window(rule: &str, counting: Counting) -> CounterRequest {
+    CounterRequest::new(rule, counter(rule, counting).key_hash(), counting, 10, WINDOW)
+}
+
+async fn held(
+    store: &dyn CounterStore,
+    counting: Counting,
+    pause: &impl AsyncFn(Duration),
+) -> Result<(), BrokenPromise> {
+    let counter = of_window("held", counting);
+    let first = LeaseRequest::first(counter.clone(), id(counting, 12), 4, leases::TERM);
+    let granted = renew(store, &first).await?.permits().unwrap_or(0);
+    pause(2 * WINDOW).await;
+    let after = left(store, &counter).await?;
+    let promise = "registered permits are held a window longer than their term";
+    holds(promise, after == 10 - granted, (granted, after))
+}
+
+async fn renewed(
+    store: &dyn CounterStore,
+    counting: Counting,
+    pause: &impl AsyncFn(Duration),
+) -> Result<(), BrokenPromise> {
+    let counter = counter("renewed", counting);
+    let first = LeaseRequest::first(counter, id(counting, 13), 4, LONG_TERM);
+    let granted = renew(store, &first).await?.permits().unwrap_or(0);
+    pause(LONG_TERM * 6 / 10).await;
+    renew(store, &first).await?;
+    // After the term of the first copy, and before that of the second one.
+    pause(LONG_TERM / 2).await;
+    let grant = renew(store, &first.next(0, granted, 4)).await?;
+    holds("a copy renews the term", grant.permits().is_some(), grant)
+}
+
 async fn given_back(
     store: &dyn CounterStore,
     counting: Counting,
     pause: &impl AsyncFn(Duration),
 ) -> Result<(), BrokenPromise> {
-    let counter = CounterRequest::new(
-        "given back",
-        counter("", counting).key_hash(),
-        counting,
-        10,
-        WINDOW,
-    );
+    let counter = of_window("given back", counting);
     for lease in 7..10 {
         let (_, granted) = begin(store, &counter, id(counting, lease)).await?;
         let promise = "a new lease is granted something while the limit has room";

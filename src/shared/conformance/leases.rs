@@ -1,5 +1,6 @@
 //! The promises of leases.
 
+use alloc::vec::Vec;
 use core::slice::from_ref;
 use core::time::Duration;
 
@@ -7,7 +8,7 @@ use super::kit::{self, BrokenPromise, decide, holds, left};
 use crate::shared::store::{CounterRequest, CounterStore, Counting, LeaseGrant, LeaseRequest};
 
 /// A term that no check outlasts.
-const TERM: Duration = Duration::from_secs(60);
+pub(super) const TERM: Duration = Duration::from_secs(60);
 
 /// One permit of a counter of 10 permits, in a window that no check outlasts.
 pub(super) fn counter(rule: &str, counting: Counting) -> CounterRequest {
@@ -20,6 +21,8 @@ pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Resul
     copies(store, counting).await?;
     unknown(store, counting).await?;
     budgets(store, counting).await?;
+    several(store, counting).await?;
+    together(store, counting).await?;
     overdrawn(store, counting).await
 }
 
@@ -127,6 +130,45 @@ async fn budgets(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     let promise = "a budget is granted, and not registered";
     let is_kept = grant.permits().is_some_and(|it| it > 0) && after == 10;
     holds(promise, is_kept, (grant, after))
+}
+
+async fn several(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let counter = counter("several", counting);
+    let mut granted = 0;
+    for lease in 14..17 {
+        let first = LeaseRequest::first(counter.clone(), id(counting, lease), 8, TERM);
+        granted += renew(store, &first).await?.permits().unwrap_or(0);
+    }
+    let after = left(store, &counter).await?;
+    let promise = "the registered permits of several leases are no more than the limit";
+    holds(promise, granted + after == 10, (granted, after))
+}
+
+async fn together(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let promise = "each of several lease requests is answered by itself, in their order";
+    let request = |rule, number, wanted| {
+        LeaseRequest::first(counter(rule, counting), id(counting, number), wanted, TERM)
+    };
+    let requests = [
+        request("together", 17, 4),
+        request("together with one", 18, 1),
+        request("together with an unknown one", 19, 4).next(1, 1, 4),
+    ];
+    let Some(leases) = store.leases() else {
+        return holds(promise, false, "a store without leases");
+    };
+    let mut granted = Vec::new();
+    for answer in leases.renew(&requests).await {
+        granted.push(answer?.permits());
+    }
+    let [Some(four @ 1..=4), Some(one @ 1), None] = granted[..] else {
+        return holds(promise, false, granted);
+    };
+    for (request, granted) in requests.iter().zip([four, one, 0]) {
+        let after = left(store, request.counter()).await?;
+        holds(promise, after == 10 - granted, (request, after))?;
+    }
+    Ok(())
 }
 
 async fn overdrawn(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {

@@ -62,9 +62,10 @@ impl<R: ?Sized> SharedRules<R> {
         let (table, key) = (&node.table, target.lease_key(quota));
         let permits = target.permits();
         // The store does not know a budget, so it is told to leave the budget free.
+        let most_permits = most_permits(planned);
         let (reserve, rounds, patience) = match planned.mode {
-            Mode::Sync { pending, .. } => (pending.min(planned.capacity()), ROUNDS, PATIENCE),
-            _ => (0, 1, Duration::from_nanos(node.period)),
+            Mode::Sync { .. } => (most_permits, ROUNDS, PATIENCE),
+            Mode::Lease { .. } | Mode::Local | Mode::Strict => (0, 1, Duration::from_nanos(node.period)),
         };
         let is_budget = matches!(planned.mode, Mode::Sync { .. });
         let mut at = table.find(key);
@@ -93,8 +94,8 @@ impl<R: ?Sized> SharedRules<R> {
                     continue;
                 }
             }
-            // No budget is larger than the reserve.
-            if round == rounds || is_budget && permits > reserve {
+            // No answer grants more than the most permits.
+            if round == rounds || permits > most_permits {
                 break;
             }
             match table.unanswered(found) {
@@ -196,13 +197,22 @@ impl<R: ?Sized> SharedRules<R> {
     }
 }
 
+/// The most permits that a lease of the quota may have.
+fn most_permits(planned: &PlannedQuota<'_>) -> u64 {
+    let most = match planned.mode {
+        Mode::Sync { pending, .. } => pending,
+        Mode::Lease { permits } => permits,
+        // These modes need no lease.
+        Mode::Local | Mode::Strict => 0,
+    };
+    most.min(planned.capacity())
+}
+
 /// The terms of a new lease.
 fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
-    let (is_registered, most_permits, period) = match planned.mode {
-        Mode::Sync { period, pending } => (false, pending, nanos(period)),
-        Mode::Lease { permits } => (true, permits, node.period),
-        // These modes need no lease.
-        Mode::Local | Mode::Strict => (true, 0, node.period),
+    let (is_registered, period) = match planned.mode {
+        Mode::Sync { period, .. } => (false, nanos(period)),
+        Mode::Lease { .. } | Mode::Local | Mode::Strict => (true, node.period),
     };
     // A budget must outlast some renewals.
     let term = if is_registered {
@@ -213,7 +223,7 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
     Lease {
         counter: counter_request(planned),
         is_registered,
-        most_permits: most_permits.min(planned.capacity()),
+        most_permits: most_permits(planned),
         period,
         term,
         margin: node.table.clock.margin(term),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
 use super::{NodeCharges, Remote, is_local};
-use crate::rules::{Admitted, Block, DecidedBy, Denied, DeniedValues, Mode, OnError, QuotaStatus, Reason};
+use crate::rules::{Admitted, Block, DecidedBy, Denied, DeniedValues, OnError, QuotaStatus, Reason};
 use crate::shared::charges::{Charges, Decision, Details, StoreCharge, admitted};
 use crate::shared::convert::{
     block_requests, block_status, blocks_of, check_length, counter_request, remote_status,
@@ -219,16 +219,15 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Makes the lease of a quota deny by itself for a while, because the store has no room.
     ///
-    /// A budget is not closed here, because its own reserve may have been in the way of this request. The answer to its
-    /// renewal says whether the store has room.
+    /// The status of a budget is one without its reserve, because the node asks again before it denies by a reserve.
     fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
         let target = remote.plan.target_of(quota);
-        if let (Some(node), Mode::Lease { .. }) = (&self.leases, remote.quotas[quota].mode)
+        if let Some(node) = &self.leases
             && target.route == Route::Lease
             && let Some(after) = status.retry_after()
         {
             let key = target.lease_key(quota);
-            node.table.close(key, status.remaining(), after);
+            node.table.close(key, status.remaining(), target.permits(), after);
         }
     }
 

@@ -201,11 +201,18 @@ impl LeaseTable {
         }
     }
 
-    /// Counts permits of the lease that were requested and not covered.
+    /// Counts permits of the lease that were requested and not covered. More than the lease may ever have are no demand for it,
+    /// because the permits that it would ask for are kept from other nodes and cover no such request.
     #[cold]
     pub(crate) fn note_shortage(&self, at: usize, permits: u64) {
+        let inner = self.lock();
+        let lease = inner.managers[at].lease();
+        if lease.is_none_or(|lease| permits > lease.most_permits) {
+            return;
+        }
+        drop(inner);
         let state = &self.states[at];
-        state.note_shortage(permits.min(crate::rules::Mode::MAX_PERMITS));
+        state.note_shortage(permits);
         // A key without recent demand can wait.
         self.mark_dirty(at, state.balance().budget() > 0);
     }
@@ -262,9 +269,9 @@ impl LeaseTable {
         }
     }
 
-    /// Makes the key's lease deny by itself for a while, because the store has only `left` permits for the time
-    /// `after`.
-    pub(crate) fn close(&self, key: u64, left: u64, after: Duration) {
+    /// Makes the key's lease deny by itself for a while, because the store has only `left` permits, and room for `permits` after
+    /// the time `after`.
+    pub(crate) fn close(&self, key: u64, left: u64, permits: u64, after: Duration) {
         let Some(at) = self.find(key) else { return };
         let now = self.clock.now();
         let inner = self.lock();
@@ -274,7 +281,7 @@ impl LeaseTable {
         {
             let after = nanos(after);
             let until = now.saturating_add(after.min(lease.period));
-            self.states[at].close(until, left, now.saturating_add(after));
+            self.states[at].close((now, until), left, (permits, now.saturating_add(after)));
         }
     }
 

@@ -9,6 +9,8 @@ use crate::shared::store::CounterRequest;
 pub(super) struct TokenBucket {
     /// The theoretical arrival time, at which no charge of the bucket counts any more.
     empty_at: u128,
+    /// The time per permit of the last charge, by which `empty_at` stands for a number of permits.
+    permit: u64,
     /// Grows with each charge, refund and reset, so that a receipt names one charge.
     changes: u64,
 }
@@ -29,7 +31,11 @@ fn time_of(request: &CounterRequest, permits: u64) -> u128 {
 impl TokenBucket {
     /// A full bucket. `changes` is the number of its first receipt, less one.
     pub(super) const fn new(changes: u64) -> Self {
-        Self { empty_at: 0, changes }
+        Self {
+            empty_at: 0,
+            permit: 1,
+            changes,
+        }
     }
 
     /// Whether the bucket is as full as a new one.
@@ -37,10 +43,15 @@ impl TokenBucket {
         self.empty_at <= units(now)
     }
 
+    /// The time until no charge counts any more. At another rate than that of the last charge, the same permits take another time.
+    fn ahead(&self, request: &CounterRequest, now: u64) -> u128 {
+        let ahead = self.empty_at.saturating_sub(units(now));
+        (ahead * u128::from(request.time_per_permit())).div_ceil(u128::from(self.permit))
+    }
+
     /// The permits that the bucket has.
     pub(super) fn free(&self, request: &CounterRequest, now: u64) -> u64 {
-        let ahead = self.empty_at.saturating_sub(units(now));
-        let room = time_of(request, request.capacity()).saturating_sub(ahead);
+        let room = time_of(request, request.capacity()).saturating_sub(self.ahead(request, now));
         let free = room / u128::from(request.time_per_permit().max(1));
         u64::try_from(free).unwrap_or(u64::MAX)
     }
@@ -50,15 +61,17 @@ impl TokenBucket {
         if permits > request.capacity() {
             return None;
         }
-        let after = self.empty_at + time_of(request, permits);
-        let ready = after.saturating_sub(time_of(request, request.capacity()));
-        let wait = ready.saturating_sub(units(now)).div_ceil(UNITS);
+        let after = self.ahead(request, now) + time_of(request, permits);
+        let wait = after
+            .saturating_sub(time_of(request, request.capacity()))
+            .div_ceil(UNITS);
         Some(Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
 
     /// Charges permits, whether it has them or not, and returns a receipt.
     pub(super) fn charge(&mut self, request: &CounterRequest, permits: u64, now: u64) -> (u64, u64) {
-        self.empty_at = self.empty_at.max(units(now)) + time_of(request, permits);
+        self.empty_at = units(now) + self.ahead(request, now) + time_of(request, permits);
+        self.permit = request.time_per_permit().max(1);
         self.changes += 1;
         self.receipt()
     }

@@ -176,12 +176,17 @@ fn name(request: &CounterRequest) -> Name {
         Counting::Violations | Counting::Slots => Duration::ZERO,
         _ => request.window(),
     };
+    // A bucket keeps its counter when its burst is changed, as the other counters do when their limit is changed.
+    let counting = match request.counting() {
+        Counting::Gcra(_) => Counting::Gcra(0),
+        other => other,
+    };
     (
         request.key_hash(),
         String::from(request.rule()),
         request.period(),
         request.quota_index(),
-        request.counting(),
+        counting,
         window,
     )
 }

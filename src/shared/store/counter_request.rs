@@ -36,7 +36,8 @@ pub enum Counting {
     /// This many cells in a window, and one more: constant memory, and up to a cell too strict.
     Cells(u64),
     /// The generic cell rate algorithm of [`Gcra`](crate::Gcra): at most this burst at once, refilled by the limit in a
-    /// window. A time per permit is rounded up to half a nanosecond.
+    /// window. A time per permit is rounded up to half a nanosecond. If the limit or the burst changes, the bucket keeps the permits
+    /// that it was charged.
     Gcra(u64),
     /// Each [slot](CounterRequest::with_slot) in flight with the time at which it ends, which is a window after its last renewal.
     /// Only stores that [keep slots](super::CounterStore::keeps_slots) get it.

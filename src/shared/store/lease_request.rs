@@ -149,7 +149,7 @@ impl LeaseGrant {
     }
 
     /// Adds the permits that the limit leaves beside everything charged and granted, and the time after which it leaves
-    /// more. Without them, requests that the lease does not cover go to the store.
+    /// one more. Without them, requests that the lease does not cover go to the store.
     #[must_use]
     pub const fn with_remaining(self, remaining: u64, retry_after: Duration) -> Self {
         Self {
@@ -171,7 +171,7 @@ impl LeaseGrant {
         self.remaining
     }
 
-    /// The time after which the limit leaves more, by the store's clock. `None`: unknown.
+    /// The time after which the limit leaves one more, by the store's clock. `None`: unknown.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after

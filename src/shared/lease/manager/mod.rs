@@ -376,8 +376,9 @@ impl LeaseManager {
                 match grant.retry_after() {
                     Some(after) if grant.remaining() == 0 => {
                         let after = nanos(after);
-                        let retry_at = now.saturating_add(after);
-                        state.close(now.saturating_add(after.min(lease.period)), 0, retry_at);
+                        let until = now.saturating_add(after.min(lease.period));
+                        // The store has answered for one permit.
+                        state.close((now, until), 0, (1, now.saturating_add(after)));
                     }
                     _ => state.reopen(),
                 }

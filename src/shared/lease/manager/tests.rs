@@ -164,7 +164,7 @@ fn a_returned_budget_ends_the_notice() {
     let state = LeaseState::new();
     let mut manager = spent(&state);
     state.grant(10, u64::MAX);
-    state.close(u64::MAX, 0, u64::MAX);
+    state.close((0, u64::MAX), 0, (1, u64::MAX));
     assert!(state.is_closed(2 * PERIOD));
     assert!(manager.release(&state).is_some());
     let (request, _) = manager

@@ -6,9 +6,9 @@ mod words;
 
 use balance::BalanceWord;
 pub(crate) use balance::{Balance, UsageReport};
-use notice::{Notice, NoticeWord};
+use notice::{Notice, NoticeWord, RetryTime};
 pub(crate) use words::VACANT;
-use words::{Left, Owner, RetryAt, Shortage, Term};
+use words::{Left, Owner, RetryWord, Shortage, Term};
 
 /// The lease of one key on one node, on a cache line of its own: the permits that the node may spend, and those that it
 /// has spent.
@@ -22,7 +22,8 @@ pub(crate) struct LeaseState {
     owner: Owner,
     term: Term,
     notice: NoticeWord,
-    retry_at: RetryAt,
+    /// For the fewest and for the most permits that the store has denied during the notice.
+    retry_at: [RetryWord; 2],
     shortage: Shortage,
     left: Left,
 }
@@ -39,7 +40,8 @@ pub(crate) enum SpendResult {
     },
     /// The lease does not cover the request, and the store may.
     NotCovered,
-    /// Neither the lease nor the store covers the request. The store may have more permits at `retry_at`.
+    /// Neither the lease nor the store covers the request. The store may have room at `retry_at`. It may have room earlier if it
+    /// has denied fewer permits and more, but not as many.
     Closed { left: u64, retry_at: u64 },
     /// The lease belongs to another key.
     NotOwner,
@@ -53,7 +55,7 @@ impl LeaseState {
             owner: Owner::new(),
             term: Term::new(),
             notice: NoticeWord::new(),
-            retry_at: RetryAt::new(),
+            retry_at: [RetryWord::new(), RetryWord::new()],
             shortage: Shortage::new(),
             left: Left::new(),
         }
@@ -123,7 +125,7 @@ impl LeaseState {
     fn evaluate_not_covered(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
         // The notice comes first: `close` writes it last, so this retry time is of this notice or of a later one.
         let notice = self.notice.read();
-        let retry_at = self.retry_at.read();
+        let retry_times = self.retry_at.each_ref().map(RetryWord::read);
         // The notice may be of a later time than `seen`.
         // After a reassignment: if it began before `seen` was read, the owner differs now. Otherwise the epoch differs, even
         // if the lease is this key's again.
@@ -138,7 +140,15 @@ impl LeaseState {
         match notice.left_at(now) {
             Some(left) if permits > left => {
                 let is_covered = permits <= seen.room() && now < self.term.end();
-                (!is_covered).then_some(SpendResult::Closed { left, retry_at })
+                let is_known = |time: &&RetryTime| permits <= time.permits() && now < time.at();
+                let known = retry_times.iter().find(is_known);
+                // The store decides about more permits than it has denied, and about fewer, because their times differ.
+                let known = known.filter(|_| permits >= retry_times[0].permits());
+                let denied = |time: &RetryTime| SpendResult::Closed {
+                    left,
+                    retry_at: time.at(),
+                };
+                (!is_covered).then_some(known.map_or(SpendResult::NotCovered, denied))
             }
             _ => Some(SpendResult::NotCovered),
         }
@@ -167,9 +177,14 @@ impl LeaseState {
         self.balance.lose()
     }
 
-    /// Publishes that the store has at most `left` permits before `until`, and may have more at `retry_at`.
-    pub(crate) fn close(&self, until: u64, left: u64, retry_at: u64) {
-        self.retry_at.write(retry_at);
+    /// Publishes that the store has at most `left` permits from `now` until `until`, and may have room for `permits` at `retry_at`.
+    pub(crate) fn close(&self, (now, until): (u64, u64), left: u64, (permits, retry_at): (u64, u64)) {
+        let time = RetryTime::new(retry_at, permits);
+        let [fewest, most] = &self.retry_at;
+        if !self.is_closed(now) || permits <= fewest.read().permits() {
+            fewest.write(time);
+        }
+        most.write(time);
         self.notice.write(Notice::new(until, left));
     }
 

@@ -29,6 +29,32 @@ impl Notice {
     }
 }
 
+/// The time at which the store may have room for a request, as a value. From the lowest bit:
+///
+/// | bits | field | meaning |
+/// |---|---|---|
+/// | 20 | permits | the permits of the request |
+/// | 44 | at | the time, in units of 16,384 ns, rounded up |
+///
+/// A request of more permits than the field holds is denied by the store alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RetryTime(pub(super) u64);
+
+impl RetryTime {
+    pub(super) fn new(at: u64, permits: u64) -> Self {
+        let at = at.div_ceil(1 << Notice::UNIT).min(u64::MAX >> Notice::BITS);
+        Self(at << Notice::BITS | permits.min(Notice::LEFT))
+    }
+
+    pub(super) const fn permits(self) -> u64 {
+        self.0 & Notice::LEFT
+    }
+
+    pub(super) const fn at(self) -> u64 {
+        self.0 >> Notice::BITS << Notice::UNIT
+    }
+}
+
 /// The word of a [`Notice`].
 #[derive(Debug)]
 pub(super) struct NoticeWord(AtomicU64);

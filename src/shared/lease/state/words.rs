@@ -1,5 +1,6 @@
 //! The words beside the balance of a lease.
 
+use super::notice::RetryTime;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The owner of a lease that belongs to no key.
@@ -57,23 +58,23 @@ impl Term {
     }
 }
 
-/// When the store may have more permits, in nanoseconds of the node's clock.
+/// The word of a [`RetryTime`].
 #[derive(Debug)]
-pub(super) struct RetryAt(AtomicU64);
+pub(super) struct RetryWord(AtomicU64);
 
-impl RetryAt {
+impl RetryWord {
     pub(super) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    pub(super) fn read(&self) -> u64 {
+    pub(super) fn read(&self) -> RetryTime {
         // Relaxed: read after the notice that it belongs to; a newer value is as good.
-        self.0.load(Ordering::Relaxed)
+        RetryTime(self.0.load(Ordering::Relaxed))
     }
 
-    pub(super) fn write(&self, at: u64) {
+    pub(super) fn write(&self, time: RetryTime) {
         // Relaxed: published with the notice.
-        self.0.store(at, Ordering::Relaxed);
+        self.0.store(time.0, Ordering::Relaxed);
     }
 }
 
