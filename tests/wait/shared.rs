@@ -595,6 +595,73 @@ async fn a_released_slot_is_taken() {
     }
 }
 
+/// A slot that is released in time is taken also by a wait of less than a second, and a wait for none ends at its deadline.
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_for_a_slot_lasts_until_its_deadline() {
+    for mode in [Mode::Strict, Mode::Local] {
+        let fair = fair(&Store::new(), [Rule::in_flight("slots", 1).mode(mode)]);
+        let held = fair.acquire(&(0, 1)).await.unwrap();
+        for within in [400, 1_500] {
+            let began = Instant::now();
+            let late = fair.acquire_within(&(0, 1), ms(within)).await.map(drop);
+            // No time frees a slot, so none is needed.
+            let (needed, allowed) = (Duration::ZERO, Duration::ZERO);
+            assert_eq!(late, Err(WaitError::TooLate { needed, allowed }), "{mode:?}");
+            let waited = began.elapsed();
+            assert!(
+                (ms(within)..ms(within + 10)).contains(&waited),
+                "{mode:?}: {waited:?}"
+            );
+        }
+        let other = Arc::clone(&fair);
+        let began = Instant::now();
+        let waits = tokio::spawn(async move { other.acquire_within(&(0, 1), ms(900)).await.map(drop) });
+        sleep(ms(100)).await;
+        fair.refund(held).await.unwrap();
+        assert_eq!(waits.await.unwrap(), Ok(()), "{mode:?}");
+        assert!(began.elapsed() < ms(110), "{mode:?}: {:?}", began.elapsed());
+    }
+}
+
+/// A wait for a slot and for a rate does not outlast the hope for the rate.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_slot_and_a_rate_ends_at_once_for_the_rate() {
+    let fair = fair(
+        &Store::new(),
+        [
+            Rule::in_flight("slots", 1).into_any(),
+            log("all", "1/500ms").into_any(),
+        ],
+    );
+    let _held = fair.acquire(&(0, 1)).await.unwrap();
+    match fair.acquire_within(&(0, 1), ms(300)).await.map(drop) {
+        Err(WaitError::TooLate { needed, allowed }) => assert!(needed > ms(490) && allowed == ms(300)),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A short wait that the limiter of this node has denied in an outage lasts until its deadline, because the store may be back
+/// before.
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_in_an_outage_lasts_until_its_deadline() {
+    let store = Store::new();
+    let fair = fair(&store, [log("all", "1/1h")]);
+    store.set(Behaviour {
+        fails: true,
+        ..Behaviour::default()
+    });
+    charge(&fair, (0, 1)).await;
+    let began = Instant::now();
+    let late = fair.acquire_within(&(0, 1), ms(900)).await.map(drop);
+    let (needed, allowed) = (Duration::ZERO, Duration::ZERO);
+    assert_eq!(late, Err(WaitError::TooLate { needed, allowed }));
+    assert!(
+        (ms(900)..ms(910)).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
 /// A slot that is held is renewed in time, although a thousand others are released in each second, in calls of 10 ms.
 #[tokio::test(start_paused = true)]
 async fn waits_for_releases_delay_no_renewal() {

@@ -199,6 +199,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
     /// Waits as [`acquire`](Self::acquire) does, for at most `allowed`, counted from the first poll.
     ///
     /// The wait fails with [`WaitError::TooLate`] as soon as a retry time is after the deadline. The waiters ahead are not counted.
+    /// A wait for a slot in flight, and one in an outage, lasts until its deadline, because no time is known to free its permits.
     /// A call of the store is not interrupted: its answer ends the wait, also if it is late.
     ///
     /// # Errors
@@ -299,9 +300,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 return Err(Ended { error, rules, denied });
             };
             // A block denies also a request that costs nothing.
-            for &(state, ..) in &denying {
-                if !states.contains(&state) {
-                    states.push(state);
+            for quota in &denying {
+                if !states.contains(&quota.state) {
+                    states.push(quota.state);
                 }
             }
             let place = match &mut place {
