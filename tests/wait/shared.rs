@@ -662,6 +662,35 @@ async fn a_short_wait_in_an_outage_lasts_until_its_deadline() {
     );
 }
 
+/// A deadline ends a wait also while rechecks let it ask again and again.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_ends_a_wait_despite_rechecks() {
+    let store = Store::slow(20);
+    let fair = fair(&store, [log("all", "10/1h")]);
+    charge(&fair, (0, 10)).await;
+    let other = Arc::clone(&fair);
+    let rechecks = tokio::spawn(async move {
+        loop {
+            sleep(ms(10)).await;
+            other.recheck();
+        }
+    });
+    let (before, began) = (store.decisions(), Instant::now());
+    let wait = timeout(ms(10_000), fair.acquire_within(&(0, 5), ms(50)));
+    match wait.await.expect("the wait goes on").map(drop) {
+        Err(WaitError::TooLate { allowed, .. }) => assert_eq!(allowed, Duration::ZERO),
+        other => panic!("{other:?}"),
+    }
+    // The call that is made at the deadline is the last one.
+    assert!(
+        (ms(50)..ms(75)).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(store.decisions() - before, 3);
+    rechecks.abort();
+}
+
 /// A slot that is held is renewed in time, although a thousand others are released in each second, in calls of 10 ms.
 #[tokio::test(start_paused = true)]
 async fn waits_for_releases_delay_no_renewal() {

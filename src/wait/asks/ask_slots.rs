@@ -166,6 +166,14 @@ impl AskSlots {
         }
     }
 
+    /// A lower bound of the time until a request that needs these states is admitted.
+    pub(super) fn earliest_in(&self, states: &[u64], ticket: Ticket) -> Duration {
+        let now = self.now();
+        let gates = self.lock();
+        let times = gates.of(states).map(|gate| gate.earliest_in(now, ticket));
+        times.max().unwrap_or_default()
+    }
+
     /// Counts the admission of an ask, after which one more waiter of its states may ask at once.
     pub(super) fn count_admission(&self, ask: &Ask) {
         self.lock()
@@ -282,9 +290,7 @@ impl WaitRequest<AskSlots> for AskRequest {
 
     /// The time until the state may have capacity. The asks before this one may be answered at once.
     fn earliest_in(&self, slots: &AskSlots, state: u64, _: u64, _: u64) -> Option<Duration> {
-        let gates = slots.lock();
-        let gate = gates.by_state.get(&state);
-        Some(gate.map_or(Duration::ZERO, |gate| gate.earliest_in(slots.now(), self.ticket)))
+        Some(slots.earliest_in(&[state], self.ticket))
     }
 }
 

@@ -313,6 +313,13 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 None => place.insert(Place::new(&self.asks, states)),
             };
             self.slots().close(&place.states, place.ticket, &denying, began);
+            // A gate that was rechecked is open, and the queues let the wait ask at once.
+            if deadline.is_some_and(|deadline| deadline <= self.slots().now()) {
+                let needed = self.slots().earliest_in(&place.states, place.ticket);
+                let allowed = Duration::ZERO;
+                let error = WaitError::TooLate { needed, allowed };
+                return Err(Ended { error, rules, denied });
+            }
             last = Some(denied);
         }
     }
