@@ -23,20 +23,20 @@ use crate::wait::waitable::Waitable;
 ///
 /// `SharedFair` wraps [`SharedRules`] in an `Arc`, or [`LiveSharedRules`](crate::shared::LiveSharedRules). It is to them what
 /// [`Fair`] is to the rules of one process. A request is first decided as by
-/// [`SharedRules::check`], without a queue. If it is denied, it waits in the queue of the rule and key that have denied it for the
-/// longest time. The first waiter of a queue asks the store again when the retry time has passed.
+/// [`SharedRules::check`], without a queue. If it is denied, it waits in the queue of the rule and key that can admit it last. The first
+/// waiter of a queue asks the store again when the retry time has passed.
 ///
 /// # Guarantees
 ///
 /// - The bound is that of the rules: each admission is a decision of the store, or of a lease or limiter of this node.
-/// - Waiters of one rule and key ask in order of arrival. A waiter that is denied again is before all later ones. So requests for
-///   one permit do not starve a request for 50.
+/// - The waiters in one queue ask in order of arrival. A waiter that is denied again by the same rule and key is before all later ones.
+///   So requests for one permit do not starve a request for 50.
 /// - After a denial, one waiter asks at a time. After n admissions in a row, n waiters ask at the same time, so permits that become
 ///   free together are taken in few round trips. The store decides in which order. Of n admissions and the denial that ends them,
 ///   at most max(1, n) asks are wasted.
 /// - A [`refund`](Self::refund) or [`settle`](Self::settle) lets the first waiter of its rules ask at once.
 /// - If the store does not answer, [`OnError`](crate::rules::OnError) decides. If it denies, the wait ends. If the limiter of this
-///   node denies, the first waiter asks again within a second.
+///   node denies, the first waiter asks again within a second, plus the [`jitter`](Self::jitter).
 ///
 /// # Cancel safety
 ///
@@ -47,6 +47,8 @@ use crate::wait::waitable::Waitable;
 ///
 /// - Other nodes have queues of their own. The store does not know the waiters, so the order holds on each node by itself. Set
 ///   [`jitter`](Self::jitter) if many nodes would ask at the same time.
+/// - A request that needs the permits of two rules may wait for each in turn. If the second one denies it when its turn comes in the
+///   queue of the first, it moves to the queue of the second. Later waiters of the first ask before it then.
 /// - Permits that another node refunds, and slots that it releases, are found when the retry time has passed. For a slot in flight,
 ///   this is a second.
 /// - Calls of the rules themselves, such as [`SharedRules::check`], overtake waiters. So does a request that was being decided when
@@ -58,8 +60,9 @@ use crate::wait::waitable::Waitable;
 ///
 /// # Cost
 ///
-/// Without waiters, a request costs its decision and two loads. Each ask of a waiter is a decision, and a few locks, which are held
-/// briefly and never across an `.await`. A key without waiters uses no memory.
+/// Without waiters, a request costs its decision, two loads and a clone of an `Arc`. After its admission, the functions of its keys and
+/// costs are called once more, to know the waiters of a later refund. Each ask of a waiter is a decision, and a few locks, which are
+/// held briefly and never across an `.await`. A key without waiters uses no memory.
 ///
 /// # Examples
 ///
