@@ -343,8 +343,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             admitted,
             states,
         } = admission;
+        let held_slots = admitted.holds_slots();
         let settled = rules.refund(admitted).await;
-        self.after_refund(&rules, &states).await;
+        self.after_refund(&rules, &states, held_slots).await;
         settled
     }
 
@@ -372,16 +373,18 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             admitted,
             states,
         } = admission;
+        let held_slots = admitted.holds_slots();
         let settled = rules.settle(admitted, request, cost, actual).await;
-        self.after_refund(&rules, &states).await;
+        self.after_refund(&rules, &states, held_slots).await;
         settled
     }
 
-    /// Lets the first waiters of these states ask, and again once the store has released the slots that were dropped.
-    async fn after_refund(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
+    /// Lets the first waiters of these states ask, and again once the store has released the slots that were held.
+    async fn after_refund(&self, rules: &SharedRules<S::Request>, states: &[u64], held_slots: bool) {
         self.recheck_states(states);
-        if rules.wait_for_releases().await {
-            self.recheck_states(states);
+        // Also if the store has released them by now, since the first waiters may have asked before.
+        if held_slots {
+            self.after_release(rules, states).await;
         }
     }
 
