@@ -40,3 +40,5 @@ pub use store::{
 pub use crate::rules::{Admitted, DecidedBy, Denied, KeyParts, Mode, OnError, QuotaStatus, Reason};
 
 pub(crate) use plan::CheckPlan;
+#[cfg(feature = "wait")]
+pub(crate) use statuses::DenyingQuota;

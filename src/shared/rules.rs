@@ -356,11 +356,10 @@ impl<R: ?Sized> SharedRules<R> {
         released
     }
 
-    /// Waits until the slots in flight that were dropped are released in the store. Returns whether there were any.
-    pub(crate) async fn wait_for_releases(&self) -> bool {
-        match &self.slots {
-            Some(slots) => slots.wait_for_releases().await,
-            None => false,
+    /// Waits until the slots in flight that were dropped are released in the store.
+    pub(crate) async fn wait_for_releases(&self) {
+        if let Some(slots) = &self.slots {
+            slots.wait_for_releases().await;
         }
     }
 

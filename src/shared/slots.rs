@@ -180,12 +180,12 @@ impl SlotKeeper {
     }
 
     /// Waits until the task has released the slots that were dropped before, for at most the time after which a waiter asks again
-    /// anyway. Returns whether there were any. It makes no calls itself, so no number of waits delays a renewal.
-    pub(super) async fn wait_for_releases(&self) -> bool {
+    /// anyway. It makes no calls itself, so no number of waits delays a renewal.
+    pub(super) async fn wait_for_releases(&self) {
         let answered = {
             let mut inner = self.lock();
             if inner.has_ended || inner.answered == inner.dropped {
-                return false;
+                return;
             }
             let (done, answered) = oneshot::channel();
             let dropped = inner.dropped;
@@ -194,7 +194,6 @@ impl SlotKeeper {
         };
         // The answer is that the sender was dropped.
         let _ = timeout(RELEASE_CHECK, answered).await;
-        true
     }
 
     /// Releases slots in the store, and returns the first error: the slots of a call that has failed end after their term.

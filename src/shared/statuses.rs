@@ -11,6 +11,18 @@ use super::rules::SharedRules;
 use crate::rules::evaluate::needed_state::RELEASE_CHECK;
 use crate::rules::{DecidedBy, Denied, DeniedValues, QuotaStatus, Reason};
 
+/// A quota that has denied a request which waits.
+#[derive(Debug)]
+pub(crate) struct DenyingQuota {
+    /// The state of the quota.
+    pub(crate) state: u64,
+    /// The time until the request asks again.
+    pub(crate) retry_after: Duration,
+    /// A lower bound of the time until the quota admits the request. Zero if that may happen at any time.
+    pub(crate) earliest_after: Duration,
+    pub(crate) status: QuotaStatus,
+}
+
 impl<R: ?Sized> SharedRules<R> {
     /// The statuses of all enforced quotas of a request, without a call of the store.
     ///
@@ -61,14 +73,9 @@ impl<R: ?Sized> SharedRules<R> {
         needed.map(|needed| needed.state).collect()
     }
 
-    /// The states whose quotas have denied a request that waits, the time for which each denies, and the status of the quota. `None`
-    /// if the request is never admitted. For a slot in flight, which only a release frees, and in an outage, it is at most the time
-    /// until the next check.
-    pub(crate) fn denying_states(
-        &self,
-        request: &R,
-        denied: &Denied<'static>,
-    ) -> Option<Vec<(u64, Duration, QuotaStatus)>> {
+    /// The quotas that have denied a request which waits. `None` if the request is never admitted. A request asks again at least once
+    /// a second for a slot in flight, which only a release frees, and in an outage.
+    pub(crate) fn denying_states(&self, request: &R, denied: &Denied<'static>) -> Option<Vec<DenyingQuota>> {
         if denied.reason() == Reason::Listed {
             return None;
         }
@@ -78,15 +85,20 @@ impl<R: ?Sized> SharedRules<R> {
         let by_fallback = denied.decided_by() == DecidedBy::Fallback;
         let mut denying = Vec::new();
         for status in denied.violations() {
-            let after = match status.retry_after {
+            let (retry_after, earliest_after) = match status.retry_after {
                 // The limiter of this node has decided. The store may admit the request as soon as it answers again.
-                after if by_fallback => after.map_or(RELEASE_CHECK, |after| after.min(RELEASE_CHECK)),
-                None if status.quota.is_in_flight() && status.limit > 0 => RELEASE_CHECK,
-                after => after?,
+                after if by_fallback => (after.unwrap_or(RELEASE_CHECK).min(RELEASE_CHECK), Duration::ZERO),
+                None if status.quota.is_in_flight() && status.limit > 0 => (RELEASE_CHECK, Duration::ZERO),
+                after => (after?, after?),
             };
             for planned in quotas.iter().filter(|planned| is_of(&status, planned)) {
                 let state = &self.planner.on_node.states.states[usize::from(planned.state)];
-                denying.push((state.id(&planned.extracted, seeds), after, status.clone()));
+                denying.push(DenyingQuota {
+                    state: state.id(&planned.extracted, seeds),
+                    retry_after,
+                    earliest_after,
+                    status: status.clone(),
+                });
             }
         }
         Some(denying)

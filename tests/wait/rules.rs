@@ -278,6 +278,19 @@ async fn rules_that_never_admit_fail_at_once() {
     );
 }
 
+/// A wait for a slot in flight, which no time frees, lasts until its deadline.
+#[tokio::test(start_paused = true)]
+async fn a_late_wait_for_a_slot_needs_no_time() {
+    let slots = RuleSet::<Request>::builder().rule(Rule::in_flight("slots", 1));
+    let slots = slots.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
+    let slots = Fair::new(slots);
+    let held = slots.acquire(&Request(1, 1)).await.unwrap();
+    let late = slots.acquire(&Request(2, 1)).within(ms(100)).await.map(drop);
+    let (needed, allowed) = (Duration::ZERO, Duration::ZERO);
+    assert_eq!(late, Err(WaitError::TooLate { needed, allowed }));
+    slots.refund(held);
+}
+
 /// No request waits for a shadow rule, and a denied key does not wait at all.
 #[tokio::test(start_paused = true)]
 async fn shadow_rules_and_denied_keys_do_not_wait() {

@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 use core::future::{pending, poll_fn};
 use core::pin::pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::Poll;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::task::{Poll, Waker};
 use core::time::Duration;
 use std::sync::Mutex;
 
@@ -14,8 +14,9 @@ use ringgate::shared::{
     CheckResult, CounterRequest, CounterStore, LeaseStore, LiveSharedRules, MemoryStore, Mode, OnError,
     SharedRules, SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
 };
-use ringgate::wait::{SharedFair, SharedSource, TokioClock, WaitError};
+use ringgate::wait::{Runtime, SharedFair, SharedSource, TokioClock, WaitError};
 use ringgate::{Key, Rule};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -44,6 +45,8 @@ struct Store {
     memory: MemoryStore,
     behaviour: Mutex<Behaviour>,
     decisions: AtomicU64,
+    /// Whether refunds are kept from taking effect.
+    keeps_refunds: AtomicBool,
     /// The times of the renewals of slots.
     renewals: Mutex<Vec<Instant>>,
 }
@@ -66,6 +69,7 @@ impl Store {
             memory: MemoryStore::with_clock(TokioClock::new()),
             behaviour: Mutex::new(behaviour),
             decisions: AtomicU64::new(0),
+            keeps_refunds: AtomicBool::new(false),
             renewals: Mutex::default(),
         })
     }
@@ -126,7 +130,12 @@ impl CounterStore for Store {
         requests: &'a [CounterRequest],
         charged: &'a CheckResult,
     ) -> StoreFuture<'a, u64> {
-        Box::pin(self.call(self.memory.refund(requests, charged)))
+        Box::pin(async move {
+            while self.keeps_refunds.load(Ordering::Relaxed) {
+                tokio::task::yield_now().await;
+            }
+            self.call(self.memory.refund(requests, charged)).await
+        })
     }
 
     fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
@@ -593,6 +602,151 @@ async fn a_released_slot_is_taken() {
             assert!((1500..2600).contains(&waited), "{waited} ms");
         }
     }
+}
+
+/// A slot that is released in time is taken also by a wait of less than a second, and a wait for none ends at its deadline.
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_for_a_slot_lasts_until_its_deadline() {
+    for mode in [Mode::Strict, Mode::Local] {
+        let fair = fair(&Store::new(), [Rule::in_flight("slots", 1).mode(mode)]);
+        let held = fair.acquire(&(0, 1)).await.unwrap();
+        for within in [400, 1_500] {
+            let began = Instant::now();
+            let late = fair.acquire_within(&(0, 1), ms(within)).await.map(drop);
+            // No time frees a slot, so none is needed.
+            let (needed, allowed) = (Duration::ZERO, Duration::ZERO);
+            assert_eq!(late, Err(WaitError::TooLate { needed, allowed }), "{mode:?}");
+            let waited = began.elapsed();
+            assert!(
+                (ms(within)..ms(within + 10)).contains(&waited),
+                "{mode:?}: {waited:?}"
+            );
+        }
+        let other = Arc::clone(&fair);
+        let began = Instant::now();
+        let waits = tokio::spawn(async move { other.acquire_within(&(0, 1), ms(900)).await.map(drop) });
+        sleep(ms(100)).await;
+        fair.refund(held).await.unwrap();
+        assert_eq!(waits.await.unwrap(), Ok(()), "{mode:?}");
+        assert!(began.elapsed() < ms(110), "{mode:?}: {:?}", began.elapsed());
+    }
+}
+
+/// A wait for a slot and for a rate does not outlast the hope for the rate.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_slot_and_a_rate_ends_at_once_for_the_rate() {
+    let fair = fair(
+        &Store::new(),
+        [
+            Rule::in_flight("slots", 1).into_any(),
+            log("all", "1/500ms").into_any(),
+        ],
+    );
+    let _held = fair.acquire(&(0, 1)).await.unwrap();
+    match fair.acquire_within(&(0, 1), ms(300)).await.map(drop) {
+        Err(WaitError::TooLate { needed, allowed }) => assert!(needed > ms(490) && allowed == ms(300)),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A short wait that the limiter of this node has denied in an outage lasts until its deadline, because the store may be back
+/// before.
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_in_an_outage_lasts_until_its_deadline() {
+    let store = Store::new();
+    let fair = fair(&store, [log("all", "1/1h")]);
+    store.set(Behaviour {
+        fails: true,
+        ..Behaviour::default()
+    });
+    charge(&fair, (0, 1)).await;
+    let began = Instant::now();
+    let late = fair.acquire_within(&(0, 1), ms(900)).await.map(drop);
+    let (needed, allowed) = (Duration::ZERO, Duration::ZERO);
+    assert_eq!(late, Err(WaitError::TooLate { needed, allowed }));
+    assert!(
+        (ms(900)..ms(910)).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+/// A deadline ends a wait also while rechecks let it ask again and again.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_ends_a_wait_despite_rechecks() {
+    let store = Store::slow(20);
+    let fair = fair(&store, [log("all", "10/1h")]);
+    charge(&fair, (0, 10)).await;
+    let other = Arc::clone(&fair);
+    let rechecks = tokio::spawn(async move {
+        loop {
+            sleep(ms(10)).await;
+            other.recheck();
+        }
+    });
+    let (before, began) = (store.decisions(), Instant::now());
+    let wait = timeout(ms(10_000), fair.acquire_within(&(0, 5), ms(50)));
+    match wait.await.expect("the wait goes on").map(drop) {
+        Err(WaitError::TooLate { allowed, .. }) => assert_eq!(allowed, Duration::ZERO),
+        other => panic!("{other:?}"),
+    }
+    // The call that is made at the deadline is the last one.
+    assert!(
+        (ms(50)..ms(75)).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(store.decisions() - before, 3);
+    rechecks.abort();
+}
+
+/// Timers that never fire, and work that is done once after a wake-up.
+#[derive(Default)]
+struct AfterWakes(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+
+impl Runtime for AfterWakes {
+    type Timer = ();
+
+    fn set_timer(&self, _: Duration, _: &Waker) {}
+
+    fn wake_all(&self, wakers: impl Iterator<Item = Waker>) {
+        wakers.for_each(Waker::wake);
+        let work = self.0.lock().unwrap().take();
+        if let Some(work) = work {
+            work();
+        }
+    }
+}
+
+/// The first recheck of a refund comes too early for its waiter, and the store releases the slot before the refund waits for that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_is_taken_that_is_released_during_its_refund() {
+    let store = Store::new();
+    let rules: Arc<dyn CounterStore> = store.clone();
+    let rules = builder([Rule::in_flight("slots", 1)]).build(rules).unwrap();
+    let runtime = AfterWakes::default();
+    let work = Arc::clone(&runtime.0);
+    let fair = Arc::new(SharedFair::with_runtime(Arc::new(rules), runtime));
+    let held = fair.acquire(&(0, 1)).await.unwrap();
+    let other = Arc::clone(&fair);
+    let waits = tokio::spawn(async move { other.acquire(&(0, 1)).await.map(drop) });
+    while fair.waiting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    store.keeps_refunds.store(true, Ordering::Relaxed);
+    let (asks, other, runtime) = (store.decisions(), Arc::clone(&fair), Handle::current());
+    *work.lock().unwrap() = Some(Box::new(move || {
+        // The waiter asks, and returns to its queue.
+        while store.decisions() == asks || other.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        store.keeps_refunds.store(false, Ordering::Relaxed);
+        let released = std::thread::spawn(move || runtime.block_on(other.rules().flush()));
+        released.join().unwrap().unwrap();
+    }));
+    fair.refund(held).await.unwrap();
+    let waited = timeout(ms(20_000), waits).await;
+    assert_eq!(waited.expect("a slot is slept through").unwrap(), Ok(()));
 }
 
 /// A slot that is held is renewed in time, although a thousand others are released in each second, in calls of 10 ms.

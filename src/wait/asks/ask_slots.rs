@@ -10,7 +10,7 @@ use super::gate::{AskNumber, Gate, StateDenial};
 use crate::clock::Clock;
 use crate::receipt::Settled;
 use crate::rules::evaluate::needed_state::RELEASE_CHECK;
-use crate::shared::QuotaStatus;
+use crate::shared::{DenyingQuota, QuotaStatus};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::time::Nanos;
 use crate::wait::queue::{Need, Needs, Ticket};
@@ -56,9 +56,6 @@ impl Gates {
         }
     }
 }
-
-/// A quota that has denied a request: its state, the time for which it denies, and its status.
-pub(super) type Closing = (u64, Duration, QuotaStatus);
 
 impl AskSlots {
     pub(super) fn new() -> Self {
@@ -128,39 +125,53 @@ impl AskSlots {
         self.used.store(gates.by_state.len() as u64, Ordering::Relaxed);
     }
 
-    /// Closes a gate for a request that needs these states, whose decision began after this number of rechecks: that of the state which
-    /// has denied it for the longest time, where it will wait. If another one is closed for it for longer, it will wait there.
-    pub(super) fn close(&self, states: &[u64], ticket: Ticket, closings: &[Closing], began: u64) {
+    /// Closes a gate for a request that needs these states, whose decision began after this number of rechecks: that of the slowest state
+    /// that has denied it, where it will wait. If a gate of a slower state is closed for it, it will wait there.
+    pub(super) fn close(&self, states: &[u64], ticket: Ticket, denying: &[DenyingQuota], began: u64) {
         let now = self.now();
         let mut gates = self.lock();
         // If the denial names no state that the request needs, it asks again after a while.
-        let unnamed = states.iter().map(|&state| (state, RELEASE_CHECK));
-        let mut longest = unnamed.take(1).next();
-        let (mut is_named, next) = (false, gates.next);
-        for (at, (state, ..)) in closings.iter().enumerate() {
-            let is_same = |(other, ..): &&Closing| other == state;
-            if closings[..at].iter().any(|closing| is_same(&closing)) {
+        let unnamed = |&state| (state, (Duration::ZERO, RELEASE_CHECK));
+        let (mut slowest, next) = (None, gates.next);
+        for &state in states {
+            let of_state = denying.iter().filter(|quota| quota.state == state);
+            let times = of_state
+                .clone()
+                .map(|quota| (quota.earliest_after, quota.retry_after));
+            let Some((earliest, after)) = times.max() else {
                 continue;
-            }
-            let of_state = closings.iter().filter(is_same);
-            let after = of_state.clone().map(|&(_, after, _)| after).max();
-            let after = after.unwrap_or_default().max(LEAST_CLOSED);
-            let statuses: Vec<QuotaStatus> = of_state.map(|(.., status)| status.clone()).collect();
-            gates.update(&[*state], |gate| gate.deny(next, statuses.clone()));
-            if states.contains(state) && (!is_named || longest.is_none_or(|(_, longest)| longest < after)) {
-                (longest, is_named) = (Some((*state, after)), true);
+            };
+            let statuses: Vec<QuotaStatus> = of_state.map(|quota| quota.status.clone()).collect();
+            gates.update(&[state], |gate| gate.deny(next, statuses.clone()));
+            let times = (earliest, after.max(LEAST_CLOSED));
+            // The queues choose a state in the same order.
+            if slowest.is_none_or(|(_, latest)| latest < times) {
+                slowest = Some((state, times));
             }
         }
-        let Some((state, after)) = longest else { return };
-        if gates.of(states).all(|gate| gate.closed_in(now, ticket) < after) {
+        let Some((state, times)) = slowest.or_else(|| states.first().map(unnamed)) else {
+            return;
+        };
+        let times_of = |gate: &Gate| (gate.earliest_in(now, ticket), gate.closed_in(now, ticket));
+        if gates.of(states).all(|gate| times_of(gate) < times) {
+            let (earliest, after) = times;
             let denied = StateDenial {
                 at: now,
                 until: now.saturating_add(after),
+                earliest: now.saturating_add(earliest),
                 began,
                 ticket,
             };
             gates.update(&[state], |gate| gate.close(denied));
         }
+    }
+
+    /// A lower bound of the time until a request that needs these states is admitted.
+    pub(super) fn earliest_in(&self, states: &[u64], ticket: Ticket) -> Duration {
+        let now = self.now();
+        let gates = self.lock();
+        let times = gates.of(states).map(|gate| gate.earliest_in(now, ticket));
+        times.max().unwrap_or_default()
     }
 
     /// Counts the admission of an ask, after which one more waiter of its states may ask at once.
@@ -277,11 +288,9 @@ impl WaitRequest<AskSlots> for AskRequest {
         gates.all(|gate| gate.closed_in(slots.now(), self.ticket).is_zero())
     }
 
-    /// The time until the gate is no longer closed. The asks before this one may be answered at once.
+    /// The time until the state may have capacity. The asks before this one may be answered at once.
     fn earliest_in(&self, slots: &AskSlots, state: u64, _: u64, _: u64) -> Option<Duration> {
-        let gates = slots.lock();
-        let gate = gates.by_state.get(&state);
-        Some(gate.map_or(Duration::ZERO, |gate| gate.closed_in(slots.now(), self.ticket)))
+        Some(slots.earliest_in(&[state], self.ticket))
     }
 }
 

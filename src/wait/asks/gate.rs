@@ -17,8 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StateDenial {
     pub(super) at: Nanos,
-    /// The time at which the state may have capacity.
+    /// The time at which the request asks again.
     pub(super) until: Nanos,
+    /// The earliest time at which the state may have capacity for the request.
+    pub(super) earliest: Nanos,
     /// The number of rechecks when the decision began.
     pub(super) began: u64,
     /// The ticket of the request.
@@ -36,8 +38,8 @@ pub(super) struct Gate {
     admissions: Option<usize>,
     /// The number of the first ask that begins after the last denial.
     counted: AskNumber,
-    /// The wait that has closed the gate for itself and for later ones, and the time at which the state may have capacity for it.
-    closed: Option<(Ticket, Nanos)>,
+    /// The denial that has closed the gate for its wait and for later ones.
+    closed: Option<StateDenial>,
     /// The number of the last recheck of this state. A denial of an ask that began before does not close the gate.
     rechecked: u64,
     /// The statuses of the quotas that the last denial has named.
@@ -79,11 +81,22 @@ impl Gate {
         }
     }
 
+    /// The denial that has closed the gate for the wait with this ticket.
+    fn closed_for(&self, ticket: Ticket) -> Option<&StateDenial> {
+        // Claim: asks 4, a gate is open for the waits before the one that has closed it.
+        self.closed.as_ref().filter(|denied| denied.ticket <= ticket)
+    }
+
     /// The time until the gate is no longer closed for the wait with this ticket.
     pub(super) fn closed_in(&self, now: Nanos, ticket: Ticket) -> Duration {
-        // Claim: asks 4, a gate is open for the waits before the one that has closed it.
-        let closed = self.closed.filter(|&(by, _)| by <= ticket);
-        closed.map_or(Duration::ZERO, |(_, until)| until.saturating_since(now))
+        let closed = self.closed_for(ticket);
+        closed.map_or(Duration::ZERO, |denied| denied.until.saturating_since(now))
+    }
+
+    /// A lower bound of the time until the wait with this ticket is admitted.
+    pub(super) fn earliest_in(&self, now: Nanos, ticket: Ticket) -> Duration {
+        let closed = self.closed_for(ticket);
+        closed.map_or(Duration::ZERO, |denied| denied.earliest.saturating_since(now))
     }
 
     pub(super) fn begin(&mut self, ask: AskNumber, now: Nanos) {
@@ -114,15 +127,15 @@ impl Gate {
             self.closed = None;
             // Claim: asks 3, a denial that may be older than a recheck does not close the gate.
             if self.rechecked <= denied.began {
-                self.closed = Some((denied.ticket, denied.until));
+                self.closed = Some(denied);
             }
         }
     }
 
     /// Opens the gate if this wait has closed it. Returns whether it was closed.
     pub(super) fn open_by(&mut self, ticket: Ticket, now: Nanos) -> bool {
-        let own = self.closed.take_if(|(by, _)| *by == ticket);
-        own.is_some_and(|(_, until)| until > now)
+        let own = self.closed.take_if(|denied| denied.ticket == ticket);
+        own.is_some_and(|denied| denied.until > now)
     }
 
     /// Opens the gate, because capacity may have been freed.

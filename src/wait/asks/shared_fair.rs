@@ -23,20 +23,20 @@ use crate::wait::waitable::Waitable;
 ///
 /// `SharedFair` wraps [`SharedRules`] in an `Arc`, or [`LiveSharedRules`](crate::shared::LiveSharedRules). It is to them what
 /// [`Fair`] is to the rules of one process. A request is first decided as by
-/// [`SharedRules::check`], without a queue. If it is denied, it waits in the queue of the rule and key that have denied it for the
-/// longest time. The first waiter of a queue asks the store again when the retry time has passed.
+/// [`SharedRules::check`], without a queue. If it is denied, it waits in the queue of the rule and key that can admit it last. The first
+/// waiter of a queue asks the store again when the retry time has passed.
 ///
 /// # Guarantees
 ///
 /// - The bound is that of the rules: each admission is a decision of the store, or of a lease or limiter of this node.
-/// - Waiters of one rule and key ask in order of arrival. A waiter that is denied again is before all later ones. So requests for
-///   one permit do not starve a request for 50.
+/// - The waiters in one queue ask in order of arrival. A waiter that is denied again by the same rule and key is before all later ones.
+///   So requests for one permit do not starve a request for 50.
 /// - After a denial, one waiter asks at a time. After n admissions in a row, n waiters ask at the same time, so permits that become
 ///   free together are taken in few round trips. The store decides in which order. Of n admissions and the denial that ends them,
 ///   at most max(1, n) asks are wasted.
 /// - A [`refund`](Self::refund) or [`settle`](Self::settle) lets the first waiter of its rules ask at once.
 /// - If the store does not answer, [`OnError`](crate::rules::OnError) decides. If it denies, the wait ends. If the limiter of this
-///   node denies, the first waiter asks again within a second.
+///   node denies, the first waiter asks again within a second, plus the [`jitter`](Self::jitter).
 ///
 /// # Cancel safety
 ///
@@ -47,6 +47,8 @@ use crate::wait::waitable::Waitable;
 ///
 /// - Other nodes have queues of their own. The store does not know the waiters, so the order holds on each node by itself. Set
 ///   [`jitter`](Self::jitter) if many nodes would ask at the same time.
+/// - A request that needs the permits of two rules may wait for each in turn. If the second one denies it when its turn comes in the
+///   queue of the first, it moves to the queue of the second. Later waiters of the first ask before it then.
 /// - Permits that another node refunds, and slots that it releases, are found when the retry time has passed. For a slot in flight,
 ///   this is a second.
 /// - Calls of the rules themselves, such as [`SharedRules::check`], overtake waiters. So does a request that was being decided when
@@ -58,8 +60,9 @@ use crate::wait::waitable::Waitable;
 ///
 /// # Cost
 ///
-/// Without waiters, a request costs its decision and two loads. Each ask of a waiter is a decision, and a few locks, which are held
-/// briefly and never across an `.await`. A key without waiters uses no memory.
+/// Without waiters, a request costs its decision, two loads and a clone of an `Arc`. After its admission, the functions of its keys and
+/// costs are called once more, to know the waiters of a later refund. Each ask of a waiter is a decision, and a few locks, which are
+/// held briefly and never across an `.await`. A key without waiters uses no memory.
 ///
 /// # Examples
 ///
@@ -199,6 +202,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
     /// Waits as [`acquire`](Self::acquire) does, for at most `allowed`, counted from the first poll.
     ///
     /// The wait fails with [`WaitError::TooLate`] as soon as a retry time is after the deadline. The waiters ahead are not counted.
+    /// A wait for a slot in flight, and one in an outage, lasts until its deadline, because no time is known to free its permits.
     /// A call of the store is not interrupted: its answer ends the wait, also if it is late.
     ///
     /// # Errors
@@ -299,9 +303,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 return Err(Ended { error, rules, denied });
             };
             // A block denies also a request that costs nothing.
-            for &(state, ..) in &denying {
-                if !states.contains(&state) {
-                    states.push(state);
+            for quota in &denying {
+                if !states.contains(&quota.state) {
+                    states.push(quota.state);
                 }
             }
             let place = match &mut place {
@@ -312,6 +316,13 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 None => place.insert(Place::new(&self.asks, states)),
             };
             self.slots().close(&place.states, place.ticket, &denying, began);
+            // A gate that was rechecked is open, and the queues let the wait ask at once.
+            if deadline.is_some_and(|deadline| deadline <= self.slots().now()) {
+                let needed = self.slots().earliest_in(&place.states, place.ticket);
+                let allowed = Duration::ZERO;
+                let error = WaitError::TooLate { needed, allowed };
+                return Err(Ended { error, rules, denied });
+            }
             last = Some(denied);
         }
     }
@@ -332,8 +343,9 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             admitted,
             states,
         } = admission;
+        let held_slots = admitted.holds_slots();
         let settled = rules.refund(admitted).await;
-        self.after_refund(&rules, &states).await;
+        self.after_refund(&rules, &states, held_slots).await;
         settled
     }
 
@@ -361,16 +373,18 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
             admitted,
             states,
         } = admission;
+        let held_slots = admitted.holds_slots();
         let settled = rules.settle(admitted, request, cost, actual).await;
-        self.after_refund(&rules, &states).await;
+        self.after_refund(&rules, &states, held_slots).await;
         settled
     }
 
-    /// Lets the first waiters of these states ask, and again once the store has released the slots that were dropped.
-    async fn after_refund(&self, rules: &SharedRules<S::Request>, states: &[u64]) {
+    /// Lets the first waiters of these states ask, and again once the store has released the slots that were held.
+    async fn after_refund(&self, rules: &SharedRules<S::Request>, states: &[u64], held_slots: bool) {
         self.recheck_states(states);
-        if rules.wait_for_releases().await {
-            self.recheck_states(states);
+        // Also if the store has released them by now, since the first waiters may have asked before.
+        if held_slots {
+            self.after_release(rules, states).await;
         }
     }
 

@@ -25,8 +25,9 @@ impl<T> Queues<T> {
         needs.iter().any(|need| self.by_state.contains_key(&need.state))
     }
 
-    /// The need whose state would admit the request last, after the waiters of that state, and the time until then. Of equal times, a
-    /// state with waiters is chosen. The error is `Never` if some state can never admit the request.
+    /// The need whose state would admit the request last, after the waiters of that state, and the time until then. Of equal times,
+    /// the state that is ready last is chosen, and of these one with waiters. The error is `Never` if some state can never admit the
+    /// request.
     pub(super) fn slowest<R: QueuedRequest>(
         &self,
         request: &R,
@@ -38,14 +39,15 @@ impl<T> Queues<T> {
             let queue = self.by_state.get(&need.state);
             let queued = queue.map_or(0, StateQueue::total_permits);
             let needed = request.earliest_in(need.state, queued, need.permits);
-            let (Some(_), Some(needed)) = (ready, needed) else {
+            let (Some(ready), Some(needed)) = (ready, needed) else {
                 return Err(WaitError::Never);
             };
-            if slowest.is_none_or(|(_, latest)| latest < (needed, queue.is_some())) {
-                slowest = Some((need, (needed, queue.is_some())));
+            let times = (needed, ready, queue.is_some());
+            if slowest.is_none_or(|(_, latest)| latest < times) {
+                slowest = Some((need, times));
             }
         }
-        let (need, (needed, _)) = slowest.ok_or(WaitError::Never)?;
+        let (need, (needed, ..)) = slowest.ok_or(WaitError::Never)?;
         Ok((need, needed))
     }
 

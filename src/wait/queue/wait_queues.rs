@@ -244,7 +244,7 @@ impl<T: Runtime> WaitQueues<T> {
             self.leave(polling.position, now, &mut queues, &mut polling.deferred);
             let needs = request.needs().into_iter();
             let needed = needs
-                .filter_map(|need| request.ready_in(need.state, need.permits))
+                .filter_map(|need| request.earliest_in(need.state, 0, need.permits))
                 .max();
             return Poll::Ready(Err(WaitError::TooLate {
                 needed: needed.unwrap_or_default(),
