@@ -15,6 +15,9 @@ mod answers;
 mod bounds;
 #[path = "oracle/equal.rs"]
 mod equal;
+#[expect(dead_code, reason = "units, which only the tests of rules compare")]
+#[path = "common/exact.rs"]
+mod exact;
 #[path = "oracle/idle.rs"]
 mod idle;
 #[path = "oracle/long.rs"]
@@ -23,8 +26,6 @@ mod long;
 mod random;
 #[path = "oracle/reclaim.rs"]
 mod reclaim;
-#[path = "oracle/reference.rs"]
-mod reference;
 #[path = "oracle/refunds.rs"]
 mod refunds;
 #[path = "oracle/subjects.rs"]

@@ -5,7 +5,7 @@ use proptest::test_runner::Config;
 use ringgate::{Algorithm, Nanos, Receipt};
 
 pub(crate) use super::subjects::{
-    Kind, Ring, exact, limit, limiter_subject, nanos, quota, ring, several, subject, window,
+    Kind, Ring, cell_of, exact, limiter_subject, nanos, quota, ring, subject, window,
 };
 use crate::common::{Any, Log, State};
 
@@ -208,11 +208,6 @@ pub(crate) enum Outcome {
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(algorithm: &'a Any) -> Self {
-        let window = nanos(algorithm.window());
-        let cell = match algorithm {
-            Any::Counter(ring) => nanos(ring.cell()),
-            _ => window.div_ceil(5),
-        };
         Self {
             algorithm,
             state: State::fresh(algorithm),
@@ -221,8 +216,8 @@ impl<'a> Walk<'a> {
             log: Log::default(),
             held: Vec::new(),
             in_debt: false,
-            window,
-            cell,
+            window: nanos(algorithm.window()),
+            cell: cell_of(algorithm),
         }
     }
 
