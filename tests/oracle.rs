@@ -15,7 +15,6 @@ mod answers;
 mod bounds;
 #[path = "oracle/equal.rs"]
 mod equal;
-#[expect(dead_code, reason = "units, which only the tests of rules compare")]
 #[path = "common/exact.rs"]
 mod exact;
 #[path = "oracle/idle.rs"]

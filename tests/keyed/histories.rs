@@ -10,7 +10,7 @@ use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
 use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, TimestampRing};
 
 use super::reference::World;
-use crate::common::{Log, State, Subject};
+use crate::common::{Log, Subject};
 
 fn config() -> Config {
     Config {
@@ -249,38 +249,6 @@ proptest! {
         play(&mut world);
         while world.refund_oldest() {}
         world.finish();
-    }
-
-    /// A table with one key answers as a limiter does.
-    #[test]
-    fn a_single_key_is_decided_as_by_a_single_limiter(
-        subject in subject(),
-        on_full in on_full(),
-        key in any::<u64>(),
-        history in prop::collection::vec((anywhere(), 0..5_u64), 1..80),
-    ) {
-        let limiter = KeyedBuilder::new(subject.algorithm.clone())
-            .capacity(1)
-            .on_full(on_full)
-            .build_with(ManualClock::new(), Steered { crowd: false })
-            .expect("a table");
-        let words = State::fresh(&subject.algorithm);
-        let span = nanos(subject.algorithm.span());
-        let (mut now, mut newest) = (span, 0);
-        for (step, permits) in history {
-            now = step.apply(now, span, span.div_ceil(6));
-            // A denial inserts the key, and then the time of its entry does not go back.
-            let at = Nanos::new(now);
-            let denied_before = limiter.peek(&key).spent() == 0 && now < newest;
-            newest = newest.max(now);
-            if denied_before {
-                continue;
-            }
-            let one = limiter.check_at(&key, at, permits);
-            prop_assert!(!one.as_ref().map_or_else(|it| it.is_overflow(), |it| it.is_overflow()));
-            let other = subject.algorithm.decide(words.shared(), at, permits);
-            prop_assert_eq!(one.map(|it| it.at()).map_err(|it| it.at()), other.map(|it| it.at()).ok_or(at));
-        }
     }
 
     /// A key is never denied if a log of N + 1 cells has room for its requests and the table has room for all keys,

@@ -162,6 +162,16 @@ pub(crate) fn exact_bucket(gcra: &Gcra) -> Exact {
     )
 }
 
+pub(crate) fn exact_units(ring: &UnitRing, limit: u64, window: u64) -> Exact {
+    let (cells, unit) = (ring.cells(), ring.unit());
+    let counting = Counting::Units {
+        cells,
+        unit,
+        width: window.div_ceil(cells),
+    };
+    Exact::new(vec![Terms { limit, counting }], false)
+}
+
 /// The width of a cell, and a fifth of the window of an algorithm without cells.
 pub(crate) fn cell_of(it: &Any) -> u64 {
     match it {

@@ -1,11 +1,11 @@
 //! The limiters whose long histories are compared.
 
 use ringgate::algorithm::Reclaim;
-use ringgate::{Gcra, TimestampRing};
+use ringgate::{Gcra, TimestampRing, UnitRing};
 
 use crate::common::Subject;
 use crate::exact::{Exact, Terms};
-use crate::subjects::{Kind, Ring, Several, exact_bucket, nanos, quota};
+use crate::subjects::{Kind, Ring, Several, exact_bucket, exact_units, nanos, quota};
 
 /// A limiter under test.
 pub(crate) struct Case {
@@ -69,6 +69,17 @@ fn timestamps(limit: u64) -> Case {
     }
 }
 
+fn units(limit: u64) -> Case {
+    let it = UnitRing::new(quota(limit, WINDOW)).expect("a ring");
+    Case {
+        exact: exact_units(&it, limit, WINDOW),
+        cell: WINDOW.div_ceil(it.cells()),
+        subject: Subject::new(format!("units, {limit}"), it),
+        limit,
+        certain: 0,
+    }
+}
+
 fn bucket(limit: u64, burst: u64) -> Case {
     let it = Gcra::token_bucket(quota(limit, WINDOW), burst).expect("a bucket");
     Case {
@@ -93,6 +104,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ring(Kind::Even, 11, 5, true),
         several(3, false),
         several(9, true),
+        units(10),
         timestamps(2),
         timestamps(9),
         bucket(10, 10),
