@@ -21,6 +21,8 @@ mod exact;
 mod idle;
 #[path = "oracle/long.rs"]
 mod long;
+#[path = "common/moves.rs"]
+mod moves;
 #[path = "common/random.rs"]
 mod random;
 #[path = "oracle/reclaim.rs"]

@@ -236,7 +236,10 @@ impl Charges {
         }
         let (recorded, newest) = match terms.counting {
             Counting::Cells { tick, .. } => (mark.at, mark.at / tick * tick),
-            Counting::Times { unit, .. } => [now.next_multiple_of(unit).max(self.newest); 2].into(),
+            Counting::Times { unit, .. } => {
+                let rounded = now.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
+                [rounded.max(self.newest); 2].into()
+            }
             Counting::Units { .. } | Counting::Bucket { .. } => (mark.at, mark.at),
         };
         self.newest = self.newest.max(newest);
@@ -330,7 +333,7 @@ impl Exact {
         self.charges.list.retain(|&(at, _)| {
             terms.iter().any(|terms| match terms.counting {
                 Counting::Cells { summed, width, .. } => at / width + summed > newest / width,
-                Counting::Times { window, unit } => at + (window.div_ceil(unit) + 1) * unit > newest,
+                Counting::Times { window, unit } => at / unit + window.div_ceil(unit) + 1 > newest / unit,
                 Counting::Units { .. } | Counting::Bucket { .. } => true,
             })
         });
