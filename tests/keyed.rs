@@ -34,6 +34,9 @@ mod layouts;
 #[cfg(not(miri))] // Every algorithm on full tables takes minutes under Miri.
 #[path = "keyed/least_spent.rs"]
 mod least_spent;
+#[expect(dead_code, reason = "moves to any time")]
+#[path = "common/moves.rs"]
+mod moves;
 #[path = "keyed/many.rs"]
 mod many;
 #[cfg(not(miri))] // Miri initializes each word of these large tables.

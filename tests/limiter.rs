@@ -94,18 +94,6 @@ fn a_check_charges_its_permits() {
     }
 }
 
-/// The bound holds by the given times. A request admitted at an old time counts from that time, and not from the call.
-#[test]
-fn an_admission_counts_from_its_reading_on() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        let (limiter, clock) = by_hand(algorithm);
-        let old = clock_time(&limiter);
-        clock.advance(Duration::from_millis(1_200));
-        assert_eq!(limiter.check_at(old, 10).expect("fresh").at(), old, "{name}");
-        assert!(limiter.check_n(10).is_ok(), "{name}");
-    }
-}
-
 /// A request admitted at a time ahead of the clock counts until one window after that time.
 #[test]
 fn a_reading_ahead_of_the_clock_is_used() {

@@ -15,16 +15,18 @@ mod answers;
 mod bounds;
 #[path = "oracle/equal.rs"]
 mod equal;
+#[path = "common/exact.rs"]
+mod exact;
 #[path = "oracle/idle.rs"]
 mod idle;
 #[path = "oracle/long.rs"]
 mod long;
+#[path = "common/moves.rs"]
+mod moves;
 #[path = "common/random.rs"]
 mod random;
 #[path = "oracle/reclaim.rs"]
 mod reclaim;
-#[path = "oracle/reference.rs"]
-mod reference;
 #[path = "oracle/refunds.rs"]
 mod refunds;
 #[path = "oracle/subjects.rs"]

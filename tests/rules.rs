@@ -14,6 +14,9 @@ mod block;
 mod calendar;
 #[path = "rules/clocks.rs"]
 mod clocks;
+#[expect(dead_code, reason = "a state of several windows, and its queries")]
+#[path = "common/exact.rs"]
+mod exact;
 #[path = "rules/faults.rs"]
 mod faults;
 #[path = "rules/forms.rs"]

@@ -5,13 +5,19 @@
 
 #![no_main]
 
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use ringgate::sync::{AtomicU64, Exclusive, Ordering, Shared};
 use ringgate::{Algorithm, Nanos, Receipt};
-use ringgate_fuzz::{Any, Log, Reference, Setting, Step, copy, fresh};
+use ringgate_fuzz::{Any, Reference, Setting, Step, copy, fresh};
+
+use common::Log;
 
 #[derive(Arbitrary, Debug)]
 enum Op {
@@ -26,6 +32,8 @@ enum Op {
 struct Outstanding {
     receipt: Receipt,
     event: usize,
+    /// The number of the admission in the log.
+    admission: usize,
 }
 
 struct Run<'a> {
@@ -64,7 +72,7 @@ impl Run<'_> {
                 }
                 self.log.add(receipt.at(), permits);
                 for &(bound, window) in &self.bounds {
-                    let largest = self.log.largest(window);
+                    let largest = self.log.worst(window);
                     assert!(
                         largest <= bound,
                         "{largest} permits in {window:?}, more than the bound of {bound}"
@@ -72,7 +80,12 @@ impl Run<'_> {
                 }
                 self.reference.charge(now, permits, false);
                 let event = self.reference.events().len() - 1;
-                self.outstanding.push(Outstanding { receipt, event });
+                let admission = self.log.len() - 1;
+                self.outstanding.push(Outstanding {
+                    receipt,
+                    event,
+                    admission,
+                });
             }
             None => {
                 assert_ne!(permits, 0);
@@ -188,7 +201,11 @@ impl Run<'_> {
         // The newest receipt is number 0, because a state is most likely to accept its refund.
         let newest = self.outstanding.len() - 1;
         let which = newest - usize::from(which) % self.outstanding.len();
-        let Outstanding { receipt, event } = self.outstanding.remove(which);
+        let Outstanding {
+            receipt,
+            event,
+            admission,
+        } = self.outstanding.remove(which);
         let permits = u64::from(permits) % (receipt.permits() + 1);
         let before = self.answers(self.reference.newest());
         let refunded = self.algorithm.refund(Shared::new(&self.words), &receipt, permits);
@@ -200,7 +217,7 @@ impl Run<'_> {
             return;
         }
         if refunded {
-            self.log.remove(receipt.at(), permits);
+            self.log.remove(admission, permits);
             self.reference.refund(event, permits);
             self.compare_with_history_without_refunded();
         } else {

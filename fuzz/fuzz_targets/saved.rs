@@ -5,6 +5,10 @@
 
 #![no_main]
 
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +18,9 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{KeyedBuilder, Keys, SeededKeys};
 use ringgate::{Algorithm, Clock, ManualClock, Nanos};
-use ringgate_fuzz::{Any, HORIZON, Log, Setting, Step};
+use ringgate_fuzz::{Any, HORIZON, Setting, Step};
+
+use common::Log;
 
 /// A hasher that returns the key itself.
 struct Plain;
@@ -161,7 +167,7 @@ fuzz_target!(|input: Input| -> Corpus {
         let window = window.saturating_sub(rounding);
         for (key, log) in &logs {
             assert!(
-                log.largest(window) <= bound,
+                log.worst(window) <= bound,
                 "key {key}: more than {bound} in {window:?}"
             );
         }

@@ -3,6 +3,10 @@
 
 #![no_main]
 
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
@@ -10,7 +14,9 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use ringgate::sync::{AtomicU64, Ordering, Shared, Words};
 use ringgate::{Algorithm, Nanos, Receipt};
-use ringgate_fuzz::{Any, Log, Setting, Step, fresh};
+use ringgate_fuzz::{Any, Setting, Step, fresh};
+
+use common::Log;
 
 #[derive(Arbitrary, Debug)]
 struct Call {
@@ -38,7 +44,8 @@ struct Run<'a> {
     calls: RefCell<std::vec::IntoIter<Call>>,
     readings: RefCell<Vec<Nanos>>,
     log: RefCell<Log>,
-    receipts: RefCell<Vec<Receipt>>,
+    /// Each with the number of its admission in the log.
+    receipts: RefCell<Vec<(Receipt, usize)>>,
 }
 
 /// The words of a call that stalls before one of its steps.
@@ -111,12 +118,13 @@ impl Run<'_> {
         match call.verb {
             Verb::Check => {
                 if let Some(receipt) = self.algorithm.decide(words, now, permits) {
-                    self.log.borrow_mut().add(receipt.at(), permits);
-                    self.receipts.borrow_mut().push(receipt);
+                    let mut log = self.log.borrow_mut();
+                    log.add(receipt.at(), permits);
+                    self.receipts.borrow_mut().push((receipt, log.len() - 1));
                 }
             }
             Verb::Refund { which } => {
-                let receipt = {
+                let (receipt, admission) = {
                     let mut receipts = self.receipts.borrow_mut();
                     let Some(which) = usize::from(which).checked_rem(receipts.len()) else {
                         return true;
@@ -125,7 +133,7 @@ impl Run<'_> {
                 };
                 let permits = permits.min(receipt.permits());
                 if self.algorithm.refund(words, &receipt, permits) {
-                    self.log.borrow_mut().remove(receipt.at(), permits);
+                    self.log.borrow_mut().remove(admission, permits);
                 }
             }
             Verb::Charge => {
@@ -161,7 +169,7 @@ fuzz_target!(|input: (Setting, Vec<Call>)| -> Corpus {
     };
     while run.next(0) {}
     for (bound, window) in setting.bounds(&algorithm) {
-        let largest = run.log.borrow().largest(window);
+        let largest = run.log.borrow().worst(window);
         assert!(
             largest <= bound,
             "{largest} permits in {window:?}, more than the bound of {bound}"

@@ -1,12 +1,19 @@
 //! The parts that all fuzz targets share: an arbitrary algorithm, arbitrary times, and the reference implementations that
 //! decisions are compared with.
 
-mod log;
+#[expect(dead_code, reason = "the targets use their own copy of the rest")]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[expect(
+    dead_code,
+    reason = "lower limits, and queries that the targets check by decisions"
+)]
+#[path = "../../tests/common/exact.rs"]
+mod exact;
 mod reference;
 mod setting;
 mod time;
 
-pub use log::Log;
 pub use reference::{Event, Reference};
 pub use ringgate::AnyAlgorithm as Any;
 pub use setting::{Kind, Setting};

@@ -10,7 +10,8 @@ use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
 use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, TimestampRing};
 
 use super::reference::World;
-use crate::common::{Log, State, Subject};
+use crate::common::{Log, Subject};
+use crate::moves::{Size, back_and_forth, forward, size};
 
 fn config() -> Config {
     Config {
@@ -20,68 +21,18 @@ fn config() -> Config {
     }
 }
 
-/// The move of the clock before a call.
-#[derive(Clone, Copy, Debug)]
-enum Move {
-    Stay,
-    Nanos(u64),
-    /// Thousandths of the span.
-    Permille(u64),
-    /// To the beginning of one of the next cells.
-    Cells(u64),
-    /// One span, and this much more or less.
-    Span(i64),
-    Back(u64),
-}
-
-impl Move {
-    fn apply(self, now: u64, span: u64, cell: u64) -> u64 {
-        match self {
-            Self::Stay => now,
-            Self::Nanos(nanos) => now + nanos,
-            Self::Permille(part) => now + span / 1_000 * part,
-            Self::Cells(cells) => (now / cell + cells) * cell,
-            Self::Span(more) => (now + span).saturating_add_signed(more),
-            Self::Back(part) => now.saturating_sub(span / 1_000 * part),
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Verb {
-    Check(u64),
-    Most,
-    TooMany,
+    Check(Size),
     Refund(usize),
     Reset,
     Peek(u64),
     Clear,
 }
 
-fn forward() -> impl Strategy<Value = Move> {
-    prop_oneof![
-        10 => Just(Move::Stay),
-        2 => (1..4_u64).prop_map(Move::Nanos),
-        4 => (0..200_u64).prop_map(Move::Permille),
-        1 => (200..2_500_u64).prop_map(Move::Permille),
-        3 => (1..3_u64).prop_map(Move::Cells),
-        2 => (-2..=2_i64).prop_map(Move::Span),
-    ]
-}
-
-fn anywhere() -> impl Strategy<Value = Move> {
-    prop_oneof![
-        8 => forward(),
-        1 => (0..2_500_u64).prop_map(Move::Back),
-    ]
-}
-
 fn verb() -> impl Strategy<Value = Verb> {
     prop_oneof![
-        40 => (1..4_u64).prop_map(Verb::Check),
-        8 => Just(Verb::Most),
-        4 => Just(Verb::TooMany),
-        4 => Just(Verb::Check(0)),
+        56 => size().prop_map(Verb::Check),
         8 => (0..6_usize).prop_map(Verb::Refund),
         4 => Just(Verb::Reset),
         4 => (0..4_u64).prop_map(Verb::Peek),
@@ -188,7 +139,7 @@ proptest! {
         crowd in any::<bool>(),
         capacity in 1..21_u64,
         keys in 1..60_u64,
-        history in prop::collection::vec((anywhere(), any::<u64>(), verb()), 1..200),
+        history in prop::collection::vec((back_and_forth(), any::<u64>(), verb()), 1..200),
     ) {
         let hasher = Steered { crowd };
         // With more than 28 entries, the hashes of a crowd would have different buckets.
@@ -207,9 +158,7 @@ proptest! {
             // A hash of 0 counts as 1.
             let (key, at) = (1 + key % keys, Nanos::new(now));
             match verb {
-                Verb::Check(permits) => world.check(key, at, permits),
-                Verb::Most => world.check(key, at, most),
-                Verb::TooMany => world.check(key, at, most + 1),
+                Verb::Check(size) => world.check(key, at, size.of(most)),
                 Verb::Refund(which) => world.refund(which),
                 Verb::Reset => world.reset(key, at),
                 Verb::Peek(permits) => world.peek(key, at, permits),
@@ -249,38 +198,6 @@ proptest! {
         play(&mut world);
         while world.refund_oldest() {}
         world.finish();
-    }
-
-    /// A table with one key answers as a limiter does.
-    #[test]
-    fn a_single_key_is_decided_as_by_a_single_limiter(
-        subject in subject(),
-        on_full in on_full(),
-        key in any::<u64>(),
-        history in prop::collection::vec((anywhere(), 0..5_u64), 1..80),
-    ) {
-        let limiter = KeyedBuilder::new(subject.algorithm.clone())
-            .capacity(1)
-            .on_full(on_full)
-            .build_with(ManualClock::new(), Steered { crowd: false })
-            .expect("a table");
-        let words = State::fresh(&subject.algorithm);
-        let span = nanos(subject.algorithm.span());
-        let (mut now, mut newest) = (span, 0);
-        for (step, permits) in history {
-            now = step.apply(now, span, span.div_ceil(6));
-            // A denial inserts the key, and then the time of its entry does not go back.
-            let at = Nanos::new(now);
-            let denied_before = limiter.peek(&key).spent() == 0 && now < newest;
-            newest = newest.max(now);
-            if denied_before {
-                continue;
-            }
-            let one = limiter.check_at(&key, at, permits);
-            prop_assert!(!one.as_ref().map_or_else(|it| it.is_overflow(), |it| it.is_overflow()));
-            let other = subject.algorithm.decide(words.shared(), at, permits);
-            prop_assert_eq!(one.map(|it| it.at()).map_err(|it| it.at()), other.map(|it| it.at()).ok_or(at));
-        }
     }
 
     /// A key is never denied if a log of N + 1 cells has room for its requests and the table has room for all keys,

@@ -5,9 +5,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 
 use ringgate::keyed::{KeyedBuilder, OnFull, Tiers};
-use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Settled, TimestampRing};
+use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock, TimestampRing};
 
-use super::{Subject, built, by_hand, filled, quota, subjects};
+use super::{Subject, built, filled, quota, subjects};
 use crate::common::Any;
 
 type Tiered<F> = KeyedRateLimiter<Any, ManualClock, Tiers<F>>;
@@ -139,41 +139,6 @@ fn tiers_share_the_entries() {
     }
 }
 
-/// The limit is an argument of each decision: it holds for the key of that decision, and the next one may have another.
-#[test]
-fn each_decision_has_its_limit() {
-    for subject in subjects(quota("10/s")) {
-        if ["even", "even, unpacked", "two windows", "bucket"].contains(&subject.name.as_str()) {
-            continue;
-        }
-        let name = &subject.name;
-        let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
-        let with = |limit| limiter.with_limit(limit).expect("up to ten");
-        assert!(with(4).check_n(&1, 5).is_err(), "{name}");
-        assert!(with(4).check_n(&1, 4).is_ok(), "{name}");
-        assert!(with(4).check(&1).is_err(), "{name}");
-        // Another key, and a higher limit of the same key.
-        assert_eq!(with(4).peek(&2).remaining(), 4, "{name}");
-        assert_eq!(with(6).check(&1).expect("four of six").remaining(), 1, "{name}");
-        // A lower limit takes effect at once.
-        for limit in 1..=5 {
-            let lowered = with(limit);
-            let denied = lowered.check(&1).expect_err("five are spent");
-            assert_eq!(denied.remaining(), 0, "{name}");
-            assert!(denied.retry_after().is_some_and(|wait| !wait.is_zero()), "{name}");
-        }
-        assert_eq!(
-            (limiter.peek(&1).remaining(), limiter.peek(&1).spent()),
-            (5, 5),
-            "{name}"
-        );
-        let lowered = with(5);
-        let wait = lowered.check(&1).expect_err("five are spent").retry_after();
-        clock.advance(wait.expect("they expire"));
-        assert!(lowered.check(&1).is_ok(), "{name}");
-    }
-}
-
 /// A key without an entry has its limit in the catch-all.
 #[test]
 fn a_key_without_an_entry_has_its_limit_too() {
@@ -186,20 +151,5 @@ fn a_key_without_an_entry_has_its_limit_too() {
         let admitted = (0..10).filter(|_| lowered.check(&1).is_ok()).count();
         assert_eq!(admitted, 3, "{name}");
         assert!(limiter.check(&1).expect("three of ten").is_overflow());
-    }
-}
-
-#[test]
-fn what_a_lower_limit_admitted_is_settled_by_it() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        if ["two windows", "timestamps"].contains(&name.as_str()) {
-            continue;
-        }
-        let (limiter, clock) = by_hand(algorithm.clone(), 100, OnFull::Share);
-        let lowered = limiter.with_limit(5).expect("up to ten");
-        let taken = lowered.check(&1).expect("a fresh key").into_receipt();
-        clock.advance(Duration::from_nanos(1));
-        assert_eq!(lowered.refund(&1, taken), Settled::Exact, "{name}");
-        assert_eq!(lowered.peek(&1).spent(), 0, "{name}");
     }
 }

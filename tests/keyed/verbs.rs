@@ -4,50 +4,9 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull, TableCounts};
-use ringgate::{Algorithm, ManualClock, RateLimiter};
+use ringgate::{Algorithm, ManualClock};
 
 use super::{Subject, by_hand, drain, filled, keys_of, now, quota, subjects, told};
-
-#[test]
-fn each_key_has_a_separate_limit() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        let (limiter, _) = by_hand(algorithm.clone(), 100, OnFull::Share);
-        let most = limiter.peek(&1).remaining();
-        assert_eq!(drain(&limiter, 1), most, "{name}");
-        assert_eq!(limiter.peek(&2).remaining(), most, "{name}");
-        assert_eq!(drain(&limiter, 2), most, "{name}");
-        assert_eq!((limiter.peek(&1).spent(), limiter.len()), (most, 2));
-    }
-}
-
-/// The answers for one key equal those of a single limiter.
-#[test]
-fn answers_for_a_key_equal_those_of_a_single_limiter() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        let (limiter, clock) = by_hand(algorithm.clone(), 100, OnFull::Share);
-        let own = RateLimiter::with_clock(algorithm.clone(), clock.clone());
-        // Miri: one step takes a hundredth of a second.
-        for step in 0..if cfg!(miri) { 12 } else { 3_000_u64 } {
-            clock.advance(Duration::from_millis(step % 83));
-            let at = now(&clock);
-            // The others' calls are nothing to it.
-            let _ = limiter.check(&(2 + step % 20));
-            let (one, other) = match step % 3 {
-                0 => (told(&limiter.check(&1)), told(&own.check())),
-                1 => (told(&limiter.check_n(&1, step % 5)), told(&own.check_n(step % 5))),
-                _ => (told(&limiter.check_at(&1, at, 2)), told(&own.check_at(at, 2))),
-            };
-            assert_eq!(one, other, "{name} at step {step}");
-            let (one, other) = (limiter.peek(&1), own.peek());
-            assert_eq!(
-                (one.at(), one.remaining(), one.spent(), one.retry_after(3)),
-                (other.at(), other.remaining(), other.spent(), other.retry_after(3)),
-                "{name} at step {step}"
-            );
-        }
-        assert_eq!(limiter.counts().overflowed, 0);
-    }
-}
 
 #[test]
 fn any_hashable_value_is_a_key() {
@@ -143,69 +102,6 @@ fn a_request_for_no_permits_is_answered_by_the_entry_of_the_key() {
             for key in first..first + 8 {
                 let nothing = limiter.check_n(&key, 0).expect("nothing is always admitted");
                 assert_eq!(nothing.remaining(), limiter.peek(&key).remaining(), "{name}");
-            }
-        }
-    }
-}
-
-#[test]
-fn check_at_uses_the_reading_of_the_caller() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        let (limiter, clock) = by_hand(algorithm.clone(), 10, OnFull::Share);
-        let ahead = now(&clock).saturating_add(Duration::from_secs(7));
-        let taken = limiter.check_at(&1, ahead, 2).expect("fresh");
-        assert_eq!((taken.at(), taken.permits()), (ahead, 2), "{name}");
-        // The key's time does not run back to the clock's: what it has spent counts.
-        assert!(limiter.peek(&1).spent() >= 2, "{name}");
-        // But another key's time is its own.
-        assert_eq!(limiter.check(&2).expect("fresh").at(), now(&clock), "{name}");
-    }
-}
-
-#[cfg(not(miri))] // Full tables take Miri minutes.
-#[test]
-fn a_peek_inserts_no_key_and_changes_nothing() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
-            let (limiter, clock) = by_hand(algorithm.clone(), 10, on_full);
-            let fresh = limiter.peek(&1);
-            assert_eq!((fresh.at(), fresh.spent()), (now(&clock), 0));
-            assert_eq!(fresh.retry_after(1), Some(Duration::ZERO));
-            assert_eq!(fresh.retry_after(algorithm.max_request() + 1), None);
-            assert!(!fresh.is_overflow());
-            assert_eq!(limiter.counts(), TableCounts::default());
-            // On a full table neither, and nothing is counted, forgotten, or taken.
-            let (full, _) = filled(algorithm.clone(), on_full, 0);
-            let before = full.counts();
-            for _ in 0..20 {
-                let peek = full.peek(&1);
-                assert_eq!(peek.is_overflow(), on_full != OnFull::Forget, "{name}");
-            }
-            assert_eq!(full.counts(), before);
-            for key in keys_of(&full) {
-                assert_eq!(full.peek(&key).spent(), 1, "{name}");
-            }
-        }
-    }
-}
-
-/// A key of the same region has lost its entry at a newer reading, and it may have been this key.
-#[cfg(not(miri))] // Full tables take Miri minutes.
-#[test]
-fn a_peek_uses_the_time_at_which_a_check_would_decide() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
-            let (limiter, clock) = filled(algorithm.clone(), on_full, 0);
-            let before = now(&clock);
-            clock.advance(Duration::from_secs(30));
-            let lost = now(&clock);
-            assert!(limiter.check(&1).is_ok());
-            assert_eq!(limiter.counts().reclaimed, 1, "{name}");
-            clock.set(before);
-            assert_eq!(limiter.peek(&2).at(), before, "{name}");
-            match limiter.check(&2) {
-                Ok(taken) => assert_eq!(taken.at(), lost, "{name}, {on_full:?}"),
-                Err(denied) => assert_eq!(denied.at(), before, "{name}, {on_full:?}"),
             }
         }
     }

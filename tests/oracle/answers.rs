@@ -171,32 +171,6 @@ proptest! {
         }
     }
 
-    /// Denied requests do not delay the retry time of another caller, not even by a nanosecond.
-    #[test]
-    fn denied_requests_delay_no_admission(
-        subject in limiter_subject(),
-        history in history(forward(), acts()),
-        flood in prop::collection::vec((0..60_u64, size()), 1..40),
-    ) {
-        let mut walk = Walk::after(&subject.algorithm, history);
-        let it = walk.algorithm;
-        let most = it.max_request();
-        let Some(ready) = it.ready_at(walk.state.shared(), walk.at(), most) else {
-            return Ok(());
-        };
-        for (permille, size) in flood {
-            walk.go(Move::Permille(permille));
-            if walk.at() >= ready {
-                break;
-            }
-            // More permits than remain, so that the request is denied.
-            let left = it.remaining(walk.state.shared(), walk.at());
-            let permits = size.of(most).max(left + 1);
-            prop_assert_eq!(walk.ask(permits), Outcome::Denied(permits));
-            prop_assert_eq!(it.ready_at(walk.state.shared(), walk.at(), most), Some(ready));
-        }
-    }
-
     /// From `idle_at` on, every answer equals that of a fresh limiter. One nanosecond earlier, a permit still counts.
     #[test]
     fn an_idle_state_is_equal_to_a_fresh_one(subject in limiter_subject(), history in history(back_and_forth(), acts())) {
@@ -220,60 +194,6 @@ proptest! {
                 prop_assert!(it.spent(walk.state.shared(), Nanos::new(idle.get() - 1)) > 0);
             }
         }
-    }
-
-    /// From `idle_at` on, every decision also equals that of a fresh limiter.
-    #[test]
-    fn an_idle_state_decides_as_a_fresh_one(
-        subject in limiter_subject(),
-        before in history(forward(), asks()),
-        after in history(forward(), asks()),
-    ) {
-        let mut walk = Walk::after(&subject.algorithm, before);
-        let it = walk.algorithm;
-        let idle = it.idle_at(walk.state.shared(), walk.at()).expect("there is no debt");
-        let mut fresh = Walk::new(it);
-        walk.go(Move::To(idle.get()));
-        fresh.go(Move::To(idle.get()));
-        for op in after {
-            prop_assert_eq!(walk.step(op), fresh.step(op));
-        }
-    }
-
-    /// After a silence, a limiter equals a new one, whatever was requested before. The silence is a window and a
-    /// cell; for a log, a window and two units of time; for a bucket, the time until it is full.
-    #[test]
-    fn after_a_silence_a_limiter_equals_a_new_one(
-        subject in limiter_subject(),
-        history in history(back_and_forth(), asks_and_refunds()),
-    ) {
-        let mut walk = Walk::after(&subject.algorithm, history);
-        let it = walk.algorithm;
-        let windows = subject.bounds.iter().map(|&(window, _)| nanos(window)).max().expect("one window");
-        let silence = match it {
-            Any::Counter(ring) => {
-                // The cells of every window are whole cells of the narrowest, so each may be wider by one of these
-                // than its part of the window. There are at most 12 cells, and one more is summed.
-                let cell = nanos(ring.cell());
-                let exact = subject.bounds.len() == 1;
-                let cells = windows.div_ceil(cell);
-                if exact { (cells + 1) * cell } else { 2 * windows + 26 * cell }
-            }
-            Any::Log(_) => windows + 2 * crate::common::unit(it.max_request()),
-            Any::Gcra(gcra) => {
-                let limit = gcra.bound() - gcra.burst() + 1;
-                (windows * gcra.burst()).div_ceil(limit) + gcra.burst()
-            }
-            _ => unreachable!("the crate has three"),
-        };
-        walk.now = walk.newest + silence;
-        let fresh = State::fresh(it);
-        prop_assert_eq!(it.spent(walk.state.shared(), walk.at()), 0);
-        prop_assert_eq!(Answers::at(it, &walk.state, walk.at()), Answers::at(it, &fresh, walk.at()));
-        // An even ring gives the largest share only in some cells.
-        let ready = it.ready_at(walk.state.shared(), walk.at(), it.max_request()).expect("it is the most");
-        prop_assert!(ready.get() <= walk.now + nanos(it.window()));
-        prop_assert!(it.decide(walk.state.shared(), ready, it.max_request()).is_some());
     }
 
     /// Every later decision includes a charge above the limit. A state in debt never admits more than a state without

@@ -1,6 +1,6 @@
 //! Long random histories: limits that change from request to request, refunds, resets, and callers with older readings.
 //!
-//! After each step, the answers are compared with a brute-force model of the state, and the admissions with the promises:
+//! After each step, the answers are compared with the definition of its algorithm (`common/exact.rs`), and the admissions with the promises:
 //!
 //! - No interval of one window holds more than the bound.
 //! - A lower limit takes effect at once.
@@ -15,8 +15,6 @@ use ringgate::{ManualClock, RateLimiter};
 mod cases;
 #[path = "long/history.rs"]
 mod history;
-#[path = "long/model.rs"]
-mod model;
 #[path = "long/target.rs"]
 mod target;
 
@@ -47,7 +45,7 @@ fn long_histories_of_a_table() {
     }
 }
 
-/// Keys take each other's entries, or find none. Their decisions may be stricter than those of the model.
+/// Keys take each other's entries, or find none. Their decisions may be stricter than those of the definition.
 #[test]
 fn long_histories_of_a_crowded_table() {
     for case in cases() {

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use ringgate::algorithm::Reclaim;
 use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Quota, TimestampRing, UnitRing};
 
-use crate::common::Subject;
+use crate::common::{Any, Subject, unit};
+use crate::exact::{Counting, Exact, Terms};
 
 #[cfg(feature = "rules")]
 const _: () = assert!(
@@ -77,6 +78,106 @@ impl Ring {
     pub(crate) fn width(self) -> u64 {
         self.window.div_ceil(self.cells)
     }
+
+    /// The definition, with cells of this width that begin at whole ticks.
+    fn terms(self, width: u64, tick: u64) -> Terms {
+        let counting = Counting::Cells {
+            cells: self.cells,
+            summed: self.cells + u64::from(self.kind == Kind::Strict),
+            width,
+            tick,
+            shares: self.kind == Kind::Even,
+        };
+        Terms {
+            limit: self.limit,
+            counting,
+        }
+    }
+
+    pub(crate) fn exact(self) -> Exact {
+        let terms = self.terms(self.width(), self.width());
+        Exact::new(vec![terms], self.build().words() > 1)
+    }
+
+    /// The log of the window and the log of one cell more.
+    fn logs(self, width: u64) -> Logs {
+        Logs {
+            window: self.window,
+            wider: (self.cells + 1) * width,
+            limit: self.limit,
+            is_strict: self.kind == Kind::Strict,
+        }
+    }
+}
+
+/// Two logs of one window, between which the decisions lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logs {
+    pub(crate) window: u64,
+    pub(crate) wider: u64,
+    pub(crate) limit: u64,
+    /// Whether the ring admits no more than the log of the window.
+    pub(crate) is_strict: bool,
+}
+
+/// A limiter with the logs of each of its windows, but for those whose cells have shares, and buckets.
+pub(crate) fn between() -> impl Strategy<Value = (Subject, Vec<Logs>)> {
+    prop_oneof![
+        3 => ring().prop_filter("no shares", |ring| ring.kind != Kind::Even).prop_map(|ring| {
+            (Subject::new(format!("{ring:?}"), ring.build()), vec![ring.logs(ring.width())])
+        }),
+        2 => several().prop_map(|several| {
+            let each = several.rings().into_iter().zip(several.widths());
+            (several.subject(), each.map(|(ring, width)| ring.logs(width)).collect())
+        }),
+        1 => log().prop_map(|(ring, name)| {
+            let (limit, window) = (ring.bound(), nanos(ring.window()));
+            let wider = window + 2 * unit(limit);
+            (Subject::new(name, ring), vec![Logs { window, wider, limit, is_strict: true }])
+        }),
+    ]
+}
+
+/// Every algorithm in every representation, with its definition, which leaves open where the cells of further windows begin.
+pub(crate) fn defined() -> impl Strategy<Value = (Subject, Exact)> {
+    prop_oneof![
+        4 => ring().prop_map(|ring| (Subject::new(format!("{ring:?}"), ring.build()), ring.exact())),
+        3 => (log(), any::<bool>()).prop_map(|((ring, name), of_limiter)| {
+            let exact = Exact::new(vec![Terms::log(ring.bound(), nanos(ring.window()))], false);
+            let ring = if of_limiter { ring.for_limiter() } else { ring };
+            (Subject::new(format!("{name}, {of_limiter}"), ring), exact)
+        }),
+        3 => bucket().prop_map(|gcra| {
+            let exact = exact_bucket(&gcra);
+            (Subject::new(format!("{gcra:?}"), gcra), exact)
+        }),
+    ]
+}
+
+pub(crate) fn exact_bucket(gcra: &Gcra) -> Exact {
+    let limit = gcra.bound() + 1 - gcra.burst();
+    Exact::new(
+        vec![Terms::bucket(limit, nanos(gcra.window()), gcra.burst())],
+        false,
+    )
+}
+
+pub(crate) fn exact_units(ring: &UnitRing, limit: u64, window: u64) -> Exact {
+    let (cells, unit) = (ring.cells(), ring.unit());
+    let counting = Counting::Units {
+        cells,
+        unit,
+        width: window.div_ceil(cells),
+    };
+    Exact::new(vec![Terms { limit, counting }], false)
+}
+
+/// The width of a cell, and a fifth of the window of an algorithm without cells.
+pub(crate) fn cell_of(it: &Any) -> u64 {
+    match it {
+        Any::Counter(ring) => nanos(ring.cell()),
+        it => nanos(it.window()).div_ceil(5),
+    }
 }
 
 pub(crate) fn ring() -> impl Strategy<Value = Ring> {
@@ -118,6 +219,13 @@ impl Several {
             builder = builder.also(quota);
         }
         builder.build()
+    }
+
+    pub(crate) fn exact(&self) -> Exact {
+        let ring = self.build();
+        let each = self.rings().into_iter().zip(self.widths());
+        let terms = each.map(|(one, width)| one.terms(width, nanos(ring.cell())));
+        Exact::new(terms.collect(), ring.words() > 1)
     }
 
     /// A ring of one window for each window.

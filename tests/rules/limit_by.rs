@@ -7,7 +7,7 @@ use ringgate::Settled;
 use ringgate::rules::{RuleAlgorithm, RuleView};
 
 use super::*;
-use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
+use RuleAlgorithm::{Classic, Counter, Fixed, Gcra, Log};
 
 /// Twenty per minute at most, and what the request says.
 fn limited(algorithm: RuleAlgorithm) -> Rule<Request> {
@@ -25,87 +25,6 @@ fn with_limit(id: u64, limit: impl Into<Option<u64>>) -> Request {
 /// The admissions until one is denied.
 fn drain(rules: &ByHand, request: &Request) -> u64 {
     (0..100).take_while(|_| rules.check(request).is_ok()).count() as u64
-}
-
-#[test]
-fn each_request_has_its_limit_by_every_algorithm() {
-    for algorithm in [Counter, Classic, Even, Fixed, Log, Gcra] {
-        let (rules, _) = by_hand([limited(algorithm)]);
-        let share = if algorithm == Even { 5 } else { 1 };
-        for (id, given, limit) in [
-            (1, None, 20),
-            (2, Some(10), 10),
-            (3, Some(15), 15),
-            (4, Some(20), 20),
-            (5, Some(21), 20),
-            (6, Some(u64::MAX), 20),
-            (7, Some(5), 5),
-        ] {
-            let request = with_limit(id, given);
-            let peek = rules.peek(&request).next().expect("a rule");
-            assert_eq!((peek.limit(), peek.remaining()), (limit, limit / share));
-            assert_eq!(drain(&rules, &request), limit / share, "{algorithm:?}, {given:?}");
-            let denied = rules.check(&request).expect_err("it is empty");
-            let peek = denied.violations().next().expect("one");
-            assert_eq!((peek.limit(), peek.remaining()), (limit, 0));
-            let text = format!("rate limit reached: each (0 of {limit} per 60s left)");
-            assert!(denied.to_string().starts_with(&text), "{denied}");
-        }
-    }
-}
-
-/// Nothing is admitted while the window holds more than the new limit, and the retry time is that of the new limit.
-#[test]
-fn a_lower_limit_takes_effect_at_once_and_a_higher_one_too() {
-    for algorithm in [Counter, Classic, Fixed, Log] {
-        let (rules, clock) = by_hand([limited(algorithm).cost(&by_cost())]);
-        let cost = |cost, limit| Request {
-            cost,
-            ..with_limit(1, limit)
-        };
-        assert!(rules.check(&cost(8, 20)).is_ok());
-        clock.advance(secs(12));
-        assert!(rules.check(&cost(4, 20)).is_ok());
-        let request = cost(1, 12);
-        let denied = rules.check(&request).expect_err("twelve of twelve are spent");
-        assert_eq!(denied.violations().next().expect("one").remaining(), 0);
-        assert!(rules.check(&cost(1, 5)).is_err());
-        // The eight have to expire for one of five, and all twelve for five of five.
-        let after = |request| {
-            rules
-                .check(&request)
-                .expect_err("no room")
-                .retry_after()
-                .expect("a time")
-        };
-        let (one, five) = (after(cost(1, 5)), after(cost(5, 5)));
-        assert!(
-            one < five || algorithm == Fixed,
-            "{algorithm:?}: {one:?}, {five:?}"
-        );
-        clock.advance(one - Duration::from_nanos(1));
-        assert!(rules.check(&cost(1, 5)).is_err(), "{algorithm:?}");
-        clock.advance(Duration::from_nanos(1));
-        assert!(rules.check(&cost(1, 5)).is_ok(), "{algorithm:?}");
-        // A higher limit admits the rest at once.
-        let left = rules.peek(&cost(1, 20)).next().expect("a rule").remaining();
-        assert!(left >= 15 && rules.check(&cost(left, 20)).is_ok());
-        assert!(rules.check(&cost(1, 20)).is_err());
-    }
-}
-
-/// A bucket keeps the time until it is full: an empty one stays empty, and is refilled at the lower rate.
-#[test]
-fn an_empty_bucket_stays_empty_and_is_refilled_at_the_lower_rate() {
-    let (rules, clock) = by_hand([limited(Gcra)]);
-    assert_eq!(drain(&rules, &with_limit(1, 20)), 20);
-    let request = with_limit(1, 2);
-    let denied = rules.check(&request);
-    assert_eq!(denied.expect_err("it is empty").retry_after(), Some(secs(30)));
-    clock.advance(secs(30));
-    assert_eq!(drain(&rules, &with_limit(1, 2)), 1);
-    let spent = |limit| rules.peek(&with_limit(1, limit)).next().expect("a rule").spent();
-    assert_eq!((spent(2), spent(20)), (2, 20));
 }
 
 #[test]
@@ -146,20 +65,6 @@ fn a_limit_of_zero_is_no_missing_key() {
 }
 
 #[test]
-fn a_limit_lowers_that_of_a_tier() {
-    let tiered = limited(Counter).tier_of(&by_plan()).tier("pro", 40);
-    let (rules, _) = by_hand([tiered]);
-    let pro = |id, limit: Option<u64>| Request {
-        plan: Some("pro"),
-        ..with_limit(id, limit)
-    };
-    assert_eq!(drain(&rules, &pro(1, None)), 40);
-    assert_eq!(drain(&rules, &pro(2, Some(30))), 30);
-    assert_eq!(drain(&rules, &pro(3, Some(50))), 40);
-    assert_eq!(drain(&rules, &with_limit(4, 30)), 20);
-}
-
-#[test]
 fn a_lowered_charge_is_refunded_and_settled() {
     let cost = by_cost();
     for algorithm in [Counter, Classic, Fixed, Gcra] {
@@ -184,16 +89,6 @@ fn a_lowered_charge_is_refunded_and_settled() {
             assert_eq!(remaining(), 1);
         }
     }
-}
-
-/// Several rules: all are charged or none, by the limits of the request.
-#[test]
-fn a_lower_limit_of_one_rule_charges_no_other() {
-    let all = rule("all", "100/min");
-    let (rules, _) = by_hand([all, limited(Counter)]);
-    assert_eq!(drain(&rules, &with_limit(1, 3)), 3);
-    assert!((0..50).all(|_| rules.check(&with_limit(1, 3)).is_err()));
-    assert_eq!(left(&rules, &with_limit(1, 3)), [97, 0]);
 }
 
 /// The limits of a database change while requests are decided.

@@ -7,7 +7,7 @@ use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleCounts, TierOf};
 use ringgate::{CounterRing, Key, Quota, Rule};
 
 use super::Request;
-use crate::common::{share, unit};
+use crate::exact::{Charges, Counting, Mark, Terms};
 
 /// One rule, as plain data.
 #[derive(Clone, Debug)]
@@ -143,189 +143,49 @@ impl Spec {
     }
 
     /// The quota that applies to the request.
-    fn meter(&self, quota: usize, request: &Request) -> Meter {
+    fn terms(&self, quota: usize, request: &Request) -> Terms {
         // A limit of 0 denies by itself.
         let (limit, given) = (self.limit(quota, request).max(1), self.quotas[quota]);
         let window = nanos(given.window());
-        match self.algorithm {
-            RuleAlgorithm::Log => Meter::Log {
-                limit,
-                slots: given.limit(),
-                window,
-            },
+        let counting = match self.algorithm {
+            RuleAlgorithm::Log => Terms::log(given.limit(), window).counting,
             RuleAlgorithm::Gcra => {
                 let of_tier = self.tier_limit(quota, request);
                 let burst = self.burst.unwrap_or(given.limit());
                 let burst = (burst * of_tier / given.limit()).max(1);
-                Meter::Bucket {
-                    burst: (burst * limit / of_tier).max(1),
-                    permit: (2 * window).div_ceil(limit),
-                }
+                let burst = (burst * limit / of_tier).max(1);
+                Counting::Bucket { window, burst }
             }
             RuleAlgorithm::SlidingWindow if self.word.is_some() => {
                 let (cells, unit) = self.word.expect("a word");
-                Meter::Units {
-                    limit,
-                    cells,
-                    unit,
-                    width: window.div_ceil(cells),
-                }
+                let width = window.div_ceil(cells);
+                Counting::Units { cells, unit, width }
             }
             algorithm => {
+                let is_strict = matches!(algorithm, RuleAlgorithm::Counter | RuleAlgorithm::SlidingWindow);
                 let default = match algorithm {
                     RuleAlgorithm::SlidingWindow => CounterRing::DEFAULT_CELLS,
                     _ => CounterRing::DEFAULT_CLASSIC_CELLS,
                 };
-                let cells = self.cells.unwrap_or(default);
-                let is_strict = matches!(algorithm, RuleAlgorithm::Counter | RuleAlgorithm::SlidingWindow);
-                let cells = if algorithm == RuleAlgorithm::Fixed {
-                    1
-                } else {
-                    cells
+                let cells = match algorithm {
+                    RuleAlgorithm::Fixed => 1,
+                    _ => self.cells.unwrap_or(default),
                 };
-                Meter::Cells {
-                    limit,
+                Counting::Cells {
                     cells,
                     summed: cells + u64::from(is_strict),
                     width: window.div_ceil(cells),
-                    even: algorithm == RuleAlgorithm::Even,
+                    tick: 1,
+                    shares: algorithm == RuleAlgorithm::Even,
                 }
             }
-        }
+        };
+        Terms { limit, counting }
     }
 }
 
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).expect("not for centuries")
-}
-
-/// The way in which charges count.
-#[derive(Clone, Copy, Debug)]
-enum Meter {
-    Cells {
-        limit: u64,
-        cells: u64,
-        summed: u64,
-        width: u64,
-        even: bool,
-    },
-    Log {
-        limit: u64,
-        slots: u64,
-        window: u64,
-    },
-    /// Whole units count in the cell of their last permit.
-    Units {
-        limit: u64,
-        cells: u64,
-        unit: u64,
-        width: u64,
-    },
-    /// In halves of a nanosecond.
-    Bucket {
-        burst: u64,
-        permit: u64,
-    },
-}
-
-/// The charges of one quota for one key: times, permits, and (of a bucket) the time that they take to refill.
-#[derive(Clone, Debug, Default)]
-struct Charges(Vec<(u64, u64, u64)>);
-
-impl Meter {
-    fn spent(self, charges: &Charges, now: u64) -> u64 {
-        let counts = |wanted: &dyn Fn(u64) -> bool| {
-            let wanted = charges.0.iter().filter(|charge| wanted(charge.0));
-            wanted.map(|charge| charge.1).sum()
-        };
-        match self {
-            Self::Cells { summed, width, .. } => counts(&|at| at / width + summed > now / width),
-            Self::Units {
-                cells, unit, width, ..
-            } => {
-                let counts = |cell: u64, at: u64| cell + cells >= at;
-                // The cell of each full unit, the permits of the unit that is not full, and the cell of the last permit.
-                let (mut full, mut rest, mut last) = (Vec::new(), 0, 0);
-                for &(at, permits, _) in &charges.0 {
-                    let cell = at / width;
-                    // The unit is given up when no permit of it counts.
-                    rest = permits + if counts(last, cell) { rest } else { 0 };
-                    last = cell;
-                    full.extend((0..rest / unit).map(|_| cell));
-                    rest %= unit;
-                }
-                let now = now / width;
-                let rest = if counts(last, now) { rest } else { 0 };
-                unit * full.iter().filter(|cell| counts(**cell, now)).count() as u64 + rest
-            }
-            Self::Log { slots, window, .. } => {
-                let unit = unit(slots);
-                counts(&|at| at.div_ceil(unit) + window.div_ceil(unit) > now / unit)
-            }
-            Self::Bucket { permit, .. } => self.ahead(charges, now).div_ceil(permit),
-        }
-    }
-
-    /// The time by which the theoretical arrival time of a bucket is ahead of the clock.
-    fn ahead(self, charges: &Charges, now: u64) -> u64 {
-        let mut empty = 0;
-        for &(at, permits, permit) in &charges.0 {
-            empty = empty.max(2 * at) + permits * permit;
-        }
-        empty.saturating_sub(2 * now)
-    }
-
-    fn room(self, charges: &Charges, now: u64) -> u64 {
-        match self {
-            Self::Cells {
-                limit,
-                cells,
-                width,
-                even,
-                ..
-            } => {
-                let room = limit.saturating_sub(self.spent(charges, now));
-                if !even {
-                    return room;
-                }
-                let cell = now / width;
-                let newest: u64 = charges
-                    .0
-                    .iter()
-                    .filter(|it| it.0 / width == cell)
-                    .map(|it| it.1)
-                    .sum();
-                room.min(share(limit, cells, cell).saturating_sub(newest))
-            }
-            Self::Log { limit, .. } | Self::Units { limit, .. } => {
-                limit.saturating_sub(self.spent(charges, now))
-            }
-            Self::Bucket { burst, permit } => {
-                (burst * permit).saturating_sub(self.ahead(charges, now)) / permit
-            }
-        }
-    }
-
-    /// The most permits that one request can ever get.
-    fn max_request(self) -> u64 {
-        match self {
-            Self::Cells {
-                limit,
-                cells,
-                even: true,
-                ..
-            } => limit.div_ceil(cells),
-            Self::Cells { limit, .. } | Self::Log { limit, .. } | Self::Units { limit, .. } => limit,
-            Self::Bucket { burst, .. } => burst,
-        }
-    }
-
-    const fn time_of_a_permit(self) -> u64 {
-        match self {
-            Self::Bucket { permit, .. } => permit,
-            _ => 0,
-        }
-    }
 }
 
 /// A violation: the rule, the quota, the limit, and the remaining permits.
@@ -335,6 +195,8 @@ pub(crate) type Violation = (String, String, u64, u64);
 pub(crate) struct Reference {
     pub(crate) specs: Vec<Spec>,
     charges: HashMap<(usize, usize, u64), Charges>,
+    /// The charges of the last request.
+    last: Vec<((usize, usize, u64), Terms, Mark)>,
     pub(crate) counts: Vec<RuleCounts>,
 }
 
@@ -344,19 +206,19 @@ impl Reference {
         Self {
             specs,
             charges: HashMap::new(),
+            last: Vec::new(),
             counts,
         }
     }
 
-    fn charges(&self, rule: usize, quota: usize, request: &Request) -> &Charges {
-        static NONE: Charges = Charges(Vec::new());
+    fn charges(&self, rule: usize, quota: usize, request: &Request) -> Charges {
         let key = (rule, quota, self.specs[rule].key(request));
-        self.charges.get(&key).unwrap_or(&NONE)
+        self.charges.get(&key).cloned().unwrap_or_default()
     }
 
     pub(crate) fn spent(&self, rule: usize, quota: usize, request: &Request, now: u64) -> u64 {
-        let meter = self.specs[rule].meter(quota, request);
-        meter.spent(self.charges(rule, quota, request), now)
+        let terms = self.specs[rule].terms(quota, request);
+        terms.spent(&self.charges(rule, quota, request), now)
     }
 
     pub(crate) fn remaining(&self, rule: usize, quota: usize, request: &Request, now: u64) -> u64 {
@@ -364,8 +226,8 @@ impl Reference {
         if spec.denies(request) {
             return 0;
         }
-        spec.meter(quota, request)
-            .room(self.charges(rule, quota, request), now)
+        spec.terms(quota, request)
+            .remaining(&self.charges(rule, quota, request), now)
     }
 
     /// The quotas of a rule that would deny.
@@ -398,7 +260,7 @@ impl Reference {
     pub(crate) fn is_hopeless(&self, request: &Request, enforced: &[bool]) -> bool {
         (0..self.specs.len()).any(|rule| {
             let spec = &self.specs[rule];
-            let too_many = |quota| spec.permits(request) > spec.meter(quota, request).max_request();
+            let too_many = |quota| spec.permits(request) > spec.terms(quota, request).max_request();
             enforced[rule]
                 && spec.is_about(request)
                 && (spec.denies(request) || (0..spec.quotas.len()).any(too_many))
@@ -413,6 +275,7 @@ impl Reference {
         now: u64,
     ) -> Result<(), Vec<Violation>> {
         let violations = self.violations(request, enforced, now);
+        self.last.clear();
         for (rule, &enforced) in enforced.iter().enumerate() {
             if !self.specs[rule].is_about(request) {
                 continue;
@@ -441,9 +304,9 @@ impl Reference {
     fn charge(&mut self, rule: usize, request: &Request, now: u64, permits: u64) {
         for quota in 0..self.specs[rule].quotas.len() {
             let spec = &self.specs[rule];
-            let permit = spec.meter(quota, request).time_of_a_permit();
-            let charges = self.charges.entry((rule, quota, spec.key(request))).or_default();
-            charges.0.push((now, permits, permit));
+            let (key, terms) = ((rule, quota, spec.key(request)), spec.terms(quota, request));
+            let mark = self.charges.entry(key).or_default().charge(terms, now, permits);
+            self.last.push((key, terms, mark));
         }
     }
 
@@ -459,10 +322,11 @@ impl Reference {
                 most = kept.max(most);
                 continue;
             }
-            self.counts[rule].refunded += spec.permits(request);
-            for quota in 0..spec.quotas.len() {
-                let charges = self.charges.get_mut(&(rule, quota, spec.key(request)));
-                charges.expect("it was charged").0.pop();
+            let permits = spec.permits(request);
+            self.counts[rule].refunded += permits;
+            for (key, terms, mark) in self.last.iter().filter(|(key, ..)| key.0 == rule) {
+                let charges = self.charges.get_mut(key).expect("it was charged");
+                assert!(charges.refund(&[*terms], *mark, permits, permits));
             }
         }
         most

@@ -84,31 +84,6 @@ fn a_denial_by_eight_quotas_allocates_nothing() {
 }
 
 #[test]
-fn an_allowed_key_is_neither_limited_nor_charged() {
-    let (rules, _) = by_hand([
-        rule("each", "2/min").by(&by_user()).allow(1_u64),
-        rule("all", "5/min"),
-    ]);
-    for _ in 0..5 {
-        assert!(rules.check(&user(1)).is_ok_and(|admitted| admitted.is_limited()));
-    }
-    let request = user(1);
-    let denied = rules.check(&request).expect_err("all have had five");
-    assert_eq!(
-        denied
-            .violations()
-            .map(|it| it.rule().to_owned())
-            .collect::<Vec<_>>(),
-        ["all"]
-    );
-    assert_eq!(counts(&rules, "each").admitted, 0);
-    assert!(rules.peek(&user(1)).all(|peek| peek.rule() == "all"));
-    let (rules, _) = by_hand([rule("each", "2/min").by(&by_user()).allow(1_u64)]);
-    assert!((0..9).all(|_| rules.check(&user(1)).is_ok_and(|admitted| !admitted.is_limited())));
-    assert_eq!((0..9).filter(|_| rules.check(&user(2)).is_ok()).count(), 2);
-}
-
-#[test]
 fn a_listed_key_is_always_denied_and_charges_no_rule() {
     for alone in [true, false] {
         let each = rule("each", "2/min").by(&by_user()).deny(1_u64).cost(&by_cost());
@@ -128,49 +103,6 @@ fn a_listed_key_is_always_denied_and_charges_no_rule() {
         assert_eq!(counts(&rules, "each").denied, 5);
         if !alone {
             assert_eq!(counts(&rules, "all").charged, 1);
-        }
-    }
-}
-
-#[test]
-fn a_key_listed_by_a_shadow_rule_is_admitted() {
-    let (rules, _) = by_hand([rule("each", "2/min").by(&by_user()).deny(1_u64).shadow()]);
-    assert!((0..5).all(|_| rules.check(&user(1)).is_ok()));
-    let counts = counts(&rules, "each");
-    assert_eq!((counts.admitted, counts.shadow_denied, counts.denied), (0, 5, 0));
-}
-
-#[test]
-fn tiers_have_their_limits_and_other_keys_the_rules() {
-    for algorithm in ALGORITHMS {
-        if algorithm == RuleAlgorithm::Log {
-            continue;
-        }
-        let tiered = rule("each", "20/min")
-            .algorithm(algorithm)
-            .by(&by_user())
-            .tier_of(&by_plan())
-            .tier("free", 10)
-            .tier("pro", 100);
-        let (rules, _) = by_hand([tiered]);
-        let part = if algorithm == RuleAlgorithm::Even { 5 } else { 1 };
-        for (id, (plan, limit)) in [
-            (None, 20),
-            (Some("free"), 10),
-            (Some("pro"), 100),
-            (Some("gold"), 20),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let request = Request {
-                plan,
-                ..user(id as u64)
-            };
-            let admitted = (0..200).filter(|_| rules.check(&request).is_ok()).count() as u64;
-            assert_eq!(admitted, limit / part, "{algorithm:?}, {plan:?}");
-            let denied = rules.check(&request).expect_err("it is empty");
-            assert_eq!(denied.violations().next().expect("one").limit(), limit);
         }
     }
 }
@@ -202,23 +134,6 @@ fn each_of_many_tiers_is_found_by_its_name() {
     for (cost, unknown) in [(20_000, ""), (19_999, "10007"), (19_998, "1x")] {
         assert!(rules.check(&(cost, unknown.into())).is_ok());
     }
-}
-
-/// A key that changes its tier keeps its charges.
-#[test]
-fn tiers_share_their_counts() {
-    let tiered = rule("each", "20/min")
-        .by(&by_user())
-        .tier_of(&by_plan())
-        .tier("pro", 30);
-    let (rules, _) = by_hand([tiered]);
-    let pro = Request {
-        plan: Some("pro"),
-        ..user(1)
-    };
-    assert_eq!((0..50).filter(|_| rules.check(&user(1)).is_ok()).count(), 20);
-    assert_eq!((0..50).filter(|_| rules.check(&pro).is_ok()).count(), 10);
-    assert!(rules.check(&user(1)).is_err());
 }
 
 fn enforced_keys(percent: f64, seeds: [u64; 4]) -> Vec<u64> {

@@ -18,14 +18,14 @@ use super::{Log, log, ms};
 
 /// The point at which a future is dropped: after a number of polls, at once or when it is woken again.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
-    polls: usize,
-    when_woken: bool,
+pub(crate) struct Cut {
+    pub(crate) polls: usize,
+    pub(crate) when_woken: bool,
 }
 
 impl Cut {
     /// Polls the future and drops it at this point. Returns whether it was ready before.
-    async fn off<F: Future>(self, future: F) -> bool {
+    pub(crate) async fn off<F: Future>(self, future: F) -> bool {
         let mut future = pin!(future);
         let mut polls = 0;
         poll_fn(|context| {

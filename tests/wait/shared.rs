@@ -1,10 +1,10 @@
 //! Waits for shared rules.
 
 use alloc::sync::Arc;
-use core::future::{pending, poll_fn};
+use core::future::pending;
 use core::pin::pin;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use core::task::{Poll, Waker};
+use core::task::Waker;
 use core::time::Duration;
 use std::sync::Mutex;
 
@@ -20,6 +20,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::dropped::Cut;
 use super::{ms, settle};
 use crate::random::Random;
 
@@ -311,33 +312,6 @@ async fn few_asks_are_denied() {
     assert_eq!(waits.iter().filter(|wait| wait.is_finished()).count(), 10);
     let asked = store.decisions() - before;
     assert!(asked <= 21, "{asked} asks");
-}
-
-/// The point at which a wait is dropped: after this number of polls, at once or when it is woken again.
-#[derive(Clone, Copy, Debug)]
-struct Cut {
-    polls: usize,
-    when_woken: bool,
-}
-
-impl Cut {
-    /// Polls the future and drops it at this point. Returns whether it was ready before.
-    async fn off<F: Future>(self, future: F) -> bool {
-        let mut future = pin!(future);
-        let mut polls = 0;
-        poll_fn(|context| {
-            if polls == self.polls {
-                return Poll::Ready(false);
-            }
-            polls += 1;
-            match future.as_mut().poll(context) {
-                Poll::Ready(_) => Poll::Ready(true),
-                Poll::Pending if polls == self.polls && !self.when_woken => Poll::Ready(false),
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await
-    }
 }
 
 /// The waiter behind a dropped one is served as soon as a permit is free. At most the request that the dropped one asked for is

@@ -1,17 +1,17 @@
 //! The limiters whose long histories are compared.
 
 use ringgate::algorithm::Reclaim;
-use ringgate::{Algorithm, Gcra, TimestampRing};
+use ringgate::{Gcra, TimestampRing, UnitRing};
 
-use super::model::Model;
 use crate::common::Subject;
-use crate::subjects::{Kind, Ring, Several, nanos, quota};
+use crate::exact::{Exact, Terms};
+use crate::subjects::{Kind, Ring, Several, exact_bucket, exact_units, nanos, quota};
 
 /// A limiter under test.
 pub(crate) struct Case {
     pub(crate) subject: Subject,
-    /// The model of a fresh state.
-    pub(crate) model: Model,
+    /// The definition of a fresh state.
+    pub(crate) exact: Exact,
     pub(crate) limit: u64,
     pub(crate) cell: u64,
     /// An admission by a limit leaves at most this limit in every interval of this length that ends with the admission. For a
@@ -33,7 +33,7 @@ fn ring(kind: Kind, limit: u64, cells: u64, unpacked: bool) -> Case {
     let it = ring.build();
     let certain = nanos(it.span()) - ring.width();
     Case {
-        model: Model::of_ring(ring, it.words()),
+        exact: ring.exact(),
         subject: Subject::new(format!("{ring:?}"), it),
         limit,
         cell: ring.width(),
@@ -50,7 +50,7 @@ fn several(cells: u64, classic: bool) -> Case {
     };
     let it = several.build();
     Case {
-        model: Model::of_several(&several, it.words()),
+        exact: several.exact(),
         cell: nanos(it.cell()),
         subject: several.subject(),
         limit: 7,
@@ -61,7 +61,7 @@ fn several(cells: u64, classic: bool) -> Case {
 fn timestamps(limit: u64) -> Case {
     let it = TimestampRing::new(quota(limit, WINDOW)).expect("a log");
     Case {
-        model: Model::of_log(limit, WINDOW),
+        exact: Exact::new(vec![Terms::log(limit, WINDOW)], false),
         subject: Subject::new(format!("timestamps, {limit}"), it),
         limit,
         cell: WINDOW.div_ceil(limit),
@@ -69,10 +69,21 @@ fn timestamps(limit: u64) -> Case {
     }
 }
 
+fn units(limit: u64) -> Case {
+    let it = UnitRing::new(quota(limit, WINDOW)).expect("a ring");
+    Case {
+        exact: exact_units(&it, limit, WINDOW),
+        cell: WINDOW.div_ceil(it.cells()),
+        subject: Subject::new(format!("units, {limit}"), it),
+        limit,
+        certain: 0,
+    }
+}
+
 fn bucket(limit: u64, burst: u64) -> Case {
     let it = Gcra::token_bucket(quota(limit, WINDOW), burst).expect("a bucket");
     Case {
-        model: Model::of_bucket(&it, limit),
+        exact: exact_bucket(&it),
         subject: Subject::new(format!("bucket, {limit}, burst {burst}"), it),
         limit,
         cell: WINDOW.div_ceil(limit),
@@ -93,6 +104,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ring(Kind::Even, 11, 5, true),
         several(3, false),
         several(9, true),
+        units(10),
         timestamps(2),
         timestamps(9),
         bucket(10, 10),

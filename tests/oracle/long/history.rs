@@ -5,9 +5,9 @@ use std::time::Instant;
 use ringgate::{ManualClock, Nanos, Receipt, Settled};
 
 use super::cases::{Case, WINDOW};
-use super::model::{Mark, Model};
 use super::target::{Answer, Target};
 use crate::common::Log;
+use crate::exact::{Exact, Mark};
 use crate::random::Random;
 use crate::subjects::nanos;
 
@@ -24,17 +24,17 @@ struct Admission {
     permits: u64,
 }
 
-/// A key: its model, its admissions that can be in a window with later ones, and the receipts that were not refunded.
+/// A key: its definition, its admissions that can be in a window with later ones, and the receipts that were not refunded.
 struct Key {
-    model: Model,
+    exact: Exact,
     admissions: Vec<Admission>,
     receipts: Vec<(u64, Mark, Receipt)>,
 }
 
 impl Key {
-    fn fresh(model: &Model) -> Self {
+    fn fresh(exact: &Exact) -> Self {
         Self {
-            model: model.clone(),
+            exact: exact.clone(),
             admissions: Vec::new(),
             receipts: Vec::new(),
         }
@@ -58,7 +58,7 @@ pub(crate) struct History<'a, T> {
     target: &'a T,
     clock: ManualClock,
     random: Random,
-    /// Whether each key has its own entry from its first request on, so that its decisions are those of the model.
+    /// Whether each key has its own entry from its first request on, so that its decisions are those of the definition.
     pub(crate) exact: bool,
     /// Whether some callers have older readings than others.
     pub(crate) late: bool,
@@ -79,7 +79,7 @@ impl<'a, T: Target> History<'a, T> {
             random: Random::new(1),
             exact: true,
             late: true,
-            keys: (0..keys).map(|_| Key::fresh(&case.model)).collect(),
+            keys: (0..keys).map(|_| Key::fresh(&case.exact)).collect(),
             now: 3_000_000_000,
             paused_until: 0,
             next_id: 0,
@@ -128,7 +128,7 @@ impl<'a, T: Target> History<'a, T> {
             self.counts,
             begin.elapsed()
         );
-        let is_log = matches!(self.keys[0].model, Model::Times(..));
+        let is_log = self.keys[0].exact.is_log();
         assert!(admitted.min(denied) > steps / 25 && retried > steps / 1_000);
         assert!(refunded.max(forfeited) > steps / 100 && (is_log || refunded > 0));
         assert!(if self.keys.len() == 1 {
@@ -200,12 +200,12 @@ impl<'a, T: Target> History<'a, T> {
         let it = &mut self.keys[usize::try_from(key).expect("few keys")];
         let name = &self.case.subject.name;
         let answer = self.target.decide(key, limit, Nanos::new(now), permits);
-        it.model.set_limit(limit);
+        it.exact.set_limit(limit);
         let is_paused = now < self.paused_until && permits > 0;
         let expected = if is_paused {
             None
         } else {
-            it.model.decide(now, permits)
+            it.exact.decide(now, permits)
         };
         let (at, remaining) = match &answer {
             Answer::Admitted(receipt, remaining) => (receipt.at().get(), *remaining),
@@ -215,7 +215,7 @@ impl<'a, T: Target> History<'a, T> {
             let expected = if at < self.paused_until {
                 0
             } else {
-                it.model.remaining(now)
+                it.exact.remaining(now)
             };
             assert_eq!(remaining, expected, "{name}: {limit:?}, {now}, {permits}");
         }
@@ -266,7 +266,7 @@ impl<'a, T: Target> History<'a, T> {
                 self.counts.paused += u64::from(is_paused);
                 let retry = retry.map(Nanos::get);
                 if self.exact {
-                    let ready = it.model.ready_at(now.max(self.paused_until), permits);
+                    let ready = it.exact.ready_at(now.max(self.paused_until), permits);
                     assert_eq!(retry, ready, "{name}: {limit:?}, {now}, {permits}");
                     if let Some(retry) = retry {
                         self.clock.set(Nanos::new(retry - 1));
@@ -298,7 +298,7 @@ impl<'a, T: Target> History<'a, T> {
         let back = self.random.below(permits + 1).max(self.random.below(2) * permits);
         let settled = self.target.settle(key, limit, receipt, permits - back);
         if self.exact {
-            let expected = it.model.refund(mark, permits, back);
+            let expected = it.exact.refund(mark, permits, back);
             let name = &self.case.subject.name;
             assert_eq!(settled == Settled::Exact, expected, "{name}: {settled:?}");
         }
@@ -332,7 +332,7 @@ impl<'a, T: Target> History<'a, T> {
             return;
         }
         self.counts.reset += 1;
-        let fresh = Key::fresh(&self.case.model);
+        let fresh = Key::fresh(&self.case.exact);
         let it = core::mem::replace(&mut self.keys[usize::try_from(key).expect("few keys")], fresh);
         for (_, _, receipt) in it.receipts {
             let permits = receipt.permits();
