@@ -71,8 +71,15 @@ fn debt_beside_a_carry_over_counts_in_the_new_state() {
 #[test]
 fn each_of_many_rules_retains_its_state() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
-    // Each log has a state of its own.
-    let rules = |text| names.map(|name| rule(name, text).by(&by_user()).algorithm(RuleAlgorithm::Log));
+    // Each log has a state of its own. Tables of few keys have few pages to clear: a log of a key has 1000 slots.
+    let rules = |text| {
+        names.map(|name| {
+            rule(name, text)
+                .by(&by_user())
+                .algorithm(RuleAlgorithm::Log)
+                .capacity(100)
+        })
+    };
     let (live, _) = live(rules("1000/min"));
     assert_eq!(admissions(&live, &user(1), 1000), 1000);
     reload(&live, rules("50/min"));
