@@ -143,6 +143,9 @@ impl RedisStoreBuilder {
 
     /// Sets how long a connection may take to be made: 200 ms by default.
     ///
+    /// After an outage all nodes connect at once. So with TLS it must be longer than the number of nodes times the server's time for a
+    /// handshake. Otherwise the server may only work on attempts that were given up.
+    ///
     /// In a cluster, this is the time for each node. The nodes of the addresses are connected to at once, and then the nodes that
     /// they name. So the connection to the cluster may take twice this time and twice that of a
     /// [call](Self::call_timeout), and at most 60 s, if a node does not answer.

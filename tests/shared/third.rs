@@ -35,8 +35,9 @@ enum Fault {
 struct Counter {
     /// The time, the permits, and the number of each charge.
     charges: Vec<(u128, u64, u64)>,
-    /// The time at which a bucket is empty, in halves of a nanosecond.
+    /// The time at which a bucket is empty, in halves of a nanosecond, at the time per permit of the last charge.
     empty_at: u128,
+    permit: u64,
     /// The number of charges and refunds so far.
     changes: u64,
     leases: HashMap<u128, Lease>,
@@ -69,13 +70,18 @@ impl Counter {
         }
     }
 
+    /// Returns the time until a bucket is empty, at the rate of the request.
+    fn ahead(&self, request: &CounterRequest, now: u128) -> u128 {
+        let ahead = self.empty_at.saturating_sub(2 * now);
+        (ahead * u128::from(request.time_per_permit())).div_ceil(u128::from(self.permit.max(1)))
+    }
+
     /// Returns the permits that are free at a time, including any reserve.
     fn free(&self, request: &CounterRequest, now: u128) -> u64 {
         let free = match request.counting() {
             Counting::Gcra(burst) => {
                 let permit = u128::from(request.time_per_permit());
-                let ahead = self.empty_at.saturating_sub(2 * now);
-                let free = (u128::from(burst) * permit).saturating_sub(ahead) / permit;
+                let free = (u128::from(burst) * permit).saturating_sub(self.ahead(request, now)) / permit;
                 u64::try_from(free).expect("at most the burst")
             }
             _ => {
@@ -101,7 +107,7 @@ impl Counter {
         let leaves = self.charges.iter().map(|charge| Self::leaves(request, charge.0));
         let ends = self.leases.values().map(|lease| lease.held_until);
         // A bucket is refilled at a constant rate. After this time it has enough permits.
-        let refills = [(self.empty_at.max(2 * now) + needed * permit).div_ceil(2)];
+        let refills = [(2 * now + self.ahead(request, now) + needed * permit).div_ceil(2)];
         let times = leaves.chain(ends).chain(refills).filter(|&at| at > now);
         let first = times.filter(|&at| request.permits() <= left(at)).min();
         let after = first.map(|at| Duration::from_nanos(u64::try_from(at - now).expect("a wait")));
@@ -113,7 +119,8 @@ impl Counter {
         self.changes += 1;
         self.charges.push((now, permits, self.changes));
         let time = u128::from(permits) * u128::from(request.time_per_permit());
-        self.empty_at = self.empty_at.max(2 * now) + time;
+        self.empty_at = 2 * now + self.ahead(request, now) + time;
+        self.permit = request.time_per_permit();
         (self.changes, 0)
     }
 
@@ -193,7 +200,12 @@ impl Ledger {
         let now = u128::from(self.clock.now().get());
         let mut with = |request: &CounterRequest, act: &mut dyn FnMut(&mut Counter)| {
             let (key, rule, index) = (request.key_hash(), request.rule(), request.quota_index());
-            let (period, counting, window) = (request.period(), request.counting(), request.window());
+            let (period, window) = (request.period(), request.window());
+            // A bucket keeps its counter when its burst is changed.
+            let counting = match request.counting() {
+                Counting::Gcra(_) => Counting::Gcra(0),
+                other => other,
+            };
             let name = format!("{key} {rule} {period:?} {index} {counting:?} {window:?}");
             act(counters.entry(name).or_default());
         };

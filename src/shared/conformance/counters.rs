@@ -1,11 +1,12 @@
 //! The promises of counters that do not depend on time.
 
-use super::kit::{BrokenPromise, counter, decide, holds, left};
+use super::kit::{BrokenPromise, LONG, counter, decide, holds, left};
 use crate::shared::store::{CounterRequest, CounterStore, Counting, join_all};
 use alloc::format;
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     limits(store, counting).await?;
+    changed(store, counting).await?;
     several(store, counting).await?;
     shadow(store, counting).await?;
     refunds(store, counting).await?;
@@ -43,6 +44,23 @@ async fn limits(store: &dyn CounterStore, counting: Counting) -> Result<(), Brok
         !above.is_admitted() && within.is_admitted(),
         (&above, &within),
     )
+}
+
+async fn changed(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let before = counter("changed", counting);
+    let charged = decide(store, &before.clone().with_permits(6)).await?;
+    holds("a counter admits its limit", charged.is_admitted(), &charged)?;
+    for (limit, expected) in [(20, 14), (5, 0), (10, 4)] {
+        let counting = match counting {
+            Counting::Gcra(_) => Counting::Gcra(limit),
+            Counting::Log | Counting::Cells(_) | Counting::Slots | Counting::Violations => counting,
+        };
+        let after = CounterRequest::new("changed", before.key_hash(), counting, limit, LONG);
+        let free = left(store, &after).await?;
+        let promise = "a changed limit, or burst, applies to what was charged before";
+        holds(promise, free == expected, (limit, free))?;
+    }
+    Ok(())
 }
 
 async fn several(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {

@@ -19,6 +19,10 @@ use crate::shared::store::StoreErrorKind;
 #[non_exhaustive]
 pub struct SupervisorSettings {
     /// How long a connection may take to be made: 200 ms by default.
+    ///
+    /// After an outage all nodes connect at once, and an attempt that takes longer is given up and made again. So if the server makes
+    /// their connections one after another, it must be longer than the number of nodes times the work of one, such as that of a TLS
+    /// handshake. Otherwise the server may only work on attempts that were given up.
     pub connect_timeout: Duration,
     /// How long a reply may take: 100 ms by default.
     pub response_timeout: Duration,
