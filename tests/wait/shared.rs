@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseStore, LiveSharedRules, MemoryStore, Mode, OnError,
-    SharedRules, SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, LiveSharedRules, MemoryStore, Mode,
+    OnError, SharedRules, SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::wait::{Runtime, SharedFair, SharedSource, TokioClock, WaitError};
 use ringgate::{Key, Rule};
@@ -37,6 +37,8 @@ struct Behaviour {
     half: Duration,
     fails: bool,
     hangs: bool,
+    /// Whether it denies requests, and names no quota that does.
+    denies: bool,
 }
 
 /// A store in memory, in tokio's time, which counts its decisions, and may be slow, fail or hang.
@@ -88,6 +90,7 @@ impl Store {
             half,
             fails,
             hangs,
+            ..
         } = *self.behaviour.lock().unwrap();
         let pause = async || match half {
             Duration::ZERO if yields => tokio::task::yield_now().await,
@@ -113,6 +116,11 @@ impl Store {
 impl CounterStore for Store {
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
         self.decisions.fetch_add(1, Ordering::Relaxed);
+        if self.behaviour.lock().unwrap().denies {
+            let statuses = requests.iter().map(|_| CounterStatus::with_room(1));
+            let denied = CheckResult::denied(0, statuses.collect());
+            return Box::pin(async move { Ok(denied) });
+        }
         Box::pin(self.call(self.memory.decide(requests)))
     }
 
@@ -698,6 +706,24 @@ async fn a_deadline_ends_a_wait_despite_rechecks() {
     );
     assert_eq!(store.decisions() - before, 3);
     rechecks.abort();
+}
+
+/// A waiter that was denied without a named quota asks again after a second, and before later requests.
+#[tokio::test(start_paused = true)]
+async fn a_denial_that_names_no_quota_is_not_overtaken() {
+    let store = Store::with(Behaviour {
+        denies: true,
+        ..Behaviour::default()
+    });
+    let fair = fair(&store, [log("all", "2/1h")]);
+    let first = timed(&fair, (0, 1));
+    settle().await;
+    store.set(Behaviour::default());
+    let later = timed(&fair, (0, 1));
+    settle().await;
+    assert_eq!((store.decisions(), fair.waiting()), (1, 2));
+    assert!(first.await.unwrap().unwrap() >= 1000);
+    assert!(later.await.unwrap().is_ok());
 }
 
 /// Timers that never fire, and work that is done once after a wake-up.

@@ -130,8 +130,6 @@ impl AskSlots {
     pub(super) fn close(&self, states: &[u64], ticket: Ticket, denying: &[DenyingQuota], began: u64) {
         let now = self.now();
         let mut gates = self.lock();
-        // If the denial names no state that the request needs, it asks again after a while.
-        let unnamed = |&state| (state, (Duration::ZERO, RELEASE_CHECK));
         let (mut slowest, next) = (None, gates.next);
         for &state in states {
             let of_state = denying.iter().filter(|quota| quota.state == state);
@@ -149,8 +147,14 @@ impl AskSlots {
                 slowest = Some((state, times));
             }
         }
-        let Some((state, times)) = slowest.or_else(|| states.first().map(unnamed)) else {
-            return;
+        let (state, times) = match (slowest, states.first()) {
+            (Some(slowest), _) => slowest,
+            // The denial names no quota, so the request asks again after a while.
+            (None, Some(&state)) => {
+                gates.update(&[state], |gate| gate.deny(next, Vec::new()));
+                (state, (Duration::ZERO, RELEASE_CHECK))
+            }
+            (None, None) => return,
         };
         let times_of = |gate: &Gate| (gate.earliest_in(now, ticket), gate.closed_in(now, ticket));
         if gates.of(states).all(|gate| times_of(gate) < times) {
