@@ -726,6 +726,30 @@ async fn a_denial_that_names_no_quota_is_not_overtaken() {
     assert!(later.await.unwrap().is_ok());
 }
 
+/// Refunds to one user cause no further asks of others, whose denials they do not concern. States whose rechecks have one number are
+/// few.
+#[tokio::test(start_paused = true)]
+async fn a_refund_causes_no_ask_for_another_state() {
+    let store = Store::slow(20);
+    let fair = fair(&store, [log("user", "1/1h").by(&user())]);
+    for user in 0..40 {
+        charge(&fair, (user, 1)).await;
+    }
+    let mut asks = 0;
+    for user in 0..40 {
+        let other = Arc::clone(&fair);
+        let charged = fair.acquire(&(100, 1)).await.unwrap();
+        let before = store.decisions();
+        let refund = tokio::spawn(async move { other.refund(charged).await });
+        // It takes effect while the store decides.
+        sleep(ms(10)).await;
+        let denied = fair.acquire_within(&(user, 1), ms(50)).await.map(drop);
+        assert!(denied.is_err() && refund.await.unwrap().is_ok());
+        asks += store.decisions() - before;
+    }
+    assert!((40..50).contains(&asks), "{asks} asks");
+}
+
 /// Timers that never fire, and work that is done once after a wake-up.
 #[derive(Default)]
 struct AfterWakes(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
