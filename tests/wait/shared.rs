@@ -750,6 +750,21 @@ async fn a_refund_causes_no_ask_for_another_state() {
     assert!((40..50).contains(&asks), "{asks} asks");
 }
 
+/// A recheck of all states that comes between the first ask of a request and its denial makes it ask again.
+#[tokio::test(start_paused = true)]
+async fn a_recheck_reaches_a_first_ask() {
+    let store = Store::slow(20);
+    let fair = fair(&store, [log("all", "1/1h")]);
+    charge(&fair, (0, 1)).await;
+    let waits = timed(&fair, (0, 1));
+    sleep(ms(10)).await;
+    let before = store.decisions();
+    fair.recheck();
+    sleep(ms(100)).await;
+    assert_eq!((store.decisions() - before, fair.waiting()), (1, 1));
+    waits.abort();
+}
+
 /// Timers that never fire, and work that is done once after a wake-up.
 #[derive(Default)]
 struct AfterWakes(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
