@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseStore, LiveSharedRules, MemoryStore, Mode, OnError,
-    SharedRules, SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, LiveSharedRules, MemoryStore, Mode,
+    OnError, SharedRules, SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::wait::{Runtime, SharedFair, SharedSource, TokioClock, WaitError};
 use ringgate::{Key, Rule};
@@ -38,6 +38,8 @@ struct Behaviour {
     half: Duration,
     fails: bool,
     hangs: bool,
+    /// Whether it denies requests, and names no quota that does.
+    denies: bool,
 }
 
 /// A store in memory, in tokio's time, which counts its decisions, and may be slow, fail or hang.
@@ -89,6 +91,7 @@ impl Store {
             half,
             fails,
             hangs,
+            ..
         } = *self.behaviour.lock().unwrap();
         let pause = async || match half {
             Duration::ZERO if yields => tokio::task::yield_now().await,
@@ -114,6 +117,11 @@ impl Store {
 impl CounterStore for Store {
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
         self.decisions.fetch_add(1, Ordering::Relaxed);
+        if self.behaviour.lock().unwrap().denies {
+            let statuses = requests.iter().map(|_| CounterStatus::with_room(1));
+            let denied = CheckResult::denied(0, statuses.collect());
+            return Box::pin(async move { Ok(denied) });
+        }
         Box::pin(self.call(self.memory.decide(requests)))
     }
 
@@ -672,6 +680,63 @@ async fn a_deadline_ends_a_wait_despite_rechecks() {
     );
     assert_eq!(store.decisions() - before, 3);
     rechecks.abort();
+}
+
+/// A waiter that was denied without a named quota asks again after a second, and before later requests.
+#[tokio::test(start_paused = true)]
+async fn a_denial_that_names_no_quota_is_not_overtaken() {
+    let store = Store::with(Behaviour {
+        denies: true,
+        ..Behaviour::default()
+    });
+    let fair = fair(&store, [log("all", "2/1h")]);
+    let first = timed(&fair, (0, 1));
+    settle().await;
+    store.set(Behaviour::default());
+    let later = timed(&fair, (0, 1));
+    settle().await;
+    assert_eq!((store.decisions(), fair.waiting()), (1, 2));
+    assert!(first.await.unwrap().unwrap() >= 1000);
+    assert!(later.await.unwrap().is_ok());
+}
+
+/// Refunds to one user cause no further asks of others, whose denials they do not concern. States whose rechecks have one number are
+/// few.
+#[tokio::test(start_paused = true)]
+async fn a_refund_causes_no_ask_for_another_state() {
+    let store = Store::slow(20);
+    let fair = fair(&store, [log("user", "1/1h").by(&user())]);
+    for user in 0..40 {
+        charge(&fair, (user, 1)).await;
+    }
+    let mut asks = 0;
+    for user in 0..40 {
+        let other = Arc::clone(&fair);
+        let charged = fair.acquire(&(100, 1)).await.unwrap();
+        let before = store.decisions();
+        let refund = tokio::spawn(async move { other.refund(charged).await });
+        // It takes effect while the store decides.
+        sleep(ms(10)).await;
+        let denied = fair.acquire_within(&(user, 1), ms(50)).await.map(drop);
+        assert!(denied.is_err() && refund.await.unwrap().is_ok());
+        asks += store.decisions() - before;
+    }
+    assert!((40..50).contains(&asks), "{asks} asks");
+}
+
+/// A recheck of all states that comes between the first ask of a request and its denial makes it ask again.
+#[tokio::test(start_paused = true)]
+async fn a_recheck_reaches_a_first_ask() {
+    let store = Store::slow(20);
+    let fair = fair(&store, [log("all", "1/1h")]);
+    charge(&fair, (0, 1)).await;
+    let waits = timed(&fair, (0, 1));
+    sleep(ms(10)).await;
+    let before = store.decisions();
+    fair.recheck();
+    sleep(ms(100)).await;
+    assert_eq!((store.decisions() - before, fair.waiting()), (1, 1));
+    waits.abort();
 }
 
 /// Timers that never fire, and work that is done once after a wake-up.

@@ -21,6 +21,9 @@ use crate::wait::waitable::{IntoRequest, WaitRequest, Waitable};
 /// not make a waiter ask in a loop.
 const LEAST_CLOSED: Duration = Duration::from_millis(1);
 
+/// The number of places that keep the last rechecks of states without gates.
+const PLACES: usize = 256;
+
 /// The states that a request needs.
 pub(super) type States = SmallVec<[u64; 4]>;
 
@@ -36,10 +39,17 @@ pub(super) struct AskSlots {
 }
 
 /// The gates of the states with waits, by state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Gates {
     next: AskNumber,
     by_state: BTreeMap<u64, Gate>,
+    /// The number of the last recheck of the states of each place, also of those without gates.
+    rechecked: [u64; PLACES],
+}
+
+/// The place of a state. States are hashes, so few share one.
+const fn place(state: u64) -> usize {
+    (state % PLACES as u64) as usize
 }
 
 impl Gates {
@@ -62,7 +72,11 @@ impl AskSlots {
         Self {
             used: AtomicU64::new(0),
             rechecks: AtomicU64::new(0),
-            gates: Mutex::new(Gates::default()),
+            gates: Mutex::new(Gates {
+                next: 0,
+                by_state: BTreeMap::new(),
+                rechecked: [0; PLACES],
+            }),
             clock: TokioClock::new(),
         }
     }
@@ -93,10 +107,13 @@ impl AskSlots {
     /// Enters the gates of these states.
     pub(super) fn enter(&self, states: &[u64]) {
         let mut gates = self.lock();
-        // Read under the lock, so that the gate has at least the number of each recheck that did not find it.
-        let rechecks = self.rechecks();
         for &state in states {
-            let gate = gates.by_state.entry(state).or_insert_with(|| Gate::new(rechecks));
+            // Read under the lock, so that the gate has at least the number of each recheck of the state that did not find it.
+            let rechecked = gates.rechecked[place(state)];
+            let gate = gates
+                .by_state
+                .entry(state)
+                .or_insert_with(|| Gate::new(rechecked));
             gate.waits += 1;
         }
         self.publish(&gates);
@@ -130,8 +147,6 @@ impl AskSlots {
     pub(super) fn close(&self, states: &[u64], ticket: Ticket, denying: &[DenyingQuota], began: u64) {
         let now = self.now();
         let mut gates = self.lock();
-        // If the denial names no state that the request needs, it asks again after a while.
-        let unnamed = |&state| (state, (Duration::ZERO, RELEASE_CHECK));
         let (mut slowest, next) = (None, gates.next);
         for &state in states {
             let of_state = denying.iter().filter(|quota| quota.state == state);
@@ -149,8 +164,14 @@ impl AskSlots {
                 slowest = Some((state, times));
             }
         }
-        let Some((state, times)) = slowest.or_else(|| states.first().map(unnamed)) else {
-            return;
+        let (state, times) = match (slowest, states.first()) {
+            (Some(slowest), _) => slowest,
+            // The denial names no quota, so the request asks again after a while.
+            (None, Some(&state)) => {
+                gates.update(&[state], |gate| gate.deny(next, Vec::new()));
+                (state, (Duration::ZERO, RELEASE_CHECK))
+            }
+            (None, None) => return,
         };
         let times_of = |gate: &Gate| (gate.earliest_in(now, ticket), gate.closed_in(now, ticket));
         if gates.of(states).all(|gate| times_of(gate) < times) {
@@ -187,11 +208,19 @@ impl AskSlots {
         // Release: pairs with the Acquire in `rechecks`; publishes what was freed.
         self.rechecks.store(rechecks, Ordering::Release);
         match states {
-            Some(states) => gates.update(states, |gate| gate.recheck(rechecks)),
-            None => gates
-                .by_state
-                .values_mut()
-                .for_each(|gate| gate.recheck(rechecks)),
+            Some(states) => {
+                for &state in states {
+                    gates.rechecked[place(state)] = rechecks;
+                }
+                gates.update(states, |gate| gate.recheck(rechecks));
+            }
+            None => {
+                gates.rechecked = [rechecks; PLACES];
+                gates
+                    .by_state
+                    .values_mut()
+                    .for_each(|gate| gate.recheck(rechecks));
+            }
         }
     }
 
