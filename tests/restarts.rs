@@ -70,13 +70,7 @@ fn restart() -> impl Strategy<Value = Act> {
 
 /// A history for limits of a few permits and the keys 0 to `keys`.
 fn history(keys: u64) -> impl Strategy<Value = Vec<Act>> {
-    let take = (0..=keys, 1..5_u64).prop_map(|(key, permits)| Act::Take { key, permits });
-    let act = prop_oneof![
-        8 => take,
-        3 => spans().prop_map(Act::Wait),
-        2 => restart(),
-    ];
-    prop::collection::vec(act, 1..120)
+    history_with_steps(keys, 0)
 }
 
 /// A history in which the clock also steps back, by up to `most`.

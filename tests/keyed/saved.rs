@@ -1,6 +1,5 @@
 //! Tables that are saved, and restored in another process.
 
-use alloc::collections::BTreeMap;
 use std::io::{self, Read};
 
 use proptest::prelude::*;
@@ -481,42 +480,6 @@ fn a_slow_reader_is_read_to_its_end() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Restarts at any moments of a history: no window of a key holds more than the bound, whether its own entry or the
-    /// catch-all has decided, before or after.
-    #[test]
-    fn a_restart_gives_no_fresh_budget(
-        which in 0..9_usize,
-        limit in 1..12_u64,
-        steps in prop::collection::vec((0..300_u64, 0..20_u64, 0..4_u64, 0..=1_000_u64, 0..40_u64), 0..200),
-        capacities in (1..30_u64, 1..30_u64),
-    ) {
-        let subject = subjects(Quota::per_second(limit).expect("a quota")).swap_remove(which);
-        let (mut limiter, clock) = by_hand(subject.algorithm.clone(), capacities.0, OnFull::Share);
-        let mut logs: BTreeMap<u64, Log> = BTreeMap::new();
-        let mut restarts = 0;
-        for (millis, key, permits, doubt, restart) in steps {
-            clock.advance(Duration::from_millis(millis / 10));
-            if restart == 0 {
-                let file = saved(&limiter);
-                clock.advance(Duration::from_millis(millis));
-                restarts += 1;
-                // The wall clock may have lost a part of the gap. Both processes count from one origin here, so that one
-                // log can hold both.
-                let elapsed = Duration::from_millis(millis * doubt / 1_000);
-                let capacity = if restarts % 2 == 0 { capacities.0 } else { capacities.1 };
-                limiter = builder(subject.algorithm.clone(), capacity, OnFull::Share)
-                    .restore_with(clock.clone(), Plain, &*file, elapsed)
-                    .expect("the same algorithm");
-            }
-            if let Ok(admitted) = limiter.check_n(&key, permits) {
-                logs.entry(key).or_default().add(admitted.at(), permits);
-            }
-        }
-        for (key, log) in logs {
-            prop_assert_eq!(subject.broken(&log), None, "{}: {}", subject.name, key);
-        }
-    }
 }
 
 /// A key that a lower limit has charged may be idle later than the span of the table's own limit. It counts from the time of

@@ -19,20 +19,29 @@ use crate::exact::{Mark, Terms};
 proptest! {
     #![proptest_config(config())]
 
-    /// The decisions and answers of an algorithm equal those of its definition, for any clock, with refunds and debts.
+    /// The decisions and answers of an algorithm equal those of its definition, for any clock, with refunds and debts, and by
+    /// lower limits that change from call to call.
     #[test]
     fn every_algorithm_equals_its_definition(
         (subject, mut exact) in defined(),
         history in history(back_and_forth(), acts()),
+        parts in prop::collection::vec(prop::option::weighted(0.3, 0..=1000_u64), 1..12),
     ) {
-        let it = &subject.algorithm;
-        let (state, most) = (State::fresh(it), it.max_request());
-        let (window, cell) = (nanos(it.window()), cell_of(it));
+        let own = &subject.algorithm;
+        let (state, own_limit) = (State::fresh(own), exact.limit());
+        let (window, cell) = (nanos(own.window()), cell_of(own));
         let mut held: Vec<(Receipt, Mark)> = Vec::new();
         let (mut now, mut debt) = (0, 0);
-        for (step, act) in history {
+        for ((step, act), part) in history.into_iter().zip(parts.into_iter().cycle()) {
             now = step.apply(now, window, cell);
             let at = Nanos::new(now);
+            // Debts are charged by the own limit.
+            let lower = part.filter(|_| !matches!(act, Act::Charge(_)));
+            let lower = lower.map(|part| (own_limit * part / 1000).max(1));
+            let lowered = lower.map(|limit| own.with_limit(limit).expect("at most its own"));
+            let it = lowered.as_ref().unwrap_or(own);
+            exact.set_limit(lower);
+            let most = it.max_request();
             match act {
                 Act::Ask(size) => {
                     let permits = size.of(most);
@@ -56,13 +65,13 @@ proptest! {
                     // A word of a bucket holds the time of any few windows, and no number of permits.
                     let most_of_a_bucket = if matches!(it, Any::Gcra(_)) { most + 1 } else { u64::MAX };
                     let permits = size.of(most).min(most_of_a_bucket);
-                    let (spent, limit) = (exact.spent(now), exact.limit());
+                    let spent = exact.spent(now);
                     let booked = it.charge(state.shared(), at, permits);
                     // Permits that a word cannot hold are not charged, which makes no difference while this is the
                     // newest debt. A word can always hold as much debt as the limit.
                     // In a table, a cell can hold as many permits as the limit. Until they expire, a larger count changes no decision.
-                    let is_full = it.words() > 1 && it.spent(state.shared(), at) >= limit;
-                    prop_assert!(booked == permits || is_full || spent.saturating_add(permits) > 2 * limit + 1);
+                    let is_full = it.words() > 1 && it.spent(state.shared(), at) >= own_limit;
+                    prop_assert!(booked == permits || is_full || spent.saturating_add(permits) > 2 * own_limit + 1);
                     exact.charge(now, booked.min(1 << 40));
                     debt += booked.min(1 << 40);
                 }
@@ -70,8 +79,8 @@ proptest! {
             prop_assert_eq!(it.remaining(state.shared(), at), exact.remaining(now));
             // A log holds no more than its limit, and a ring with debts may hold only one permit more.
             let held_back = |spent: u64| match it {
-                Any::Log(_) => spent.min(exact.limit()),
-                Any::Counter(_) if debt > 0 => spent.min(exact.limit() + 1),
+                Any::Log(_) => spent.min(own_limit),
+                Any::Counter(_) if debt > 0 => spent.min(own_limit + 1),
                 _ => spent,
             };
             prop_assert_eq!(held_back(it.spent(state.shared(), at)), held_back(exact.spent(now)));

@@ -60,22 +60,6 @@ fn a_log_passes_on_while_a_claiming_thread_stalls() {
     assert_eq!(idle, 99);
 }
 
-/// A chain of refunds, each of a charge that began where the one before had ended: with all of them
-/// the word would be back where it began, whatever the clock has seen since.
-#[test]
-fn a_bucket_refunds_only_its_newest_charge() {
-    let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");
-    let state = State::fresh(&Any::from(it.clone()));
-    let charge = |seconds: u64| {
-        let now = Nanos::new(seconds * 1_000_000_000);
-        it.decide(state.shared(), now, 10).expect("a second has passed")
-    };
-    let [one, two, three] = [0, 1, 2].map(charge);
-    assert!(it.refund(state.shared(), &three, 10));
-    assert!(!it.refund(state.shared(), &two, 10));
-    assert!(!it.refund(state.shared(), &one, 10));
-}
-
 /// Without a refund a bucket is idle as soon as it is full again, however much was taken.
 #[test]
 fn a_bucket_is_idle_when_it_is_full() {

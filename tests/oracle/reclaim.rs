@@ -10,8 +10,8 @@ use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, TimestampRing};
 
 use super::answers::Answers;
 use super::walk::{
-    Act, Kind, Ring, Walk, acts, anywhere, asks, back_and_forth, config, exact, forward, history, nanos,
-    quota, ring, size, subject, window,
+    Act, Ring, Walk, acts, anywhere, asks, back_and_forth, config, exact, forward, history, nanos, ring,
+    size, subject,
 };
 use crate::common::{Any, State, unit};
 
@@ -275,13 +275,10 @@ proptest! {
         it.idle_at(words, now);
     }
 
-    /// A lower limit over the same cells decides as a ring that was built with it.
+    /// A lower limit over the same cells has the terms of a ring that was built with it, and the words of the own one. Its
+    /// decisions are those of the definition (`every_algorithm_equals_its_definition`).
     #[test]
-    fn a_lowered_ring_is_a_ring_with_that_limit(
-        ring in ring(),
-        part in 0..=1000_u64,
-        history in history(forward(), asks()),
-    ) {
+    fn a_lowered_ring_is_a_ring_with_that_limit(ring in ring(), part in 0..=1000_u64) {
         let limit = (ring.limit * part / 1000).max(1);
         let lowered = ring.build().with_limit(limit).expect("at most its own");
         let built = Ring { limit, ..ring }.build();
@@ -290,57 +287,7 @@ proptest! {
             (built.bound(), built.max_request(), built.window(), built.span())
         );
         prop_assert_eq!(lowered.words(), ring.build().words());
-        alike(&lowered.into(), &built.into(), history)?;
     }
-
-    /// A bucket whose burst is its limit decides, with a lowered limit, as a bucket with that limit. The burst may be lower by
-    /// the rounding.
-    #[test]
-    fn a_lowered_bucket_is_a_bucket_with_that_limit(
-        limit in 1..400_u64,
-        window in window(),
-        part in 0..=1000_u64,
-        history in history(forward(), asks()),
-    ) {
-        let Ok(bucket) = Gcra::new(quota(limit, window)) else { return Ok(()) };
-        let units_per_permit = 2 * window / limit;
-        let limit = (limit * part / 1000).max(1);
-        let lowered = bucket.with_limit(limit).expect("at most its own");
-        prop_assert!(lowered.burst() <= limit && lowered.burst() + limit.div_ceil(units_per_permit) >= limit);
-        let built = Gcra::token_bucket(quota(limit, window), lowered.burst()).expect("fewer");
-        prop_assert_eq!(lowered.bound(), built.bound());
-        alike(&lowered.into(), &built.into(), history)?;
-    }
-
-    /// A state with more permits than the lower limit denies. Charges by the lower limit count for the higher limit.
-    #[test]
-    fn tiers_share_their_words(ring in ring(), part in 0..1000_u64, history in history(forward(), asks())) {
-        prop_assume!(ring.kind != Kind::Even);
-        let it = Any::from(ring.build());
-        let limit = (ring.limit * part / 1000).max(1);
-        let lowered = it.with_limit(limit).expect("at most its own");
-        let mut walk = Walk::new(&it);
-        for op in history {
-            walk.step(op);
-            let spent = it.spent(walk.state.shared(), walk.at());
-            prop_assert_eq!(lowered.spent(walk.state.shared(), walk.at()), spent);
-            prop_assert_eq!(lowered.remaining(walk.state.shared(), walk.at()), limit.saturating_sub(spent));
-            let one_more = lowered.decide(walk.state.clone().shared(), walk.at(), 1);
-            prop_assert_eq!(one_more.is_some(), spent < limit);
-        }
-    }
-}
-
-fn alike(one: &Any, other: &Any, history: Vec<super::walk::Op>) -> Result<(), TestCaseError> {
-    let (mut one, mut other) = (Walk::new(one), Walk::new(other));
-    for op in history {
-        prop_assert_eq!(one.step(op), other.step(op));
-        prop_assert_eq!(
-            Answers::at(one.algorithm, &one.state, one.at()),
-            Answers::at(other.algorithm, &other.state, other.at())
-        );
-    }
-    Ok(())
 }
 
 /// The first word of a new key.

@@ -5,7 +5,7 @@ use proptest::test_runner::Config;
 use ringgate::{Algorithm, Nanos, Receipt};
 
 pub(crate) use super::subjects::{
-    Kind, Ring, cell_of, exact, limiter_subject, nanos, quota, ring, subject, window,
+    Ring, cell_of, exact, limiter_subject, nanos, quota, ring, subject, window,
 };
 use crate::common::{Any, Log, State};
 use crate::moves::thousandths;

@@ -1,12 +1,9 @@
 //! Rule sets that are saved, and restored in another process.
 
-use alloc::collections::BTreeMap;
-
 use proptest::prelude::*;
 use ringgate::rules::{Reloaded, RuleAlgorithm};
 
 use super::*;
-use crate::common::Log;
 
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
@@ -340,42 +337,4 @@ fn rules_after_a_reload_are_restored() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Restarts at any moments of a history: no window of any rule holds more than its bound.
-    #[test]
-    fn a_restart_gives_no_fresh_budget(
-        steps in prop::collection::vec((0..4_000_u64, 0..30_u64, 0..=1_000_u64, 0..40_u64), 0..300),
-        full in any::<bool>(),
-    ) {
-        let capacity = if full { 5 } else { 100 };
-        let rules = || RuleSetBuilder::new()
-            .rule(Rule::new("all", quota("40/min")))
-            .rule(Rule::new("user", quota("4/10s")).also(quota("6/min")).by(&by_user()).capacity(capacity).cells(5))
-            .rule(Rule::new("bucket", quota("5/min")).burst(2).algorithm(RuleAlgorithm::Gcra)
-                .by(&by_address()).capacity(capacity));
-        let clock = ManualClock::new();
-        let mut set = rules().build_with(clock.clone(), SEEDS).expect("valid rules");
-        let mut all = Log::default();
-        let mut users: BTreeMap<u64, Log> = BTreeMap::new();
-        for (millis, number, doubt, restart) in steps {
-            clock.advance(Duration::from_millis(millis / 4));
-            if restart == 0 {
-                let file = saved(&set);
-                clock.advance(Duration::from_millis(millis));
-                let elapsed = Duration::from_millis(millis * doubt / 1_000);
-                set = rules().restore_with(clock.clone(), &*file, elapsed).expect("the same rules");
-            }
-            let request = Request { address: number, ..user(number) };
-            if set.check(&request).is_ok() {
-                all.add(clock.now(), 1);
-                users.entry(number).or_default().add(clock.now(), 1);
-            }
-        }
-        let minute = Duration::from_secs(60);
-        prop_assert!(all.worst(minute) <= 40);
-        for (number, log) in users {
-            prop_assert!(log.worst(Duration::from_secs(10)) <= 4, "{number}");
-            prop_assert!(log.worst(minute) <= 6, "{number}");
-        }
-    }
 }

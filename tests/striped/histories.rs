@@ -2,6 +2,17 @@
 
 use super::*;
 
+/// Moves the clock by one of the pauses 0 to 5. Returns the reading, and the permits of the call, which are mostly few.
+fn step(clock: &ManualClock, permits: u64, pause: u32) -> (Nanos, u64) {
+    clock.advance(Duration::from_nanos(match pause {
+        0..3 => 0,
+        3 => 3_000,
+        4 => 700_000,
+        _ => 1_500_000 * permits / 4,
+    }));
+    (clock.now(), if permits > 10 { permits } else { 1 + permits % 2 })
+}
+
 proptest! {
     #[test]
     fn one_caller_is_admitted_as_often_as_by_the_plain_ring(
@@ -73,15 +84,7 @@ proptest! {
         let (limiter, clock) = striped(limit, stripes, batch);
         let mut log = Log::default();
         for (worker, permits, pause, given) in calls {
-            clock.advance(Duration::from_nanos(match pause {
-                0..3 => 0,
-                3 => 3_000,
-                4 => 700_000,
-                _ => 1_500_000 * permits / 4,
-            }));
-            // Mostly few permits.
-            let permits = if permits > 10 { permits } else { 1 + permits % 2 };
-            let now = clock.now();
+            let (now, permits) = step(&clock, permits, pause);
             let worker = limiter.as_worker(worker);
             let decision = if given { worker.check_at(now, permits) } else { worker.check_n(permits) };
             match decision {
@@ -146,14 +149,7 @@ proptest! {
         let mut workers = [const { None }; 4];
         let mut log = Log::default();
         for (what, worker, permits, pause, given) in calls {
-            clock.advance(Duration::from_nanos(match pause {
-                0..3 => 0,
-                3 => 3_000,
-                4 => 700_000,
-                _ => 1_500_000 * permits / 4,
-            }));
-            let permits = if permits > 10 { permits } else { 1 + permits % 2 };
-            let now = clock.now();
+            let (now, permits) = step(&clock, permits, pause);
             let admitted = match (what, &mut workers[worker]) {
                 (0, local) => {
                     *local = local.is_none().then(|| limiter.as_worker(worker).local_stripe());
