@@ -10,8 +10,8 @@ use crate::input::format::named::logfmt::Logfmt;
 use crate::input::format::pattern::Pattern;
 use crate::input::format::w3c::W3c;
 use crate::input::format::words::WordFormat;
-use crate::input::format::wrapper::{Wrapped, messages};
-use crate::input::format::{FirstLines, LogFormat, TimeKind, WantedFields, first_lines};
+use crate::input::format::wrapper::{Parts, Wrapped, messages};
+use crate::input::format::{FirstLines, LogFormat, TimeKind, WantedFields, first_lines, sample};
 use crate::input::refuse::refuse;
 use crate::input::row::shown;
 use crate::input::time::timestamp::TimestampParser;
@@ -85,6 +85,8 @@ fn open_lines(
     let (kind, why) = match choice.format {
         FormatArg::Auto => match detect(lines, wanted) {
             Some((kind, number)) => (kind, by_line(kind, number)),
+            // The error of a line says why it is no object.
+            None if is_text_of_json(lines) => (FormatArg::Json, String::new()),
             None => (
                 FormatArg::Combined,
                 "combined, as the first lines are of no known format".to_owned(),
@@ -135,6 +137,18 @@ fn open_lines(
     })
 }
 
+/// Whether most of the first lines begin like JSON.
+fn is_text_of_json(lines: &FirstLines) -> bool {
+    let lines = sample(lines);
+    let begins = |line: &[u8]| {
+        matches!(
+            line.trim_ascii_start(),
+            [b'{' | b'[', b'"' | b'{' | b'[', ..] | [b'{' | b'[']
+        )
+    };
+    2 * lines.iter().filter(|(_, line)| begins(line)).count() > lines.len()
+}
+
 fn by_line(kind: FormatArg, number: usize) -> String {
     format!("{}, by line {number}: {}", kind.name(), kind.why())
 }
@@ -178,6 +192,16 @@ fn wrap(
         false => None,
     };
     let title = envelope.title();
+    if let Some((number, line)) = lines
+        .first()
+        .filter(|_| messages.is_empty() && choice.format == kind)
+        && let Err(error) = envelope.split(line, &mut Parts::default())
+    {
+        let (name, line) = (kind.name(), shown(line));
+        return Err(Failure::new(format!(
+            "line {number} is not of --format {name}: {error}: {line}"
+        )));
+    }
     let (message, chosen, notes) = match opened {
         Some(Ok(opened)) => (
             Some((opened.format, required)),

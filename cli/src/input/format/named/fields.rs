@@ -95,6 +95,11 @@ impl NamedFields {
         names: &[String],
         values: impl Fn(&str) -> Vec<Vec<u8>>,
     ) -> Result<Self, Failure> {
+        if names.is_empty() {
+            return Err(Failure::new(
+                "no field in the first lines (expected names with values, one for the time; or another --format)",
+            ));
+        }
         // An object or an array is not a value.
         let has = |name: &str| values(name).iter().any(|value| !is_nested(value));
         let time = match &wanted.time {
