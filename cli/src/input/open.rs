@@ -11,7 +11,7 @@ use crate::input::format::pattern::Pattern;
 use crate::input::format::w3c::W3c;
 use crate::input::format::words::WordFormat;
 use crate::input::format::wrapper::{Parts, Wrapped, messages};
-use crate::input::format::{FirstLines, LogFormat, TimeKind, WantedFields, first_lines, sample};
+use crate::input::format::{FirstLines, LogFormat, TimeKind, WantedFields, first_lines};
 use crate::input::refuse::refuse;
 use crate::input::row::shown;
 use crate::input::time::timestamp::TimestampParser;
@@ -82,11 +82,14 @@ fn open_lines(
     if choice.format == FormatArg::Auto {
         refuse(lines)?;
     }
+    let begins_like_json = lines
+        .first()
+        .is_some_and(|(_, line)| matches!(line.trim_ascii(), [b'{', ..] | [b'[', b'{', ..] | [b'[']));
     let (kind, why) = match choice.format {
         FormatArg::Auto => match detect(lines, wanted) {
             Some((kind, number)) => (kind, by_line(kind, number)),
-            // The error of a line says why it is no object.
-            None if is_text_of_json(lines) => (FormatArg::Json, String::new()),
+            // The error of the line says why it is no object.
+            None if begins_like_json => (FormatArg::Json, String::new()),
             None => (
                 FormatArg::Combined,
                 "combined, as the first lines are of no known format".to_owned(),
@@ -135,18 +138,6 @@ fn open_lines(
         chosen,
         notes,
     })
-}
-
-/// Whether most of the first lines begin like JSON.
-fn is_text_of_json(lines: &FirstLines) -> bool {
-    let lines = sample(lines);
-    let begins = |line: &[u8]| {
-        matches!(
-            line.trim_ascii_start(),
-            [b'{' | b'[', b'"' | b'{' | b'[', ..] | [b'{' | b'[']
-        )
-    };
-    2 * lines.iter().filter(|(_, line)| begins(line)).count() > lines.len()
 }
 
 fn by_line(kind: FormatArg, number: usize) -> String {

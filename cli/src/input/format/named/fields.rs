@@ -251,11 +251,7 @@ fn most(addresses: impl Fn(&str) -> usize) -> Option<&'static str> {
 
 /// Whether a value is an address, or a list that begins with one.
 fn is_forwarded(value: &[u8]) -> bool {
-    let first = value
-        .split(|byte| b", ".contains(byte))
-        .next()
-        .unwrap_or_default();
-    client::address(first).is_some()
+    client::listed(value).next().and_then(client::address).is_some()
 }
 
 /// Whether a value is a time after 1990.
