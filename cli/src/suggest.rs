@@ -128,6 +128,8 @@ pub(crate) fn suggest(
     };
     for entry in &plan.entries {
         let mut by_key = ByKey::of_events(&mut requests.events, entry, progress)?;
+        let always = entry.always_holds(by_key.requests(), requests.events.records());
+        found.notes.extend(always);
         let (requests, keys) = (by_key.requests(), by_key.survey.keys);
         found.warnings.extend(entry.warnings(requests, 0, 0));
         let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);

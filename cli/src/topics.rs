@@ -67,7 +67,8 @@ Fields:
     messages, and no requests.
   csv
     Those that the first line names. Commas, tabs, semicolons or bars separate
-    values, which may be quoted. A record is one line.
+    values, which may be quoted. Spaces around a value are left out. A record is
+    one line.
   w3c
     Those of the line "#Fields: date time c-ip cs-method ..".
   alb, elb, nlb, s3, envoy, istio, haproxy, proxy-manager

@@ -37,6 +37,12 @@ pub(crate) fn without_port(text: &[u8]) -> Option<&[u8]> {
     (is_port(port) && is_address(host)).then_some(host)
 }
 
+/// The words of a list such as that of `X-Forwarded-For`.
+pub(crate) fn listed(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    let words = text.split(|byte| b", ".contains(byte));
+    words.filter(|word| !word.is_empty())
+}
+
 /// Whether a text is an address of IP without a port. nginx writes `unix:` for the client of a socket.
 #[inline]
 pub(crate) fn is_address(text: &[u8]) -> bool {

@@ -20,8 +20,7 @@ pub(crate) fn reject_address_as_user(lines: &FirstLines) -> Result<(), Failure> 
         if let Ok(split) = CommonLine::of(line, CommonLayout::NAMES, &mut timestamps) {
             all += 1;
             let user = split.values[USER].unwrap_or_default();
-            let mut words = user.split(|byte| b" ,".contains(byte));
-            if words.any(|word| client::address(word).is_some()) {
+            if client::listed(user).any(|word| client::address(word).is_some()) {
                 addresses += 1;
                 example.get_or_insert((number, shown(user)));
             }

@@ -15,6 +15,7 @@ pub(crate) mod choice;
 pub(crate) mod client;
 pub(crate) mod detect;
 pub(crate) mod format;
+mod gzip;
 pub(crate) mod lines;
 pub(crate) mod open;
 pub(crate) mod refuse;

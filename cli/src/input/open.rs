@@ -10,7 +10,7 @@ use crate::input::format::named::logfmt::Logfmt;
 use crate::input::format::pattern::Pattern;
 use crate::input::format::w3c::W3c;
 use crate::input::format::words::WordFormat;
-use crate::input::format::wrapper::{Wrapped, messages};
+use crate::input::format::wrapper::{Parts, Wrapped, messages};
 use crate::input::format::{FirstLines, LogFormat, TimeKind, WantedFields, first_lines};
 use crate::input::refuse::refuse;
 use crate::input::row::shown;
@@ -82,9 +82,14 @@ fn open_lines(
     if choice.format == FormatArg::Auto {
         refuse(lines)?;
     }
+    let begins_like_json = lines
+        .first()
+        .is_some_and(|(_, line)| matches!(line.trim_ascii(), [b'{', ..] | [b'[', b'{', ..] | [b'[']));
     let (kind, why) = match choice.format {
         FormatArg::Auto => match detect(lines, wanted) {
             Some((kind, number)) => (kind, by_line(kind, number)),
+            // The error of the line says why it is no object.
+            None if begins_like_json => (FormatArg::Json, String::new()),
             None => (
                 FormatArg::Combined,
                 "combined, as the first lines are of no known format".to_owned(),
@@ -178,6 +183,16 @@ fn wrap(
         false => None,
     };
     let title = envelope.title();
+    if let Some((number, line)) = lines
+        .first()
+        .filter(|_| messages.is_empty() && choice.format == kind)
+        && let Err(error) = envelope.split(line, &mut Parts::default())
+    {
+        let (name, line) = (kind.name(), shown(line));
+        return Err(Failure::new(format!(
+            "line {number} is not of --format {name}: {error}: {line}"
+        )));
+    }
     let (message, chosen, notes) = match opened {
         Some(Ok(opened)) => (
             Some((opened.format, required)),

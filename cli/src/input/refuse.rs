@@ -197,9 +197,7 @@ fn has_other_bracket(line: &[u8]) -> bool {
     let address =
         |text: &[u8]| -> Option<IpAddr> { str::from_utf8(client::address(text)?).ok()?.parse().ok() };
     let first = address(&line[..at]);
-    let mut words = inner
-        .split(|byte| b", ".contains(byte))
-        .filter(|word| !word.is_empty());
+    let mut words = client::listed(inner);
     first.is_some()
         && words.clone().all(|word| client::address(word).is_some())
         && words.any(|word| address(word) != first)
@@ -219,9 +217,7 @@ fn has_envoy_list(line: &[u8]) -> bool {
     };
     let (start, end) = places[forwarded];
     let list = &line[start..end];
-    let mut addresses = list
-        .split(|byte| b", ".contains(byte))
-        .filter(|word| !word.is_empty());
+    let mut addresses = client::listed(list);
     line.starts_with(b"[") && list.contains(&b',') && addresses.all(|word| client::address(word).is_some())
 }
 

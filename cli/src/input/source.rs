@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
 use same_file::Handle;
 
 use crate::failure::Failure;
+use crate::input::gzip::Gzip;
 use crate::input::zstd::Zstd;
 
 /// One input.
@@ -142,7 +142,7 @@ impl Source {
         // A read of this length or more bypasses the buffer, so plain text is not copied.
         let whole = io::Cursor::new(start).chain(BufReader::with_capacity(BUFFER, raw));
         Ok(if is_gzip {
-            Box::new(MultiGzDecoder::new(whole))
+            Box::new(Gzip::new(whole))
         } else if is_zstd {
             Box::new(Zstd::new(whole))
         } else {

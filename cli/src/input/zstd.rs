@@ -6,6 +6,8 @@ use std::io::{self, BufRead, Read};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
+use crate::input::gzip::is_at_end;
+
 /// A reader of all frames of a source.
 pub(crate) struct Zstd<R> {
     source: R,
@@ -52,7 +54,7 @@ impl<R: BufRead> Zstd<R> {
     /// Begins the next frame; false at the end.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
-            if self.source.fill_buf()?.is_empty() {
+            if is_at_end(&mut self.source)? {
                 return Ok(false);
             }
             match self.frame.reset(&mut self.source) {

@@ -124,6 +124,7 @@ pub(crate) fn replay(
         let mut by_key = ByKey::of(&mut evaluated, entry, entry_index, progress)?;
         report.rules.push(rule_report(entry, &by_key)?);
         warnings.extend(entry.warnings(by_key.requests(), by_key.survey.above, by_key.survey.largest));
+        notes.extend(entry.always_holds(by_key.requests(), evaluated_requests));
         if let Some(step) = step.filter(|step| entry.is_coarse(*step)) {
             let (note, figures) = coarse(entry, &mut by_key, span, step, progress)?;
             match figures {

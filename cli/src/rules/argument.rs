@@ -140,6 +140,13 @@ pub(crate) fn read(
     Ok(rule)
 }
 
+/// Whether the limit of a valid rule has a unit of bytes: a word behind the number that is not the one before the window.
+pub(crate) fn is_in_bytes(rule: &str) -> bool {
+    let unit = rule.trim_start_matches(|char: char| !char.is_alphabetic() && char != '/');
+    let word = unit.split_whitespace().next().unwrap_or_default();
+    !unit.starts_with('/') && !["per", "in"].contains(&word.to_ascii_lowercase().as_str())
+}
+
 fn wrong(rule: &str, part: &str, given: &str, allowed: &str) -> Failure {
     Failure::argument(format!("--rule {rule:?}: {part}"), given, allowed)
 }

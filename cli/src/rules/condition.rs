@@ -30,10 +30,13 @@ pub(crate) enum TextPattern {
 }
 
 impl Test {
-    /// Parses `field`, `field=value`, `field!=value` or `field=prefix*` to a field and its condition.
-    pub(crate) fn parse(text: &str) -> (&str, Holds) {
+    /// Parses `field`, `field=value`, `field!=value` or `field=prefix*` to a field and its condition; `None` for another text, also
+    /// for an operator of another language such as `>=`, `==` or `!~`.
+    pub(crate) fn parse(text: &str) -> Option<(&str, Holds)> {
+        let is_field =
+            |text: &str| !text.is_empty() && !text.contains(['<', '>', '!']) && !text.ends_with('~');
         let Some((field, value)) = text.split_once('=') else {
-            return (text.trim(), Holds::Truthy);
+            return is_field(text.trim()).then_some((text.trim(), Holds::Truthy));
         };
         let field = field.trim_end();
         let not = field.ends_with('!');
@@ -49,7 +52,8 @@ impl Test {
                 TextPattern::Whole(canonical.as_deref().unwrap_or(value).into())
             }
         };
-        (field.trim(), Holds::Is { not, pattern })
+        let field = field.trim();
+        (is_field(field) && !value.starts_with('=')).then_some((field, Holds::Is { not, pattern }))
     }
 
     /// Whether the condition holds for a value.
@@ -89,7 +93,7 @@ mod tests {
     use super::Test;
 
     fn holds(condition: &str, value: &str) -> bool {
-        let (field, holds) = Test::parse(condition);
+        let (field, holds) = Test::parse(condition).expect(condition);
         assert_eq!(field, "f");
         Test { field: 0, holds }.holds(Some(value.as_bytes()))
     }
@@ -114,6 +118,15 @@ mod tests {
             assert!(!holds(&condition, "192.0.2.2"), "{given}");
         }
         assert!(holds("f=192.0.*", "::FFFF:192.0.2.1"));
+    }
+
+    #[test]
+    fn operators_of_other_languages_are_no_conditions() {
+        for text in [
+            "f>1", "f>=1", "f <= 1", "f==1", "f!==1", "f~=1", "f!~1", "!f", "!f=1", "=1", "", " ",
+        ] {
+            assert!(Test::parse(text).is_none(), "{text}");
+        }
     }
 
     #[test]

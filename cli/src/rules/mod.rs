@@ -64,7 +64,16 @@ impl Plan {
         for rule in rules {
             builder = builder.rule(argument::read(rule, otherwise, condition, &fields)?);
         }
-        let plan = Self::new(builder, true, fields)?;
+        let mut plan = Self::new(builder, true, fields)?;
+        let in_bytes = rules
+            .iter()
+            .zip(plan.rules.rules())
+            .filter(|(text, rule)| argument::is_in_bytes(text) && rule.view().cost.is_none());
+        plan.notes = in_bytes
+            .map(|(text, _)| {
+                format!("rule {text:?} has a limit in bytes and no cost, so a request counts as one byte (cost FIELD names its size)")
+            })
+            .collect();
         // Built once with a small table, so that an error is reported before the input is read.
         plan.rules_for(1).build_with(ManualClock::new(), SEEDS)?;
         Ok(plan)

@@ -194,6 +194,15 @@ impl PlanEntry {
         warnings
     }
 
+    /// A note about a condition with `!=` that holds for all requests, since its value may be mistyped. `requests` is the number of
+    /// requests that the rule applies to.
+    pub(crate) fn always_holds(&self, requests: u64, all: u64) -> Option<String> {
+        let condition = self.condition.as_ref().filter(|text| text.contains("!="))?;
+        let rule = &self.name;
+        (requests == all)
+            .then(|| format!("rule {rule:?} applies to every request: {condition:?} always holds"))
+    }
+
     /// The algorithms for each tier and for no tier.
     fn algorithms(&self) -> Result<Vec<AnyAlgorithm>, ConfigError> {
         let own = self.quota.limit();

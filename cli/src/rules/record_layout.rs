@@ -241,10 +241,7 @@ impl RecordLayout {
             return Some(condition.clone());
         }
         let meant = self.meant(name);
-        let (field, holds) = Test::parse(&meant);
-        if field.is_empty() || self.tests.len() == MOST_CONDITIONS {
-            return None;
-        }
+        let (field, holds) = Test::parse(&meant).filter(|_| self.tests.len() < MOST_CONDITIONS)?;
         let field = match self.aliases.contains_key(name) {
             true => field.to_owned(),
             false => self.meant(field),

@@ -110,6 +110,38 @@ const ERRORS: &[(&[&str], &str)] = &[
         "no requests in the input (1 unreadable line); --format, ",
     ),
     (
+        &["replay", "--rule", "1/s when status>=500"],
+        "invalid --rule \"1/s when status>=500\": condition: \"status>=500\" (expected field, ",
+    ),
+    (
+        &["replay", "--rules", "operator.toml", "access.log"],
+        "operator.toml:4:6: rule \"r\": invalid when: \"status==500\" (expected ",
+    ),
+    (
+        &["replay", "--rule", "1/s", "array.json"],
+        "line 1: column 1: no JSON object: invalid type: sequence, expected an object (expected one object a line): [{\"time",
+    ),
+    (
+        &["replay", "--rule", "1/s", "commas.json"],
+        "line 1: column 22: no JSON object: trailing characters (expected one object a line): {\"time",
+    ),
+    (
+        &["replay", "--rule", "1/s", "--format", "json", "access.log"],
+        "line 1: column 6: no JSON object: invalid type: floating point `198.51`, ",
+    ),
+    (
+        &["replay", "--rule", "1/s", "--format", "logfmt", "access.log"],
+        "no field in the first lines (expected names with values, ",
+    ),
+    (
+        &["replay", "--rule", "1/s", "--format", "syslog", "access.log"],
+        "line 1 is not of --format syslog: column 1: no time, ",
+    ),
+    (
+        &["replay", "--rule", "1/s", "--format", "docker", "access.log"],
+        "line 1 is not of --format docker: column 6: no JSON object: ",
+    ),
+    (
         &["replay", "--rule", "1/s", "empty.log"],
         "no requests in the input: it has no lines (expected one request a line)",
     ),
@@ -161,6 +193,12 @@ fn each_error_has_its_message() {
             "flight.toml",
             "rules = [{ name = 'exports', in_flight = 20 }]".to_owned(),
         ),
+        (
+            "operator.toml",
+            "[[rules]]\nname='r'\nquota='2/s'\nwhen='status==500'\n".to_owned(),
+        ),
+        ("array.json", "[{\"time\":1,\"client\":2},\n".to_owned()),
+        ("commas.json", "{\"time\":1,\"client\":2},\n".repeat(3)),
         ("nonsense.log", "nonsense\n".to_owned()),
         ("empty.log", String::new()),
         ("log.bz2", "BZh91AY".to_owned()),

@@ -71,6 +71,50 @@ fn rules_that_match_nothing_are_a_warning() {
 }
 
 #[test]
+fn rules_that_may_be_mistyped_are_a_note() {
+    let good = twenty(|number| access("198.51.100.9", number));
+    let notes = |rule: &str| {
+        let object = json(&on_pipe(
+            tool("--json --quiet", None).arg("--rule").arg(rule),
+            &good,
+        ));
+        let notes = texts(&object, "notes");
+        notes.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for rule in [
+        "10/60s when path!=/a",
+        "10/60s when path=/a",
+        "5MB/min cost size",
+        "5/min",
+        "5 per min",
+        "5 in 1 min by client",
+    ] {
+        assert_eq!(notes(rule), Vec::<String>::new(), "{rule}");
+    }
+    assert_eq!(
+        notes("10/60s when \"path!=/b and status=200\" as login"),
+        ["rule \"login\" applies to every request: \"path!=/b and status=200\" always holds"]
+    );
+    for rule in ["5MB/min", "50 KiB per minute by client", "2.5Gbit/min"] {
+        assert_eq!(
+            notes(rule),
+            [format!(
+                "rule {rule:?} has a limit in bytes and no cost, so a request counts as one byte (cost FIELD names its size)"
+            )]
+        );
+    }
+    let file = file(&good);
+    let path = file.path().to_str().unwrap();
+    let suggested = json(&run(["suggest", "--json", "--when", "path!=/b", path]));
+    assert!(
+        texts(&suggested, "notes")
+            .iter()
+            .any(|note| note.ends_with("\"path!=/b\" always holds")),
+        "{suggested}"
+    );
+}
+
+#[test]
 fn an_outlying_time_is_a_warning_and_can_be_excluded() {
     let good = twenty(|number| access("198.51.100.9", number));
     let stray = |date: &str| good.clone() + &access("198.51.100.8", 1).replace("17/May/2015", date);

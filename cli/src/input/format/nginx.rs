@@ -43,9 +43,15 @@ pub(crate) struct Expressions {
 ///
 /// # Errors
 ///
-/// When the string has no variable, names one twice or has two without a text between them.
+/// When the string is a directive, has no variable, names one twice or has two without a text between them.
 pub(crate) fn expression(format: &str) -> Result<Expressions, Failure> {
     let wrong = |given: &str, expected: &str| Failure::argument("--log-format", given, expected);
+    if format.trim_start().starts_with("log_format ") || format.contains('\n') {
+        return Err(wrong(
+            "a whole directive",
+            "its string alone, in one piece: '$remote_addr [$time_local] \"$request\"'",
+        ));
+    }
     let pieces = pieces(format);
     let mut names = Vec::new();
     let mut exact = String::from("(?s-u)^");
@@ -180,6 +186,11 @@ mod tests {
     fn invalid_strings_are_errors() {
         for (format, said) in [
             ("%h %l %u", "variables of nginx"),
+            (
+                "log_format main '$remote_addr [$time_local]';",
+                "its string alone",
+            ),
+            ("$remote_addr '\n'[$time_local]", "its string alone"),
             ("$remote_addr$host", "a text between variables"),
             ("$status $status", "each variable once"),
         ] {

@@ -1,5 +1,6 @@
 //! Lines with more values than columns, because a value has delimiters: a user agent with commas, or a size such as `1,024`.
 
+use crate::input::client;
 use crate::input::format::Parsed;
 use crate::input::row::{Row, Unreadable};
 
@@ -52,6 +53,11 @@ fn realign(
     let mut found: Option<Alignment> = None;
     for column in 0..columns {
         if attempt(column, row).is_err() {
+            // The values may be a list of addresses, of which no column in particular has the first.
+            let mut joined = values[column..=column + extra].iter();
+            if joined.all(|value| client::address(value.trim_ascii()).is_some()) {
+                return None;
+            }
             continue;
         }
         let fields = (0..needed)

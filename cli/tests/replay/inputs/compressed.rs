@@ -175,6 +175,27 @@ fn files_that_were_cut_give_the_result_so_far() {
 }
 
 #[test]
+fn zeros_behind_compressed_data_are_skipped() {
+    let requests = requests(300, 41, SECOND);
+    let text = combined(&requests);
+    for compress in [gzip, zstd] {
+        let part = compress(text.as_bytes());
+        for zeros in [1, 17, 300_000] {
+            let zeros = vec![0; zeros];
+            let whole = [&part[..], &zeros].concat();
+            let two = [&part[..], &zeros, &part, &zeros].concat();
+            for (input, times) in [(whole, 1), (two, 2)] {
+                let output = on_pipe(&mut tool("--json --quiet --rule 20/60s", None), input);
+                assert_eq!(json(&output)["requests"], 300 * times);
+            }
+        }
+        let rest = [&part[..], &[0; 5], b"the rest of a file"].concat();
+        let output = on_pipe(&mut tool("--json --quiet --rule 20/60s", None), rest);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn garbage_is_unreadable_without_a_panic() {
     let requests = requests(300, 38, SECOND);
     let mut random = Random::new(39);

@@ -263,8 +263,7 @@ fn without_bracket(text: &[u8]) -> &[u8] {
     let Some(end) = memchr(b']', inner).filter(|&end| inner[end..].starts_with(b"] - ")) else {
         return text;
     };
-    let mut words = inner[..end].split(|byte| b", ".contains(byte));
-    match words.all(|word| word.is_empty() || word == b"-" || client::address(word).is_some()) {
+    match client::listed(&inner[..end]).all(|word| word == b"-" || client::address(word).is_some()) {
         true => &inner[end + 4..],
         false => text,
     }

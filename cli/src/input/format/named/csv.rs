@@ -46,7 +46,7 @@ impl Csv {
                 let extra = values.len().saturating_sub(header.names.len());
                 let last = values.get(column + extra).filter(|_| extra > 0);
                 let both = values.get(column).into_iter().chain(last);
-                both.map(|value| value.to_vec()).collect::<Vec<_>>()
+                both.map(|value| value.trim_ascii().to_vec()).collect::<Vec<_>>()
             };
             let found: Vec<Vec<u8>> = sample(rest).into_iter().flat_map(of_line).collect();
             // A column without a readable value still has its name.
@@ -97,7 +97,7 @@ impl LogFormat for Csv {
         let (values, cut) = split(line, *delimiter);
         let values: Vec<&[u8]> = values.iter().map(AsRef::as_ref).collect();
         let read = |values: &[&[u8]], row: &mut Row| {
-            let value = |field: usize| values.get(self.places[field]).copied();
+            let value = |field: usize| values.get(self.places[field]).map(|value| value.trim_ascii());
             self.named.columns.fill(value, timestamps, row)
         };
         let Some(at) = cut else {
@@ -166,11 +166,15 @@ fn unclosed(line: &[u8], at: usize) -> Unreadable {
 }
 
 /// The values of a line. Within quotation marks a delimiter is text, and two quotation marks are one. A single one is text too
-/// unless the value ends behind it; a value with such a one and no end was never quoted. Returns also the place of a quotation
-/// mark that is not closed; the value behind it was cut, and is left out.
+/// unless the value ends behind it; a value with such a one and no end was never quoted. Spaces may precede a quotation mark.
+/// Returns also the place of a quotation mark that is not closed; the value behind it was cut, and is left out.
 fn split(line: &[u8], delimiter: u8) -> (Vec<Cow<'_, [u8]>>, Option<usize>) {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {
+        let spaces = rest.iter().take_while(|&&byte| byte == b' ').count();
+        if rest[spaces..].starts_with(b"\"") {
+            rest = &rest[spaces..];
+        }
         let after = match quoted(rest, delimiter) {
             Value::Quoted(value, behind) => {
                 values.push(Cow::Owned(value));
@@ -241,6 +245,8 @@ mod tests {
             ("a\tb\tc", "1,5\t2\t3", ["1,5", "2", "3"]),
             ("a;b;c", "1,5;2;3", ["1,5", "2", "3"]),
             (r#""a,x";b|y;c"#, "1;2;3", ["1", "2", "3"]),
+            ("a, b, c", r#"1, "2, 2",  "3""#, ["1", "2, 2", "3"]),
+            ("a\tb\tc", "1\t\t\"3\"", ["1", "", "3"]),
         ] {
             let delimiter = Header::parse(header.as_bytes()).expect(header).delimiter;
             let (values, cut) = split(line.as_bytes(), delimiter);
@@ -258,6 +264,37 @@ mod tests {
             Header::parse(b"\"time\", client ").map(|header| header.names),
             Ok(vec!["time".to_string(), "client".to_string()])
         );
+    }
+
+    #[test]
+    fn spaces_around_values_are_no_part_of_them() {
+        let lines = [
+            (1, b"time, client_ip , ua".to_vec()),
+            (2, b"1431857103, 198.51.100.9 , \"x, y\"".to_vec()),
+        ];
+        let mut format = Csv::new(&lines, &wanted(&["client", "ua"])).expect("a client");
+        let values = ["198.51.100.9", "x, y"].map(|value| Some(value.to_owned()));
+        let line = str::from_utf8(&lines[1].1).expect("a text");
+        let read = fields(&mut format, line, 2);
+        assert_eq!(read, Ok((1_431_857_103_000_000_000, values.to_vec())));
+    }
+
+    #[test]
+    fn a_list_of_addresses_is_no_client() {
+        let header = [
+            (1, b"time,ip,ua".to_vec()),
+            (2, b"1431857103,192.0.2.1,x".to_vec()),
+        ];
+        let mut format = Csv::new(&header, &wanted(&["client"])).expect("a client");
+        for (line, client) in [
+            ("1431857103,192.0.2.1,x, y", Some("192.0.2.1")),
+            ("1431857103,192.0.2.1, 10.0.0.1,x", None),
+            ("1431857103,192.0.2.1:80,10.0.0.1,192.0.2.3,x", None),
+        ] {
+            let read = fields(&mut format, line, 1).ok();
+            let read = read.and_then(|(_, values)| values.first().cloned().flatten());
+            assert_eq!(read.as_deref(), client, "{line}");
+        }
     }
 
     #[test]

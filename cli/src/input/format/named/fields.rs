@@ -95,6 +95,11 @@ impl NamedFields {
         names: &[String],
         values: impl Fn(&str) -> Vec<Vec<u8>>,
     ) -> Result<Self, Failure> {
+        if names.is_empty() {
+            return Err(Failure::new(
+                "no field in the first lines (expected names with values, one for the time; or another --format)",
+            ));
+        }
         // An object or an array is not a value.
         let has = |name: &str| values(name).iter().any(|value| !is_nested(value));
         let time = match &wanted.time {
@@ -246,11 +251,7 @@ fn most(addresses: impl Fn(&str) -> usize) -> Option<&'static str> {
 
 /// Whether a value is an address, or a list that begins with one.
 fn is_forwarded(value: &[u8]) -> bool {
-    let first = value
-        .split(|byte| b", ".contains(byte))
-        .next()
-        .unwrap_or_default();
-    client::address(first).is_some()
+    client::listed(value).next().and_then(client::address).is_some()
 }
 
 /// Whether a value is a time after 1990.

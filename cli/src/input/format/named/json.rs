@@ -66,6 +66,12 @@ impl Json {
     ) -> Result<Self, Failure> {
         // Several lines: lines may lack fields.
         let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
+        let fault = |(number, line): &(usize, Vec<u8>)| Some((*number, invalid(line)?, shown(line)));
+        if let (true, Some((number, fault, line))) = (all.is_empty(), lines.first().and_then(fault)) {
+            return Err(Failure::new(format!(
+                "line {number}: {fault} (expected one object a line): {line}"
+            )));
+        }
         all.sort_unstable();
         all.dedup();
         let looked_at = sample(lines);
