@@ -19,7 +19,7 @@ mod rules;
 mod rules_builder;
 mod settle;
 mod slots;
-mod statuses;
+pub(crate) mod statuses;
 pub(crate) mod store;
 pub mod supervision;
 
@@ -40,5 +40,3 @@ pub use store::{
 pub use crate::rules::{Admitted, DecidedBy, Denied, KeyParts, Mode, OnError, QuotaStatus, Reason};
 
 pub(crate) use plan::CheckPlan;
-#[cfg(feature = "wait")]
-pub(crate) use statuses::DenyingQuota;
