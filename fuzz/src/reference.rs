@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use ringgate::{Algorithm, Nanos};
 
-use crate::exact::{Counting, Exact, Mark, Terms};
+use crate::exact::{Counting, Definition, Exact, Mark};
 use crate::{Any, HORIZON, Kind, Setting};
 
 /// Permits that were admitted or charged.
@@ -35,10 +35,10 @@ impl Reference {
         let window = setting.window().as_nanos() as u64;
         let (limit, cells) = (setting.limit(), setting.cells());
         let width = window.div_ceil(cells);
-        let terms = match setting.kind {
-            Kind::TimestampRing => Terms::log(limit, window),
-            Kind::Gcra => Terms::bucket(limit, window, setting.burst()),
-            kind => Terms {
+        let definition = match setting.kind {
+            Kind::TimestampRing => Definition::log(limit, window),
+            Kind::Gcra => Definition::bucket(limit, window, setting.burst()),
+            kind => Definition {
                 limit,
                 counting: Counting::Cells {
                     cells,
@@ -54,7 +54,7 @@ impl Reference {
         Self {
             kind: setting.kind,
             width,
-            definition: Exact::new(vec![terms], denial_publishes),
+            definition: Exact::new(vec![definition], denial_publishes),
             events: Vec::new(),
             marks: Vec::new(),
             published: Nanos::ZERO,

@@ -26,7 +26,7 @@ pub(crate) enum Counting {
 
 /// A limit, and the way in which charges count against it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Definition {
     pub(crate) limit: u64,
     pub(crate) counting: Counting,
 }
@@ -50,8 +50,8 @@ pub(crate) struct Charges {
     last: Option<Mark>,
 }
 
-impl Terms {
-    /// The terms of a log of so many slots.
+impl Definition {
+    /// A log of so many slots.
     pub(crate) fn log(slots: u64, window: u64) -> Self {
         let unit = unit(slots);
         Self {
@@ -65,7 +65,7 @@ impl Terms {
         Self { limit, counting }
     }
 
-    /// The terms by a lower limit. The burst of a bucket is in proportion, but at least one permit, and no longer than the
+    /// The definition with a lower limit. The burst of a bucket is in proportion, but at least one permit, and no longer than the
     /// bound of the bucket leaves beside the refill of a window.
     pub(crate) fn lowered(self, limit: u64) -> Self {
         let counting = match self.counting {
@@ -223,18 +223,18 @@ impl Charges {
         counted.map(|&(_, permits)| permits).sum()
     }
 
-    /// Charges the permits by these terms.
-    pub(crate) fn charge(&mut self, terms: Terms, now: u64, permits: u64) -> Mark {
+    /// Charges the permits by this definition.
+    pub(crate) fn charge(&mut self, definition: Definition, now: u64, permits: u64) -> Mark {
         let before = self.full_at.max(2 * u128::from(now));
-        let after = before + u128::from(permits) * terms.time_of_a_permit();
+        let after = before + u128::from(permits) * definition.time_of_a_permit();
         let mark = Mark {
-            at: now.max(terms.used(self, now)),
+            at: now.max(definition.used(self, now)),
             full: [before, after],
         };
         if permits == 0 {
             return mark;
         }
-        let (recorded, newest) = match terms.counting {
+        let (recorded, newest) = match definition.counting {
             Counting::Cells { tick, .. } => (mark.at, mark.at / tick * tick),
             Counting::Times { unit, .. } => {
                 let rounded = now.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
@@ -245,24 +245,24 @@ impl Charges {
         self.newest = self.newest.max(newest);
         self.full_at = after;
         self.last = Some(mark);
-        if !matches!(terms.counting, Counting::Bucket { .. }) {
+        if !matches!(definition.counting, Counting::Bucket { .. }) {
             self.list.push((recorded, permits));
         }
         mark
     }
 
     /// Removes `back` of the `permits` of a charge, if the algorithm can.
-    pub(crate) fn refund(&mut self, terms: &[Terms], mark: Mark, permits: u64, back: u64) -> bool {
+    pub(crate) fn refund(&mut self, definitions: &[Definition], mark: Mark, permits: u64, back: u64) -> bool {
         if back == 0 {
             return true;
         }
-        let counts = |terms: &Terms| match terms.counting {
+        let counts = |definition: &Definition| match definition.counting {
             Counting::Cells { summed, width, .. } => mark.at / width + summed > self.newest / width,
             Counting::Units { cells, width, .. } => mark.at / width + cells >= self.newest / width,
             Counting::Times { .. } => false,
             Counting::Bucket { .. } => self.last == Some(mark),
         };
-        if !terms.iter().any(counts) {
+        if !definitions.iter().any(counts) {
             return false;
         }
         self.full_at -= (mark.full[1] - mark.full[0]) / u128::from(permits) * u128::from(back);
@@ -281,8 +281,9 @@ impl Charges {
 /// A state of one or several windows, by its definition.
 #[derive(Clone, Debug)]
 pub(crate) struct Exact {
-    own: Vec<Terms>,
-    terms: Vec<Terms>,
+    own: Vec<Definition>,
+    /// By the limit of the decisions and queries from now on.
+    current: Vec<Definition>,
     charges: Charges,
     /// Whether a denial may enter a cell, as in a wide ring. If the clock steps back, the entered cell remains the current
     /// one.
@@ -290,10 +291,10 @@ pub(crate) struct Exact {
 }
 
 impl Exact {
-    pub(crate) fn new(terms: Vec<Terms>, denial_enters: bool) -> Self {
+    pub(crate) fn new(own: Vec<Definition>, denial_enters: bool) -> Self {
         Self {
-            own: terms.clone(),
-            terms,
+            current: own.clone(),
+            own,
             charges: Charges::default(),
             denial_enters,
         }
@@ -301,8 +302,8 @@ impl Exact {
 
     /// Sets the limit of the decisions and queries from now on. `None` is the limiter's own.
     pub(crate) fn set_limit(&mut self, limit: Option<u64>) {
-        let by = |own: &Terms| limit.map_or(*own, |limit| own.lowered(limit));
-        self.terms = self.own.iter().map(by).collect();
+        let by = |own: &Definition| limit.map_or(*own, |limit| own.lowered(limit));
+        self.current = self.own.iter().map(by).collect();
     }
 
     /// The mark of the charge, if the request is admitted.
@@ -316,7 +317,7 @@ impl Exact {
 
     /// Enters the cell of a denied request, if the ring does.
     pub(crate) fn deny(&mut self, now: u64) {
-        if let Counting::Cells { tick, .. } = self.terms[0].counting
+        if let Counting::Cells { tick, .. } = self.current[0].counting
             && self.denial_enters
         {
             self.charges.newest = self.charges.newest.max(now / tick * tick);
@@ -324,14 +325,14 @@ impl Exact {
     }
 
     pub(crate) fn charge(&mut self, now: u64, permits: u64) -> Mark {
-        let mark = self.charges.charge(self.terms[0], now, permits);
+        let mark = self.charges.charge(self.current[0], now, permits);
         if permits == 0 {
             return Mark { at: now, ..mark };
         }
         // Only charges that a later decision counts.
-        let (newest, terms) = (self.charges.newest, &self.terms);
+        let (newest, current) = (self.charges.newest, &self.current);
         self.charges.list.retain(|&(at, _)| {
-            terms.iter().any(|terms| match terms.counting {
+            current.iter().any(|definition| match definition.counting {
                 Counting::Cells { summed, width, .. } => at / width + summed > newest / width,
                 Counting::Times { window, unit } => at / unit + window.div_ceil(unit) + 1 > newest / unit,
                 Counting::Units { .. } | Counting::Bucket { .. } => true,
@@ -341,25 +342,31 @@ impl Exact {
     }
 
     pub(crate) fn refund(&mut self, mark: Mark, permits: u64, back: u64) -> bool {
-        self.charges.refund(&self.terms, mark, permits, back)
+        self.charges.refund(&self.current, mark, permits, back)
     }
 
     pub(crate) fn remaining(&self, now: u64) -> u64 {
-        let each = self.terms.iter().map(|terms| terms.remaining(&self.charges, now));
+        let each = self
+            .current
+            .iter()
+            .map(|definition| definition.remaining(&self.charges, now));
         each.min().expect("one window")
     }
 
     /// The most permits that are spent in any window.
     pub(crate) fn spent(&self, now: u64) -> u64 {
-        let each = self.terms.iter().map(|terms| terms.spent(&self.charges, now));
+        let each = self
+            .current
+            .iter()
+            .map(|definition| definition.spent(&self.charges, now));
         each.max().expect("one window")
     }
 
     pub(crate) fn ready_at(&self, now: u64, permits: u64) -> Option<u64> {
-        let later = |time, terms: &Terms| terms.ready_at(&self.charges, time, permits);
+        let later = |time, definition: &Definition| definition.ready_at(&self.charges, time, permits);
         let mut ready = now;
         loop {
-            let next = self.terms.iter().try_fold(ready, later)?;
+            let next = self.current.iter().try_fold(ready, later)?;
             if next == ready {
                 return Some(ready);
             }
@@ -368,13 +375,16 @@ impl Exact {
     }
 
     pub(crate) fn idle_at(&self, now: u64) -> Option<u64> {
-        let mut each = self.terms.iter().map(|terms| terms.idle_at(&self.charges, now));
+        let mut each = self
+            .current
+            .iter()
+            .map(|definition| definition.idle_at(&self.charges, now));
         each.try_fold(now, |latest, idle| Some(latest.max(idle?)))
     }
 
     /// The limit of the first window.
     pub(crate) fn limit(&self) -> u64 {
-        self.terms[0].limit
+        self.current[0].limit
     }
 
     pub(crate) fn is_log(&self) -> bool {

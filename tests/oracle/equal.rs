@@ -1,5 +1,5 @@
-//! Decisions compared with those of brute-force models, and with those of another representation of the algorithm. A decision
-//! against a lower limit in place equals that of the algorithm with that limit.
+//! Decisions compared with those of the definition of the algorithm, with exact logs, and with those of words of one thread. A
+//! decision against a lower limit in place equals that of the algorithm with that limit.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ use super::walk::{
     limiter_subject, nanos, quota, size, subject, window,
 };
 use crate::common::{Any, State};
-use crate::exact::{Mark, Terms};
+use crate::exact::{Definition, Mark};
 
 proptest! {
     #![proptest_config(config())]
@@ -69,7 +69,8 @@ proptest! {
                     let booked = it.charge(state.shared(), at, permits);
                     // Permits that a word cannot hold are not charged, which makes no difference while this is the
                     // newest debt. A word can always hold as much debt as the limit.
-                    // In a table, a cell can hold as many permits as the limit. Until they expire, a larger count changes no decision.
+                    // In a table, a cell can hold as many permits as the limit. Until they expire, a larger count changes no
+                    // decision.
                     let is_full = it.words() > 1 && it.spent(state.shared(), at) >= own_limit;
                     prop_assert!(booked == permits || is_full || spent.saturating_add(permits) > 2 * own_limit + 1);
                     exact.charge(now, booked.min(1 << 40));
@@ -195,8 +196,8 @@ proptest! {
         let (mut bucket, mut limit) = (bucket, limit);
         for lower in [lower, lower.div_ceil(2)] {
             let lowered = bucket.with_limit(lower).expect("at most its own");
-            let terms = Terms::bucket(limit, window, bucket.burst()).lowered(lower);
-            prop_assert_eq!(lowered.burst(), terms.max_request());
+            let definition = Definition::bucket(limit, window, bucket.burst()).lowered(lower);
+            prop_assert_eq!(lowered.burst(), definition.max_request());
             prop_assert_eq!(lowered.bound(), lowered.burst() + lower - 1);
             let refilled = u128::from(lowered.burst()) * (2 * u128::from(window)).div_ceil(u128::from(lower));
             prop_assert_eq!(lowered.span(), Duration::from_nanos(refilled.div_ceil(2) as u64));

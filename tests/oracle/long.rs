@@ -1,6 +1,7 @@
 //! Long random histories: limits that change from request to request, refunds, resets, and callers with older readings.
 //!
-//! After each step, the answers are compared with the definition of its algorithm (`common/exact.rs`), and the admissions with the promises:
+//! After each step, the answers are compared with the definition of its algorithm (`common/exact.rs`), and the admissions with
+//! the promises:
 //!
 //! - No interval of one window holds more than the bound.
 //! - A lower limit takes effect at once.

@@ -7,7 +7,7 @@ use ringgate::algorithm::Reclaim;
 use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Quota, TimestampRing, UnitRing};
 
 use crate::common::{Any, Subject, unit};
-use crate::exact::{Counting, Exact, Terms};
+use crate::exact::{Counting, Definition, Exact};
 
 #[cfg(feature = "rules")]
 const _: () = assert!(
@@ -80,7 +80,7 @@ impl Ring {
     }
 
     /// The definition, with cells of this width that begin at whole ticks.
-    fn terms(self, width: u64, tick: u64) -> Terms {
+    fn definition(self, width: u64, tick: u64) -> Definition {
         let counting = Counting::Cells {
             cells: self.cells,
             summed: self.cells + u64::from(self.kind == Kind::Strict),
@@ -88,15 +88,15 @@ impl Ring {
             tick,
             shares: self.kind == Kind::Even,
         };
-        Terms {
+        Definition {
             limit: self.limit,
             counting,
         }
     }
 
     pub(crate) fn exact(self) -> Exact {
-        let terms = self.terms(self.width(), self.width());
-        Exact::new(vec![terms], self.build().words() > 1)
+        let definition = self.definition(self.width(), self.width());
+        Exact::new(vec![definition], self.build().words() > 1)
     }
 
     /// The log of the window and the log of one cell more.
@@ -120,7 +120,7 @@ pub(crate) struct Logs {
     pub(crate) is_strict: bool,
 }
 
-/// A limiter with the logs of each of its windows, but for those whose cells have shares, and buckets.
+/// A limiter with the logs of each of its windows. Cells with shares and buckets have none.
 pub(crate) fn between() -> impl Strategy<Value = (Subject, Vec<Logs>)> {
     prop_oneof![
         3 => ring().prop_filter("no shares", |ring| ring.kind != Kind::Even).prop_map(|ring| {
@@ -143,7 +143,7 @@ pub(crate) fn defined() -> impl Strategy<Value = (Subject, Exact)> {
     prop_oneof![
         4 => ring().prop_map(|ring| (Subject::new(format!("{ring:?}"), ring.build()), ring.exact())),
         3 => (log(), any::<bool>()).prop_map(|((ring, name), of_limiter)| {
-            let exact = Exact::new(vec![Terms::log(ring.bound(), nanos(ring.window()))], false);
+            let exact = Exact::new(vec![Definition::log(ring.bound(), nanos(ring.window()))], false);
             let ring = if of_limiter { ring.for_limiter() } else { ring };
             (Subject::new(format!("{name}, {of_limiter}"), ring), exact)
         }),
@@ -157,7 +157,7 @@ pub(crate) fn defined() -> impl Strategy<Value = (Subject, Exact)> {
 pub(crate) fn exact_bucket(gcra: &Gcra) -> Exact {
     let limit = gcra.bound() + 1 - gcra.burst();
     Exact::new(
-        vec![Terms::bucket(limit, nanos(gcra.window()), gcra.burst())],
+        vec![Definition::bucket(limit, nanos(gcra.window()), gcra.burst())],
         false,
     )
 }
@@ -169,7 +169,7 @@ pub(crate) fn exact_units(ring: &UnitRing, limit: u64, window: u64) -> Exact {
         unit,
         width: window.div_ceil(cells),
     };
-    Exact::new(vec![Terms { limit, counting }], false)
+    Exact::new(vec![Definition { limit, counting }], false)
 }
 
 /// The width of a cell, and a fifth of the window of an algorithm without cells.
@@ -224,8 +224,8 @@ impl Several {
     pub(crate) fn exact(&self) -> Exact {
         let ring = self.build();
         let each = self.rings().into_iter().zip(self.widths());
-        let terms = each.map(|(one, width)| one.terms(width, nanos(ring.cell())));
-        Exact::new(terms.collect(), ring.words() > 1)
+        let definition = each.map(|(one, width)| one.definition(width, nanos(ring.cell())));
+        Exact::new(definition.collect(), ring.words() > 1)
     }
 
     /// A ring of one window for each window.

@@ -6,7 +6,8 @@
 //!   back; after an idle time longer than the window, the capacity was not checked; the ring advanced by one cell even if
 //!   several cells had passed.
 //! - `a_retry_is_admitted_at_the_retry_time_and_no_earlier`: `Retry-After` was rounded down to 0.
-//! - `a_denied_request_changes_nothing`: a denied request stayed charged, to other windows of the same rule or to the next caller.
+//! - `a_denied_request_changes_nothing`: a denied request stayed charged, to other windows of the same rule or to the next
+//!   caller.
 
 use super::*;
 

@@ -7,7 +7,7 @@ use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleCounts, TierOf};
 use ringgate::{CounterRing, Key, Quota, Rule};
 
 use super::Request;
-use crate::exact::{Charges, Counting, Mark, Terms};
+use crate::exact::{Charges, Counting, Definition, Mark};
 
 /// One rule, as plain data.
 #[derive(Clone, Debug)]
@@ -143,12 +143,12 @@ impl Spec {
     }
 
     /// The quota that applies to the request.
-    fn terms(&self, quota: usize, request: &Request) -> Terms {
+    fn definition(&self, quota: usize, request: &Request) -> Definition {
         // A limit of 0 denies by itself.
         let (limit, given) = (self.limit(quota, request).max(1), self.quotas[quota]);
         let window = nanos(given.window());
         let counting = match self.algorithm {
-            RuleAlgorithm::Log => Terms::log(given.limit(), window).counting,
+            RuleAlgorithm::Log => Definition::log(given.limit(), window).counting,
             RuleAlgorithm::Gcra => {
                 let of_tier = self.tier_limit(quota, request);
                 let burst = self.burst.unwrap_or(given.limit());
@@ -180,7 +180,7 @@ impl Spec {
                 }
             }
         };
-        Terms { limit, counting }
+        Definition { limit, counting }
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) struct Reference {
     pub(crate) specs: Vec<Spec>,
     charges: HashMap<(usize, usize, u64), Charges>,
     /// The charges of the last request.
-    last: Vec<((usize, usize, u64), Terms, Mark)>,
+    last: Vec<((usize, usize, u64), Definition, Mark)>,
     pub(crate) counts: Vec<RuleCounts>,
 }
 
@@ -217,8 +217,8 @@ impl Reference {
     }
 
     pub(crate) fn spent(&self, rule: usize, quota: usize, request: &Request, now: u64) -> u64 {
-        let terms = self.specs[rule].terms(quota, request);
-        terms.spent(&self.charges(rule, quota, request), now)
+        let definition = self.specs[rule].definition(quota, request);
+        definition.spent(&self.charges(rule, quota, request), now)
     }
 
     pub(crate) fn remaining(&self, rule: usize, quota: usize, request: &Request, now: u64) -> u64 {
@@ -226,7 +226,7 @@ impl Reference {
         if spec.denies(request) {
             return 0;
         }
-        spec.terms(quota, request)
+        spec.definition(quota, request)
             .remaining(&self.charges(rule, quota, request), now)
     }
 
@@ -260,7 +260,7 @@ impl Reference {
     pub(crate) fn is_hopeless(&self, request: &Request, enforced: &[bool]) -> bool {
         (0..self.specs.len()).any(|rule| {
             let spec = &self.specs[rule];
-            let too_many = |quota| spec.permits(request) > spec.terms(quota, request).max_request();
+            let too_many = |quota| spec.permits(request) > spec.definition(quota, request).max_request();
             enforced[rule]
                 && spec.is_about(request)
                 && (spec.denies(request) || (0..spec.quotas.len()).any(too_many))
@@ -304,9 +304,13 @@ impl Reference {
     fn charge(&mut self, rule: usize, request: &Request, now: u64, permits: u64) {
         for quota in 0..self.specs[rule].quotas.len() {
             let spec = &self.specs[rule];
-            let (key, terms) = ((rule, quota, spec.key(request)), spec.terms(quota, request));
-            let mark = self.charges.entry(key).or_default().charge(terms, now, permits);
-            self.last.push((key, terms, mark));
+            let (key, definition) = ((rule, quota, spec.key(request)), spec.definition(quota, request));
+            let mark = self
+                .charges
+                .entry(key)
+                .or_default()
+                .charge(definition, now, permits);
+            self.last.push((key, definition, mark));
         }
     }
 
@@ -324,9 +328,9 @@ impl Reference {
             }
             let permits = spec.permits(request);
             self.counts[rule].refunded += permits;
-            for (key, terms, mark) in self.last.iter().filter(|(key, ..)| key.0 == rule) {
+            for (key, definition, mark) in self.last.iter().filter(|(key, ..)| key.0 == rule) {
                 let charges = self.charges.get_mut(key).expect("it was charged");
-                assert!(charges.refund(&[*terms], *mark, permits, permits));
+                assert!(charges.refund(&[*definition], *mark, permits, permits));
             }
         }
         most

@@ -4,7 +4,7 @@ use ringgate::algorithm::Reclaim;
 use ringgate::{Gcra, TimestampRing, UnitRing};
 
 use crate::common::Subject;
-use crate::exact::{Exact, Terms};
+use crate::exact::{Definition, Exact};
 use crate::subjects::{Kind, Ring, Several, exact_bucket, exact_units, nanos, quota};
 
 /// A limiter under test.
@@ -61,7 +61,7 @@ fn several(cells: u64, classic: bool) -> Case {
 fn timestamps(limit: u64) -> Case {
     let it = TimestampRing::new(quota(limit, WINDOW)).expect("a log");
     Case {
-        exact: Exact::new(vec![Terms::log(limit, WINDOW)], false),
+        exact: Exact::new(vec![Definition::log(limit, WINDOW)], false),
         subject: Subject::new(format!("timestamps, {limit}"), it),
         limit,
         cell: WINDOW.div_ceil(limit),
