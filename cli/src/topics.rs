@@ -124,9 +124,10 @@ A quota is 20/60s or "5 per min". If the cost is in bytes, it may have a unit:
 50MiB/s, 10GB/min, 2.5Gbit/s.
 
 A condition is "field" (present, and not "", "-", "0", "false" or "no"),
-"field=value", "field!=value" or "field=prefix*". All spellings of a whole
-address of IPv6 are equal. A missing value is equal to "-". Within quotation
-marks by, cost, as and so on are text: 5/s when "msg=Sent by Ann".
+"field=value", "field!=value" or "field=prefix*", as in status=5*. There are no
+other operators. All spellings of a whole address of IPv6 are equal. A missing
+value is equal to "-". Within quotation marks by, cost, as and so on are text:
+5/s when "msg=Sent by Ann".
 
 The requests are decided in order of time by the library's own rule set. Those
 of the same time keep the order of their lines. Several rules are one decision:
