@@ -124,8 +124,10 @@ impl Reference {
     pub fn refund(&mut self, index: usize, permits: u64) {
         let (mark, charged) = self.marks[index];
         let done = self.definition.refund(mark, charged, permits);
+        // Near the end of time, the cells of some rings stand still.
+        let is_known = self.exact && self.published.get() <= HORIZON;
         assert!(
-            done || !self.exact,
+            done || !is_known,
             "the definition refunds no {permits} of {mark:?}"
         );
         let event = &mut self.events[index];
