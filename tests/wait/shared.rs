@@ -739,9 +739,11 @@ async fn a_recheck_reaches_a_first_ask() {
     waits.abort();
 }
 
+type Work = Option<Box<dyn FnOnce() + Send>>;
+
 /// Timers that never fire, and work that is done once after a wake-up.
 #[derive(Default)]
-struct AfterWakes(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+struct AfterWakes(Arc<Mutex<Work>>);
 
 impl Runtime for AfterWakes {
     type Timer = ();
