@@ -27,6 +27,9 @@ mod limits;
 mod many;
 #[path = "wait/order.rs"]
 mod order;
+#[cfg(feature = "shared")]
+#[path = "wait/outages.rs"]
+mod outages;
 #[path = "wait/pause.rs"]
 mod pause;
 #[path = "common/random.rs"]
@@ -38,6 +41,12 @@ mod rules;
 #[cfg(feature = "shared")]
 #[path = "wait/shared.rs"]
 mod shared;
+#[cfg(feature = "shared")]
+#[path = "wait/shared_store.rs"]
+mod shared_store;
+#[cfg(feature = "shared")]
+#[path = "wait/slots.rs"]
+mod slots;
 
 use alloc::sync::Arc;
 use core::pin::Pin;
