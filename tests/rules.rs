@@ -166,11 +166,6 @@ fn spent(rules: &ByHand, request: &Request) -> Vec<u64> {
     rules.peek(request).map(|peek| peek.spent()).collect()
 }
 
-/// The permits that are left of each quota.
-fn left(rules: &ByHand, request: &Request) -> Vec<u64> {
-    rules.peek(request).map(|peek| peek.remaining()).collect()
-}
-
 /// The file of a rule set.
 fn saved<C: Clock>(rules: &RuleSet<Request, C>) -> Vec<u8> {
     let mut file = Vec::new();
