@@ -225,3 +225,39 @@ fn a_lower_limit_in_units_is_rounded_down() {
         assert_eq!(limiter.with_limit(unit - 1).map(|_| ()), Err(error));
     }
 }
+
+/// Debts of any size in cell after cell fill the words of a ring, and reach no other field of them.
+#[test]
+fn debts_in_every_cell_stay_within_the_words() {
+    // The shorter the window, the fewer bits are left for permits.
+    for (limit, window) in [
+        (2, 1_000_000),
+        (1_000, 1_000_000),
+        (1_000, 60_000_000_000),
+        (100_000, 1_000_000_000),
+    ] {
+        for cells in [3, 10, 60] {
+            let ring = CounterRing::builder(quota(limit, window)).cells(cells).unpacked();
+            let it = Any::from(ring.build().expect("a ring"))
+                .for_table(1)
+                .expect("a form for tables");
+            let (state, cell) = (State::fresh(&it), cell_of(&it));
+            for number in 0..3 * cells {
+                let (at, case) = (
+                    Nanos::new(number * cell),
+                    format!("{limit} in {cells}: cell {number}"),
+                );
+                it.charge(state.shared(), at, u64::MAX);
+                assert_eq!(it.remaining(state.shared(), at), 0, "{case}");
+                assert_eq!(it.decide(state.shared(), at, 1), None, "{case}");
+                // A debt counts until its cell has ended, and then for a window.
+                let idle = it.idle_at(state.shared(), at).expect("long before time ends");
+                assert!(
+                    at < idle && idle.get() <= (number + 1 + cells) * cell,
+                    "{case}: {idle:?}"
+                );
+                assert_eq!(it.remaining(state.shared(), idle), limit, "{case}");
+            }
+        }
+    }
+}
