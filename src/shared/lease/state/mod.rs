@@ -22,7 +22,8 @@ pub(crate) struct LeaseState {
     owner: Owner,
     term: Term,
     notice: NoticeWord,
-    /// For the fewest and for the most permits that the store has denied during the notice.
+    /// Of the denial of the fewest permits during the notice, and of the latest denial. A request between the two is denied by the time
+    /// of the larger one.
     retry_at: [RetryWord; 2],
     shortage: Shortage,
     left: Left,
@@ -180,11 +181,11 @@ impl LeaseState {
     /// Publishes that the store has at most `left` permits from `now` until `until`, and may have room for `permits` at `retry_at`.
     pub(crate) fn close(&self, (now, until): (u64, u64), left: u64, (permits, retry_at): (u64, u64)) {
         let time = RetryTime::new(retry_at, permits);
-        let [fewest, most] = &self.retry_at;
+        let [fewest, latest] = &self.retry_at;
         if !self.is_closed(now) || permits <= fewest.read().permits() {
             fewest.write(time);
         }
-        most.write(time);
+        latest.write(time);
         self.notice.write(Notice::new(until, left));
     }
 
