@@ -47,6 +47,8 @@ async fn a_closed_lease_gives_each_cost_its_own_retry_time() {
             rules.check(&1).await.expect("room");
             sleep(Duration::from_millis(10)).await;
         }
+        // A peek asks the store, which knows only what nodes have reported.
+        rules.flush().await.expect("an answer");
         let mut by_lease = 0;
         for order in [
             [1, 60, 100, 101, 5000],
