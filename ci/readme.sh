@@ -15,7 +15,7 @@ if [[ ! -f $log ]]; then
 fi
 # These settings make the builds faster.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-mapfile -t commands < <(awk '/^In a clone of this repository/ { clone = 1 } clone && /^```/ { if (fences++) exit; next } fences' README.md)
+mapfile -t commands < <(awk '/^In a clone of this repository/ { clone = 1 } clone && /^```/ { if (fences++) exit; next } fences { sub(/ +#.*/, ""); print }' README.md)
 [[ ${#commands[@]} == 2 && ${commands[1]} == "bash ci/test.sh" ]] ||
     { echo "README.md does not state one command for the example and \"bash ci/test.sh\" for the tests:"; printf '%s\n' "${commands[@]}"; exit 1; }
 grep -q '^check test ' .ci/run || { echo ".ci/run does not run the test command of README.md"; exit 1; }

@@ -27,6 +27,10 @@ pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(all(feature = "std", not(ringgate_loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
+/// The model checker's counted references, for rules that are replaced while threads use them.
+#[cfg(ringgate_loom)]
+pub(crate) use loom::sync::Arc;
+
 /// Whether the atomics are those of the model checker. Tables are then minimal, because it tries every interleaving.
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
 
@@ -130,91 +134,6 @@ impl Tally {
     pub(crate) fn get(&self) -> u64 {
         // Relaxed: as in `add_one`.
         self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Values that can be replaced while threads use them. `arc_swap` is a dependency of rules.
-#[cfg(feature = "rules")]
-pub(crate) mod published {
-    use core::ops::Deref;
-
-    #[cfg(not(ringgate_loom))]
-    use alloc::sync::Arc;
-    #[cfg(ringgate_loom)]
-    use loom::sync::{Arc, Mutex};
-
-    /// A value that can be replaced while threads use it. Loading it is wait-free, and a user keeps the value that it has loaded.
-    #[cfg(not(ringgate_loom))]
-    #[derive(Debug)]
-    pub(crate) struct Published<T>(arc_swap::ArcSwap<T>);
-
-    /// A value that can be replaced while threads use it, for the model checker, which cannot instrument `arc_swap`.
-    #[cfg(ringgate_loom)]
-    #[derive(Debug)]
-    pub(crate) struct Published<T>(Mutex<Arc<T>>);
-
-    /// A published value that a thread has loaded.
-    #[cfg(not(ringgate_loom))]
-    #[derive(Debug)]
-    pub(crate) struct InUse<T>(arc_swap::Guard<Arc<T>>);
-
-    /// A published value that a thread has loaded.
-    #[cfg(ringgate_loom)]
-    #[derive(Debug)]
-    pub(crate) struct InUse<T>(Arc<T>);
-
-    /// A value that was replaced, and may still be in use.
-    #[derive(Debug)]
-    pub(crate) struct Replaced<T>(Arc<T>);
-
-    #[cfg(not(ringgate_loom))]
-    impl<T> Published<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(arc_swap::ArcSwap::from_pointee(value))
-        }
-
-        #[inline]
-        pub(crate) fn load(&self) -> InUse<T> {
-            InUse(self.0.load())
-        }
-
-        pub(crate) fn replace(&self, value: T) -> Replaced<T> {
-            // From here on, every thread that still uses the old value holds a counted reference.
-            Replaced(self.0.swap(Arc::new(value)))
-        }
-    }
-
-    #[cfg(ringgate_loom)]
-    impl<T> Published<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(Mutex::new(Arc::new(value)))
-        }
-
-        pub(crate) fn load(&self) -> InUse<T> {
-            InUse(Arc::clone(&self.0.lock().expect("not poisoned")))
-        }
-
-        pub(crate) fn replace(&self, value: T) -> Replaced<T> {
-            let mut current = self.0.lock().expect("not poisoned");
-            Replaced(core::mem::replace(&mut current, Arc::new(value)))
-        }
-    }
-
-    impl<T> Replaced<T> {
-        /// Whether no thread uses the value any more. If it returns true, the caller observes all writes of the value's users.
-        pub(crate) fn is_free(&mut self) -> bool {
-            // Acquire, within `get_mut`: pairs with the Release of the last reference's drop.
-            Arc::get_mut(&mut self.0).is_some()
-        }
-    }
-
-    impl<T> Deref for InUse<T> {
-        type Target = T;
-
-        #[inline]
-        fn deref(&self) -> &T {
-            &self.0
-        }
     }
 }
 

@@ -312,10 +312,13 @@ fn folders_stay_small() {
     }
 }
 
+/// `arc_swap` is a dependency of rules alone, so they and not `sync` choose what the model checker uses instead.
 #[test]
 fn only_the_ground_knows_where_atomics_come_from() {
+    let published = source().join("rules/live/published.rs");
+    assert!(published.exists());
     for module in floors().iter().filter(|module| *module != "sync") {
-        for file in files_of(module) {
+        for file in files_of(module).into_iter().filter(|file| *file != published) {
             let text = fs::read_to_string(&file).unwrap();
             for (number, line) in text.lines().enumerate() {
                 let origin = ["loom::", "portable_atomic", "ringgate_loom", "atomic::Atomic"]

@@ -14,8 +14,11 @@ use super::set::RuleSet;
 use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
-use crate::sync::published::{InUse, Published, Replaced};
 use crate::time::Nanos;
+
+use published::{InUse, Published, Replaced};
+
+mod published;
 
 /// A rule set that can be replaced while it is in use, without a fresh budget for any key.
 ///
