@@ -10,8 +10,8 @@ use crate::time::Nanos;
 /// The state that would decide a request of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'a> {
-    /// An entry, the key that owns it, and the time to read it at: the reading for the key's own entry, and the time of
-    /// [`Fresh`](Self::Fresh) for an entry that the key would take over.
+    /// An entry, the key that owns it, and the time to read it at: the reading for the key's own entry, and the time to which a
+    /// takeover would advance the state of another key.
     Entry(Entry<'a>, u64, Nanos),
     /// A fresh state at the reading, or at a newer time at which the key may have lost an entry.
     Fresh(Nanos),
@@ -41,8 +41,18 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         };
         match (self.barred_when_fresh(), evictable) {
             (Some(barred), _) => View::NoEntry(barred),
-            (_, Some(evictable)) if matches!(evictable.event, Event::Forgotten) => {
-                View::Entry(evictable.seen.entry, evictable.seen.owner, now)
+            (_, Some(Evictable { seen, event })) if matches!(event, Event::Forgotten) => {
+                // The takeover would advance the state, and decide in it then. Only a bucket has a later time than the reading: that
+                // at which it will be full. Its takeover costs a nanosecond, which a peek leaves out.
+                let word = seen.word.word();
+                let begins = |advanced| match self.algorithm.latest_time(word) > now {
+                    true => now,
+                    false => now.max(self.algorithm.latest_time(advanced)),
+                };
+                match self.algorithm.advance(word, now) {
+                    Some(advanced) => View::Entry(seen.entry, seen.owner, begins(advanced)),
+                    None => View::NoEntry(self.full()),
+                }
             }
             _ => View::Fresh(now),
         }

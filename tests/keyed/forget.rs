@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
-use ringgate::{Clock, CounterRing, KeyedRateLimiter, ManualClock};
+use ringgate::{Algorithm, Clock, CounterRing, KeyedRateLimiter, ManualClock};
+
+use super::{Subject, filled as filled_with, now, quota, subjects};
 
 /// A key's hash is the key.
 struct Plain;
@@ -61,4 +63,21 @@ fn a_peek_of_an_entry_of_another_key_uses_the_adopted_time() {
     let taken = limiter.check(&2).expect("another's entry");
     // The check is stamped with the beginning of the cell of the newer time.
     assert!(taken.at() <= seen && seen.saturating_since(taken.at()) < Duration::from_millis(200));
+}
+
+/// A takeover keeps the permits that count one cell later. A peek reads the state as the takeover would leave it.
+#[test]
+fn a_peek_of_an_entry_of_another_key_is_what_a_check_finds() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled_with(algorithm.clone(), OnFull::Forget, 0);
+        // A time that no bucket reaches exactly: advancing a bucket costs a nanosecond.
+        clock.advance(Duration::new(0, 50_000_017));
+        for key in 5_000..5_200 {
+            let permits = algorithm.max_request();
+            let peek = limiter.peek(&key);
+            let (fits, at) = (peek.remaining() >= permits, now(&clock));
+            let taken = limiter.check_n(&key, permits);
+            assert_eq!(taken.is_ok(), fits, "{name}: {key} at {at:?}");
+        }
+    }
 }
