@@ -169,3 +169,26 @@ fn permits_that_a_second_quota_forfeits_are_not_counted() {
         "{held:?} are held, {counts:?}"
     );
 }
+
+/// Two quotas of a denied request that share a state have each its own retry time, also in the status of a peek.
+#[test]
+fn each_quota_of_a_denial_has_its_own_retry_time() {
+    let (rules, clock) = by_hand([rule("both", "2/s").also(quota("4/min"))]);
+    let request = user(1);
+    for seconds in [0, 5] {
+        clock.advance(Duration::from_secs(seconds));
+        assert!(rules.check(&request).is_ok() && rules.check(&request).is_ok());
+    }
+    let denied = rules.check(&request).expect_err("four in a minute");
+    let told: Vec<_> = denied.violations().map(|status| status.retry_after()).collect();
+    let peeked: Vec<_> = rules
+        .peek(&request)
+        .map(|peek| peek.status().retry_after())
+        .collect();
+    let each: Vec<_> = rules
+        .peek(&request)
+        .map(|peek| peek.quota_retry_after(1))
+        .collect();
+    assert_eq!((&told, &peeked), (&each, &each));
+    assert!(each[0] < each[1], "a second and most of a minute: {each:?}");
+}

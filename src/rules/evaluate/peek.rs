@@ -264,7 +264,7 @@ impl<'a> RulePeek<'a> {
             limit: self.limit,
             permits: self.permits(),
             remaining,
-            retry_after: self.retry_after(self.permits()),
+            retry_after: self.quota_retry_after(self.permits()),
             reset_after,
             enforced: self.is_enforced(),
             lacks_key: self.lacks_key(),
