@@ -41,8 +41,9 @@ use crate::time::Nanos;
 /// Debt and lower limits are exact to one unit.
 ///
 /// A refund releases exactly the refunded permits. In the cell of the charge it restores the state. In a later cell it moves up
-/// to u − 1 older permits to the newest cell, where they count for longer. So permits that are often refunded or settled later
-/// are better counted by a [`CounterRing`](crate::CounterRing).
+/// to u − 1 older permits to the newest cell, where they count for longer: for a window again, even if they have left the window
+/// since the last decision. So permits that are often refunded or settled later are better counted by a
+/// [`CounterRing`](crate::CounterRing).
 ///
 /// # Cost
 ///
