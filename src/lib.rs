@@ -57,16 +57,17 @@
 //! # Guarantees
 //!
 //! L is the limit, W the window and b the burst. A ring divides the window into N *cells*, and keeps one count for all permits of
-//! a cell. A `UnitRing` counts in *units* of several permits. Where the table has two sizes, a `CounterRing` takes 8 bytes if its
-//! quota fits into one word, and otherwise the second size. A `StripedLimiter` has S *stripes*, each for some of the threads, and
-//! takes permits from the ring in *batches* of B. A *paced* client asks evenly, exactly at the limit.
+//! a cell. A `UnitRing` with a high limit counts in *units* of several permits. A `CounterRing` takes 8 bytes if its quota fits
+//! into one word, and otherwise the larger size in the table. A `StripedLimiter` is a strict `CounterRing` with S *stripes*. Each
+//! stripe serves some of the threads, and charges the ring in *batches* of up to B permits. A *paced* client asks evenly, at the
+//! rate of the limit.
 //!
-//! | algorithm | state in bytes | most admitted in any interval of length W | admitted of a paced client | `Retry-After` after a burst |
+//! | algorithm | state in bytes | most admitted in any interval of length W | admitted share of a paced client's requests | `Retry-After` after a burst |
 //! |---|---|---|---|---|
 //! | [`SlidingWindow`] | by its choice of the next three rows | **L** | by its choice | by its choice |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time between the first and the last permit of a unit |
-//! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1), where M is the lesser of L and N: 98 % with 60 cells, the default | up to W + W/N |
+//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time in which a unit fills |
+//! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1) with M = min(L, N): 98 % for L ≥ 60 with the default N = 60 | up to W + W/N |
 //! | [`CounterRing`], classic | 8 or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8 or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |
@@ -77,21 +78,21 @@
 //! The bounds hold for limiters and for rules. The pages of waiting, throttling and shared limits state which further bounds
 //! hold there.
 //!
-//! - The third column is [`RateLimiter::bound`]. It holds in every interleaving of threads, if each admission is dated by the
-//!   clock reading of its decision. Windows are half-open: an admission at s counts at t if t − W < s ≤ t.
+//! - The third column is [`RateLimiter::bound`]. It holds in every interleaving of threads. The time of an admission is the one
+//!   that its decision used. Windows are half-open: an admission at s counts at t if t − W < s ≤ t.
 //! - For the algorithms whose state is one word, z3 proves that each transition keeps the bound, for every word, reading and
 //!   request. `proofs/README.md` in the repository states what is proved, and what is only modelled or tested.
-//! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
+//! - A decision takes effect at one instruction. A denied request consumes nothing.
 //! - A decision takes no lock, allocates nothing, makes no system call, waits for no thread and needs no timer. There is one
 //!   exception: the first decision that a thread makes by a `RuleSet` takes a lock, and may allocate a cache line for the
 //!   thread's counts.
-//! - A table of keys never grows. A key whose window runs does not lose its count to another key, except under
+//! - A table of keys never grows. While permits of a key count, no other key takes its entry, except with
 //!   [`OnFull::Forget`](keyed::OnFull::Forget).
 //! - A request that one of several rules denies is charged to none of them, because its charges to the other rules are refunded.
-//!   If another thread has prevented such a refund, [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts the permits.
+//!   [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts permits that an algorithm could not refund.
 //! - A reload gives no key a fresh budget, as long as the rule keeps its name and the name of its key.
-//! - No reading of the clock leads to a panic. A clock that jumps ahead ends windows early. A clock that steps back or stalls makes
-//!   a limiter stricter, except a [`StripedLimiter`], whose documentation states the effect.
+//! - No reading of the clock leads to a panic. A clock that jumps ahead ends windows early. A clock that steps back or stalls
+//!   makes a limiter stricter, except a [`StripedLimiter`], whose documentation states the effect.
 //! - An invalid configuration cannot be built. A [`ConfigError`] names the field, the value and the accepted values.
 //!
 //! # Trade-offs
@@ -107,8 +108,8 @@
 //!   cells of 200 ms) and says so in its error.
 //! - 20 years after the origin of its clock (15 years for [`Gcra`]) a limiter may deny every request, because later times do
 //!   not fit into its words.
-//! - Bounds hold by clock readings, and the readings of two processors can differ by half a microsecond. So the bound in true
-//!   time is slightly different, and [`RateLimiter::promise`] states it.
+//! - Bounds hold in the time that the clock shows, which on two processors can differ by half a microsecond.
+//!   [`RateLimiter::promise`] states the bound in true time, for a slightly shorter interval.
 //! - The default clock may not count the time during which the machine is suspended, which makes limits stricter. A
 //!   [`clock::SystemClock`] counts it.
 //! - Targets without 64-bit atomics use those of `portable-atomic`, which may take locks.
@@ -175,7 +176,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test, ringgate_loom))]
 extern crate std;
 
-// In order of dependency: a module uses only modules above it in this list.
+// In order of dependency: a module uses only modules before it in this list.
 pub mod sync;
 mod time;
 mod error;

@@ -130,12 +130,15 @@ fn figures_are_those_of_the_readme() -> Result<(), ConfigError> {
     };
     for text in [
         format!(
-            "gets {} of it for 5 to 10,000 a minute, and half of a limit of 1",
+            "gets {} of a limit of 5 to 10,000 a minute, and half of a limit of 1",
             range(words?)
         ),
-        format!("it gets {} for 60 to 1,000 a minute", range(rings.collect())),
         format!(
-            "for {} to {} bytes a key in place of {}",
+            "admits {} at limits of 60 to 1,000 a minute",
+            range(rings.collect())
+        ),
+        format!(
+            "takes {} to {} bytes a key instead of {}",
             bytes(60, false)?,
             bytes(1_000, false)?,
             bytes(60, true)?

@@ -155,7 +155,8 @@ pub(crate) fn suggest(
         if let Some(step) = step.filter(|step| entry.is_coarse(*step)) {
             let unit = step.name;
             let note = format!(
-                "times are whole {unit}s, so all requests of a {unit} count at its beginning, for which a window of {} is short",
+                "times are whole {unit}s, so all requests of a {unit} count at its beginning; with a window of {}, denials may \
+                 differ from those at the exact times",
                 entry.window_text()
             );
             let own = found.suggestions.iter().rev().take(shares.len()).rev();

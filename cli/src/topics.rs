@@ -107,8 +107,8 @@ else the last year in which the time is not in the future. A message in another
 line has its own time, unless only the line around it has a year.
 
 If all times are whole seconds, all requests of a second count at its beginning.
-If a window has less than 20 seconds, the report says so, and what other
-algorithms deny. The same holds for minutes and milliseconds.
+If a window has less than 20 seconds, the report says so, and what a log
+denies. The same holds for minutes and milliseconds.
 
 --from and --to may have a zone: 2015-05-17T12:05:03[Europe/Berlin].
 

@@ -71,8 +71,8 @@ impl<S: HttpRules> RateLimitLayer<S> {
     /// Creates a layer over rules that other code uses, too: [`LiveRules`], which can be replaced while requests are served,
     /// `SharedRules`, whose counts many machines share, or `LiveSharedRules`, which are both.
     ///
-    /// After a reload, new requests and those that wait are decided by the new rules. A charge is refunded or settled by the rules
-    /// that made it.
+    /// After a reload, new requests and those that wait are decided by the new rules. A charge is refunded or settled by the
+    /// rules that made it.
     pub fn new(rules: Arc<S>) -> Self {
         let settings = Settings {
             rules: Arc::clone(&rules).with_queue(DEFAULT_MAX_WAITING),
@@ -150,14 +150,14 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Sets the status of rejections of requests without a key. The default is 400.
     ///
-    /// Rules reject such requests only with [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny).
+    /// Rules deny such requests only with [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny).
     pub fn missing_key_status(self, status: StatusCode) -> Self {
         self.with(|settings| settings.statuses.missing_key = status)
     }
 
     /// Sets the status of rejections that are due to a store that does not answer. The default is 503.
     ///
-    /// Rules reject such requests only with [`OnError::Deny`](crate::rules::OnError::Deny).
+    /// Rules deny such requests only with [`OnError::Deny`](crate::rules::OnError::Deny).
     pub fn unavailable_status(self, status: StatusCode) -> Self {
         self.with(|settings| settings.statuses.unavailable = status)
     }
@@ -169,8 +169,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.skip_if(is_preflight)
     }
 
-    /// Exempts requests for exactly this path, such as a health check. Under nested routers of axum it is the whole path
-    /// (feature `axum`).
+    /// Exempts requests for exactly this path, such as a health check. In a nested router of axum, pass the whole path (feature
+    /// `axum`).
     pub fn skip_path(self, path: impl Into<String>) -> Self {
         let path = path.into();
         self.skip_if(move |request| *path == *outer_path(request))
@@ -185,7 +185,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// A request is charged before it is served, and refunded if the predicate returns `false`. So concurrent requests cannot
     /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays.
-    /// Rules with the cost of [`settle_body`](Self::settle_body) are an exception: their charge is settled by 0 bytes.
+    /// Rules with the cost of [`settle_body`](Self::settle_body) are an exception: their charge is refunded as far as the
+    /// algorithm can, because no bytes were sent.
     ///
     /// The algorithm determines how much can be refunded. The rest stays charged, and is counted by
     /// [`RuleCounts::forfeited`](crate::rules::RuleCounts):
@@ -193,15 +194,15 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// | algorithm | refunded |
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
-    /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word | everything while the charge counts, but see below |
-    /// | a window of N cells | everything while the charge counts, for N − 1 cells or longer |
+    /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word (see below) | everything while the charge counts |
+    /// | a window of N cells | everything while the charge counts: at least N − 1 cells |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
-    /// A rule with a key counts in one word by default. At a high limit it counts in units of several permits. Then each refund
-    /// can delay the expiry of older permits, but of less than one unit. So set [`cells`](crate::Rule::cells) if the predicate
-    /// refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false`
-    /// for each of them.
+    /// A rule with a key counts in one word by default, and at a high limit in units of several permits. There, each refund can
+    /// make less than one unit of older permits count for longer. So set [`cells`](crate::Rule::cells) if the predicate refunds
+    /// most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false` for
+    /// each of them.
     ///
     /// # Cost
     ///
@@ -220,6 +221,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// let failures = Rule::new("failures", "5/min".parse()?).by(&HttpKey::peer());
     /// let rules = RuleSetBuilder::new().rule(failures);
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// # // Shown, but not compiled: `build` needs the feature `quanta`.
     /// # #[cfg(any())]
     /// let rules = rules.build()?;
     /// let layer = RateLimitLayer::from(rules)
@@ -285,22 +287,22 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Charges the bytes of response bodies: an estimate before the response, and the difference to the real number after it.
     ///
-    /// The rules with this [`Cost`] are charged its estimate. When the body has ended or is dropped, they are settled by the
-    /// bytes that were sent. An excess is refunded, as far as [`RuleSet::refund`] can. A shortfall is charged as debt, which
-    /// delays later requests. Other rules keep their charge. If the predicate of [`charge_if`](Self::charge_if) returns `false`,
-    /// everything is refunded.
+    /// A request is charged the estimate of this [`Cost`] by the rules that have it. When the body has ended or is dropped, the
+    /// charge is settled: the bytes that were sent replace the estimate. An excess is refunded, as far as [`RuleSet::refund`]
+    /// can. A shortfall is charged as debt, which delays later requests. Other rules keep their charge. If the predicate of
+    /// [`charge_if`](Self::charge_if) returns `false`, everything is refunded.
     ///
-    /// It changes the type of response bodies to [`MeteredBody`](super::MeteredBody).
+    /// The type of response bodies becomes [`MeteredBody`](super::MeteredBody).
     ///
     /// # Guarantee
     ///
-    /// Each charge is settled once: when the body ends, fails or is dropped. If there is no response, it is settled by 0 bytes.
-    /// The bytes of the inner service's data frames are counted.
+    /// Each charge is settled once: when the body ends, fails or is dropped. If there is no response, 0 bytes replace the
+    /// estimate. The bytes of the inner service's data frames are counted.
     ///
     /// # Caveats
     ///
     /// - Each request is admitted by its estimate. If the estimates are too low, concurrent requests can cause a large debt.
-    /// - Shared rules are settled by a task of tokio, after the body has ended. If the store does not answer, or the runtime
+    /// - A task of tokio settles charges of shared rules, after the body has ended. If the store does not answer, or the runtime
     ///   has ended, the estimate stays charged.
     ///
     /// # Examples
@@ -336,22 +338,21 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Counts a request as [in flight](crate::Rule::in_flight) until its response body has ended, or is dropped.
     ///
-    /// By default a request is in flight until the inner service returns the response, because the layer does not see the end
-    /// of the body. This changes the type of response bodies to [`MeteredBody`](super::MeteredBody), as
-    /// [`settle_body`](Self::settle_body) does, which includes `until_body_end`.
+    /// By default a request is in flight until the inner service returns the response, because the layer does not see the end of
+    /// the body. The type of response bodies becomes [`MeteredBody`](super::MeteredBody). [`settle_body`](Self::settle_body)
+    /// includes this method.
     ///
     /// # Caveats
     ///
-    /// - The body has ended when the server has taken its last frame. The server may send that frame later, because hyper buffers
-    ///   the frames that it has taken: if a body is one frame, hyper buffers all of it. So a slot bounds the work of the inner
-    ///   service, and not the sockets that are written to.
+    /// - The body has ended when hyper has taken its last frame, which hyper may send later: a body of one frame is buffered as a
+    ///   whole. So a slot bounds the work of the inner service, and not the sockets that are written to.
     /// - The response 101 of an upgrade has no body, so the slot of a WebSocket is released at once, unless its handler
     ///   [holds](crate::http::InFlightSlot) it.
     ///
     /// # Guarantee
     ///
-    /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, and when the
-    /// inner service fails or panics. A [`SlotGuard`](crate::http::SlotGuard) delays the release.
+    /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, and when
+    /// the inner service fails or panics. A [`SlotGuard`](crate::http::SlotGuard) delays the release.
     ///
     /// # Examples
     ///
@@ -379,20 +380,20 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Tells a client that was rejected for lack of a slot [in flight](crate::Rule::in_flight) to retry after this time.
     ///
-    /// By default, its response has no `Retry-After`: a slot is free when another request ends, and no time is known. Most
-    /// clients then back off by their own defaults. Set this to the usual duration of a request, for clients that retry at once or
-    /// never if the header is missing. [`jitter`](Self::jitter) is added. If a quota is violated too, `Retry-After` is at least
-    /// the retry time of that quota, also without this option.
+    /// By default, its response has no `Retry-After`: a slot is free when another request ends, at an unknown time. Most
+    /// clients then back off by their own defaults. Set this to the usual duration of a request, for clients that retry at once
+    /// or never if the header is missing. [`jitter`](Self::jitter) is added. If a quota is violated too, `Retry-After` is at
+    /// least the retry time of that quota, also without this option.
     pub fn slot_retry_after(self, after: Duration) -> Self {
         self.with(|settings| settings.slot_retry_after = Some(after))
     }
 
     /// Delays the retry of each rejected client by a random time below `max_jitter`. The default is no delay.
     ///
-    /// Without jitter, all clients that a shared limit rejects in one window are told the same second. Most of them are rejected
-    /// again when they all return then. Set `max_jitter` to three times the time in which the limit admits all clients. Then at
-    /// least 95 % are admitted at their first retry, if each obeys `Retry-After` and sends one request: for 1,000 clients at 100
-    /// requests per second, `max_jitter` is 30 seconds. A limit of each client needs no jitter.
+    /// Without jitter, all clients that one limit rejects in a window are told to retry in the same second, and most of them are
+    /// rejected again. Set `max_jitter` to three times the time in which the limit admits one request of each client: 30 seconds
+    /// for 1,000 clients at 100 requests per second. Then at least 95 % are admitted at their first retry, if each obeys
+    /// `Retry-After` and sends one request. A limit of each client needs no jitter.
     ///
     /// # Guarantee
     ///
@@ -427,22 +428,22 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|settings| settings.max_jitter = max_jitter)
     }
 
-    /// Delays requests for at most `max_wait` until they are admitted, instead of rejecting them. The time begins with the first poll
-    /// of the future.
+    /// Delays requests for at most `max_wait` until they are admitted, instead of rejecting them. The time begins with the first
+    /// poll of the future.
     ///
     /// Requests are served in order of arrival. A request is served at once if its permits are free and no
     /// earlier request waits for them. It is rejected at once if it cannot be admitted in time, or if the queue is full.
     ///
-    /// With shared rules, the order is that of this node, since other nodes have queues of their own. The time until an admission is
-    /// known from the store, which does not know the waiting requests. So a request behind others may be rejected later than at once.
+    /// With shared rules, the order is that of this node, since other nodes have queues of their own. The store does not know the
+    /// waiting requests, and computes retry times without them. So a request behind others may wait before it is rejected.
     ///
     /// # Guarantee
     ///
     /// With local rules, the guarantees of [`Fair`](crate::wait::Fair) hold. If a client disconnects while its request waits, the
     /// request is charged nothing, and delays no other request.
     ///
-    /// With shared rules, those of `wait::SharedFair` hold. If a client disconnects while the store decides its request, the request may be
-    /// charged.
+    /// With shared rules, the guarantees of `wait::SharedFair` hold. If a client disconnects while the store decides its request,
+    /// the request may be charged.
     ///
     /// # Cost
     ///
@@ -457,8 +458,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///   longer.
     /// - After a reload, call [`recheck`](Self::recheck), for example in the callback of a `RulesWatcher`.
     ///   Otherwise waiting requests are decided again only when their timers fire, which were set by the old rules.
-    /// - Rules count each denied attempt as a denial. So a request that waits and is admitted is also counted as denied. A request
-    ///   that is rejected because of the queue is not.
+    /// - Rules count each denied attempt as a denial, also of a request that waits and is admitted later. A rejection by the
+    ///   queue is no attempt.
     /// - Waiting needs the timer of tokio.
     ///
     /// # Examples
@@ -493,7 +494,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|settings| settings.rules = queue)
     }
 
-    /// Lets the first request of each queue check for capacity again. Call it after the rules were replaced.
+    /// Lets the first waiting request of each queue check for capacity again. Call this after the rules were replaced.
     pub fn recheck(&self) {
         self.config.settings.rules.recheck();
     }

@@ -1,4 +1,6 @@
-//! Decisions of the stripes and the ring, by [the protocol](super).
+//! Decisions of the striped limiter: the stripe of the thread first, then the other stripes, then the ring.
+//!
+//! [The protocol](super) defines these terms, and proves the claims.
 
 use super::denied::StripedDenied;
 use super::limiter::StripedLimiter;
@@ -11,7 +13,7 @@ use crate::time::Nanos;
 struct Claim<'a, C: Clock> {
     limiter: &'a StripedLimiter<C>,
     index: usize,
-    /// The word of the stripe from then on.
+    /// The word that the end of the claim stores.
     word: StripeWord,
 }
 
@@ -36,11 +38,10 @@ impl<C: Clock> StripedLimiter<C> {
         permits: u64,
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
-        // Without stripes the batch is zero.
+        // Without stripes the batch is zero, so no request is taken from a stripe.
         if permits > 0 && permits <= self.batch {
             let index = self.stripe_of(thread_index);
-            // A stripe whose count may expire (`is_expiring`) is left out, because only a clock reading shows whether it has
-            // expired.
+            // An expiring stripe is left out, because only a clock reading shows whether its count has expired.
             match self.take(index, permits, given, StripeWord::capacity_unless_expiring) {
                 TakeResult::Taken => return Ok(()),
                 TakeResult::Filled(word) => {
@@ -53,7 +54,7 @@ impl<C: Clock> StripedLimiter<C> {
         self.decide_elsewhere(thread_index, permits, given)
     }
 
-    /// Decides a request for which the stripe of its thread has too little capacity.
+    /// Decides a request that the stripe of its thread has not admitted.
     #[inline(never)]
     fn decide_elsewhere(
         &self,
@@ -67,7 +68,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Returns the clock reading if a published denial denies the request too: an earlier request for as many permits or fewer was
+    /// Returns the clock reading if the published denial denies this request: an earlier request for as many permits or fewer was
     /// denied, and no permit can have become free since.
     #[inline]
     pub(super) fn denied_at(&self, permits: u64, given: Option<Nanos>) -> Option<Nanos> {
@@ -119,10 +120,9 @@ impl<C: Clock> StripedLimiter<C> {
             if self.ring.take(now, permits) {
                 return Ok(());
             }
-            // A denial is right only if at one moment neither the stripes nor the ring had capacity. The stripes had none, then
-            // the ring had none. If the stripes have none now either, they had none when the ring was read (protocol, claim 5).
-            // Otherwise a stripe has got capacity in between, because another thread has charged it, or has published a time at
-            // which its count has expired. Then the search starts over.
+            // A denial is right only if at one moment neither the stripes nor the ring had capacity. So the stripes are read
+            // again after the ring: if they still have no capacity, they had none when the ring was read (protocol, claim 5). If
+            // one has capacity, the search starts over.
             // Claim: striped 5, a denied caller searches the stripes after the ring.
             if !self.any_has_capacity(permits, now) {
                 self.close(permits, now);
@@ -131,8 +131,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Publishes the denial of a request for `permits`, with the time until which later requests for as many permits are denied
-    /// too.
+    /// *Closes* the limiter: publishes the denial of a request for `permits`, so that requests for as many permits or more are
+    /// denied until capacity for one of them can exist.
     fn close(&self, permits: u64, now: Nanos) {
         let Some(closing) = self.published_denial.begin(permits) else {
             return;
@@ -143,8 +143,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Ends a claim of a stripe, and then clears the published denial, which *reopens* the limiter. In the other order, a thread
-    /// that finds the stripe claimed could publish a denial in between, although the end of the claim frees permits.
+    /// Ends a claim of a stripe, and then *reopens* the limiter: clears the published denial. In the other order, a thread could
+    /// publish a denial in between, and later requests would be denied although the end of the claim has freed permits.
     pub(super) fn end_claim(&self, stripe: &Stripe, word: StripeWord) {
         // Claim: striped 6, the limiter is reopened after the claim has ended.
         stripe.release(word);
@@ -157,7 +157,7 @@ impl<C: Clock> StripedLimiter<C> {
         now.max(self.ring.latest_time())
     }
 
-    /// Whether a stripe has capacity for `permits` at the newest of `now` and the time that the ring has published.
+    /// Whether a stripe has capacity for `permits` at the [decision time](Self::decision_time) of `now`.
     fn any_has_capacity(&self, permits: u64, now: Nanos) -> bool {
         let now = self.decision_time(now);
         self.stripes
@@ -167,25 +167,25 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Takes `permits` from the batch of any stripe, beginning with that of the thread. For each stripe it removes an expired
     /// count and tries the remaining batch. If that is too small, it charges the count to the ring, which empties the stripe, and
-    /// tries again. It does not charge an expired count that another thread is removing at this moment.
+    /// tries again.
     fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut smallest_denied = u64::MAX;
         // Claim: striped 7, a caller searches every stripe.
         (0..self.stripes.len()).any(|step| {
             let index = self.stripe_of(thread_index.wrapping_add(step));
             let stripe = &self.stripes[index];
-            // An expired count must never be charged, because the charge would make it count again. If `forget` fails, another
-            // thread has changed the word, so this thread does not charge this stripe.
+            // An expired count must not be charged, because the charge would make it current again. So if `forget` fails, for
+            // whatever reason, this thread leaves the stripe uncharged.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
             if self.take_and_flush(index, permits, given) {
                 return true;
             }
-            let since = stripe.load().tick();
+            let charged_before = stripe.load().tick();
             if !(may_charge && self.try_charge(index, now, &mut smallest_denied)) {
                 return false;
             }
             let taken = self.take_and_flush(index, permits, given);
-            self.charge_old_stripes(since, now);
+            self.charge_old_stripes(charged_before, now);
             taken
         })
     }
@@ -202,8 +202,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `smallest_denied` is the smallest
-    /// count that the ring has denied in this search, so no count of that size or more is tried again.
+    /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `smallest_denied` is the
+    /// smallest count that the ring has denied in this search, so no count of that size or more is tried again.
     fn try_charge(&self, index: usize, now: Nanos, smallest_denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.load();
@@ -232,16 +232,15 @@ impl<C: Clock> StripedLimiter<C> {
         word.is_chargeable() && self.is_expired(word, now)
     }
 
-    /// Whether the whole count of a stripe has expired by the latest time that the ring can publish for the reading `at`. The
-    /// ring publishes beginnings of cells: this time is that of the cell that contains `at`, or of the last cell that a word can
-    /// hold.
+    /// Whether the whole count of a stripe has expired at the time that the ring can publish for the reading `at`: the beginning
+    /// of the cell that contains `at`, or of the last cell that a word can hold.
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
     }
 
-    /// Returns the time at which the whole count of a stripe has expired. `None` if the stripe is not expiring, or if no
-    /// word can hold that time.
+    /// Returns the time at which the whole count of an expiring stripe has expired. `None` if the stripe is not expiring, because
+    /// then the period of its latest admission is unknown, or if no word can hold that time.
     fn expires_at(&self, word: StripeWord) -> Option<Nanos> {
         if !word.is_expiring() {
             return None;
@@ -253,8 +252,8 @@ impl<C: Clock> StripedLimiter<C> {
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
     }
 
-    /// Charges a claimed stripe. Once in a period of the stripe, it also charges the stripes that were not charged for a whole
-    /// period.
+    /// Charges a stripe that the caller has claimed. The first charge of the stripe in a period also [charges the old
+    /// stripes](Self::charge_old_stripes).
     #[cold]
     #[inline(never)]
     fn flush(&self, index: usize, word: StripeWord) {
@@ -263,16 +262,16 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges a claimed stripe, and ends the claim. The time of the charge is `now` or later, and no earlier than that of any
-    /// admission of the stripe. Returns this time, or `None` if the ring is full.
-    fn charge(&self, index: usize, word: StripeWord, now: Nanos) -> Option<Nanos> {
+    /// Charges a claimed stripe, and ends the claim. The time of the charge is `from` or later, and no earlier than that of any
+    /// admission of the stripe. Returns this time, or `None` if the ring has no capacity for the count.
+    fn charge(&self, index: usize, word: StripeWord, from: Nanos) -> Option<Nanos> {
         let mut claim = Claim {
             limiter: self,
             index,
-            // Its count is not charged if the clock panics.
+            // If the clock panics, the claim ends without a charge, and the stripe keeps its count.
             word: word.released(),
         };
-        let (word, at) = match self.charge_keeping_claim(index, word, now) {
+        let (word, at) = match self.charge_keeping_claim(index, word, from) {
             Ok((at, charged)) => (charged, Some(at)),
             Err(kept) => (kept, None),
         };
@@ -280,40 +279,40 @@ impl<C: Clock> StripedLimiter<C> {
         at
     }
 
-    /// Charges a claimed stripe without ending the claim. The time of the charge is `now` or later, and no earlier than that of
-    /// any admission of the stripe. Returns this time and the stripe word after the charge, or the word to store if the ring is
-    /// full.
+    /// Charges a claimed stripe without ending the claim. The time of the charge is `from` or later, and no earlier than that of
+    /// any admission of the stripe. Returns this time and the stripe word after the charge, or the word to store if the ring has
+    /// no capacity for the count.
     pub(super) fn charge_keeping_claim(
         &self,
         index: usize,
         word: StripeWord,
-        now: Nanos,
+        from: Nanos,
     ) -> Result<(Nanos, StripeWord), StripeWord> {
         // Every admission came before the claim, or was made by the claiming thread. The clock and the latest given time are read
-        // after the claim, so no admission is later than the newer of these two times. An admission may be later than `now`.
+        // after the claim, so no admission is later than the newer of them. `from` alone would not do, because it may be older
+        // than an admission.
         // Claim: striped 2, a charge reads the clock after the claim.
-        let at = self.clock.now().max(self.stripes[index].latest_given()).max(now);
+        let at = self.clock.now().max(self.stripes[index].latest_given()).max(from);
         let tick = self.periods.tick(at);
         // Claim: striped 1, a stripe is emptied only after its charge.
         if self.ring.take(at, word.count()) {
             Ok((at, word.charged(tick)))
         } else {
-            // The clock may have been set back, so the count is dated in the period of `at` or in that of the published time,
-            // whichever is later.
+            // If the clock was set back, the published time is later than `at`. The count is dated in the later of the two
+            // periods.
             // Claim: striped 4, a kept count is not dated before the published time.
             Err(word.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }
     }
 
-    /// Once in a period: charges the stripes whose count has been uncharged for a whole period, as far as the ring has
-    /// capacity, and removes expired counts.
+    /// Charges the stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes
+    /// expired counts.
     ///
-    /// The caller has just charged its own stripe at the time `at`, and `since` is the period in which that stripe was charged
-    /// before. If `at` is in the same period, there is nothing to do, because this function was called after the earlier charge,
-    /// too.
-    pub(super) fn charge_old_stripes(&self, since: u64, at: Nanos) {
+    /// The caller has just charged its own stripe at the time `at`, and `charged_before` is the period of the charge before that.
+    /// If both are in one period, this does nothing, because it was called after the earlier charge.
+    pub(super) fn charge_old_stripes(&self, charged_before: u64, at: Nanos) {
         let tick = self.periods.tick(at);
-        if tick <= since {
+        if tick <= charged_before {
             return;
         }
         let mut smallest_denied = u64::MAX;
@@ -353,7 +352,8 @@ impl<C: Clock> StripedLimiter<C> {
                 .filter(|seen| seen.is_chargeable())
         };
         // The request is admitted at the first of three events: the ring has capacity for it, the ring has capacity for the count
-        // of a stripe, or the count of a stripe has expired. The second and the third event free the batch of the stripe.
+        // of a stripe, or the count of a stripe has expired. The second and the third event free the batch of the stripe. An
+        // expired count is removed at the next beginning of a cell, because the ring publishes only such times.
         let needed = words().map(StripeWord::count).fold(permits, u64::min);
         let expiries = words().filter_map(|seen| self.expires_at(seen));
         expiries

@@ -179,11 +179,11 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         if word.count() == 0 {
             return true;
         }
-        let (index, since) = (self.limiter.stripe_of(self.thread_index), word.tick());
+        let (index, charged_before) = (self.limiter.stripe_of(self.thread_index), word.tick());
         match self.limiter.charge_keeping_claim(index, word, self.latest_given) {
             Ok((at, charged)) => {
                 self.set_claimed(charged.claimed());
-                self.limiter.charge_old_stripes(since, at);
+                self.limiter.charge_old_stripes(charged_before, at);
                 true
             }
             Err(kept) => {

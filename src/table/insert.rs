@@ -26,8 +26,8 @@ pub(crate) struct Insertion<'a, A> {
 /// How a search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, and its first word, which is 0 if no state was begun in it. The decision is made at the given time or later:
-    /// the reading, or the time at which the state begins.
+    /// The key's entry, its first word (0 if no state has begun), and the time at which to decide: the reading, or the later
+    /// time at which a new state of the key begins.
     Entry(Entry<'a>, u64, Nanos),
     /// The key has no entry and can get none.
     NoEntry(NoEntry),
@@ -36,18 +36,17 @@ pub(crate) enum InsertOutcome<'a> {
     Retry,
 }
 
-/// A key that can get no entry now: all entries of its buckets are in use, or the catch-all may have admitted it.
+/// A key that gets no entry now. If all entries of its buckets are in use, `OnFull` decides the request. If the catch-all may
+/// have admitted the key earlier, the key is *barred*: the request is denied, because those admissions may still count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoEntry {
-    /// The time at which the catch-all decides: the later of the thread's reading and the `reclaimed` time of the region, at
-    /// which the key may have lost an entry.
+    /// The time of the decision: the thread's reading, or the region's `reclaimed` if that is later.
     pub(crate) now: Nanos,
-    /// The time before which the key gets no entry, because admissions of the key by the catch-all may count until then. `None`
-    /// if there are no such admissions.
+    /// The time from which a barred key can have an entry. `None` if all entries are in use.
     pub(crate) barred_until: Option<Nanos>,
 }
 
-/// An entry that the key may take over, and the event that is counted if a key loses it.
+/// An entry that the key may take over, and the event to count if another key owns the entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evictable<'a> {
     pub(super) seen: Seen<'a>,
@@ -58,9 +57,8 @@ pub(super) struct Evictable<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Idle<'a> {
     Found(Seen<'a>),
-    /// The search ended before it found an idle entry. Either an entry of the backyard is vacant, which the key takes before an
-    /// idle one. Or another thread may have begun a step of the algorithm in an entry, and the entry shows whether it is idle
-    /// only when this step is finished.
+    /// The search stopped early, for one of two reasons. The backyard has a vacant entry, which the key takes rather than an
+    /// idle one. Or another thread may have begun a step in an entry, which shows whether it is idle only after that step.
     Unknown,
     None,
 }
@@ -78,8 +76,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// Finds the key's entry, or inserts the key: *scan*, then *enter* or *evict*. With `forget`, a key that can get no other entry
-    /// gets the entry of the key that has spent least.
+    /// Finds the key's entry, or inserts the key: *scan*, then *enter* or *evict*. With `forget`, a key that can get no other
+    /// entry gets the entry of the key that has spent least.
     ///
     /// If `COMMON`, a rare case ends as `Retry`, so that its code takes no registers. Then the caller repeats the search with
     /// `COMMON` false.
@@ -98,16 +96,15 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         // into it after the search. If the search came first, another thread could enter the key into the last vacant entry
         // between the search and this read.
         let has_vacancy = alternate.has_vacancy();
-        // The alternate bucket first, since most callers have searched the primary one. The primary one is searched again,
-        // because another thread may have entered the key meanwhile. The primary one is full now, so the key cannot be entered
-        // there after this search.
+        // The alternate bucket comes first, because most callers have searched the primary one. The primary one is searched
+        // again, because another thread may have entered the key before the bucket was full.
         let key = self.probe.key;
         if let Some(entry) = alternate.entry_of(key).or_else(|| primary.entry_of(key)) {
             let seen = Seen::new(entry);
             if seen.is_of(key) {
                 return self.take_own::<COMMON>(seen);
             }
-            // The entry was claimed for another key. This thread's key may have got another entry since.
+            // The entry is claimed, or has passed to another key. So this thread's key may have another entry in the front.
             if COMMON {
                 return InsertOutcome::Retry;
             }
@@ -125,21 +122,21 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.insert_full::<COMMON>(before, [primary.line(), alternate.line()], forget)
     }
 
-    /// *scan* and *enter* in a bucket that had a vacancy, in index order: the key's own entry, or else the first vacant one. `None` if
-    /// all entries are those of other keys.
+    /// *scan* and *enter* in a bucket that had a vacancy: takes the key's own entry, or enters the key into the first vacant
+    /// one. `None` if there is neither.
     #[inline(always)]
     fn scan<const COMMON: bool>(&self, bucket: Bucket<'a>) -> Option<InsertOutcome<'a>> {
-        let way = bucket.own_or_vacant(self.probe.key);
+        let first = bucket.own_or_vacant(self.probe.key);
         if COMMON {
-            let is_plain = self.region.overflow_until(self.probe.key) == Nanos::ZERO;
-            let entered = if is_plain {
-                self.enter::<COMMON>(bucket.entry(way))
+            let is_unmarked = self.region.overflow_until(self.probe.key) == Nanos::ZERO;
+            let entered = if is_unmarked {
+                self.enter::<COMMON>(bucket.entry(first))
             } else {
                 None
             };
             return Some(entered.unwrap_or(InsertOutcome::Retry));
         }
-        (way..WAYS).find_map(|way| {
+        (first..WAYS).find_map(|way| {
             let entry = bucket.entry(way);
             match self.barred_when_fresh() {
                 Some(barred) if entry.fingerprint() == Entry::VACANT => Some(InsertOutcome::NoEntry(barred)),
@@ -148,7 +145,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         })
     }
 
-    /// *enter*, if the entry is vacant. `None` if it is that of another key, or is claimed for one.
+    /// Enters the key into the entry if it is vacant, or takes the entry if it is the key's already. `None` if the entry is
+    /// another key's or is claimed.
     #[inline(always)]
     fn enter<const COMMON: bool>(&self, entry: Entry<'a>) -> Option<InsertOutcome<'a>> {
         // Claim: table 2, a thread whose exchange fails compares the key of the winner.
@@ -165,8 +163,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// *scan* of the backyard, and *evict*, where the front is full of other keys. `before` is the number of rendezvous before the scan
-    /// of the front. No thread can enter the key into a vacant entry any more, because both buckets of the front stay full.
+    /// *scan* of the backyard, then *evict*. The front is full of other keys and stays full, so no thread can enter the key
+    /// there any more. `before` is the number of rendezvous before the scan of the front.
     #[inline(always)]
     fn insert_full<const COMMON: bool>(
         &self,
@@ -216,16 +214,16 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// The time at which a state of the key begins: the reading, or the newest loss of an entry in the region if that is later. The
-    /// caller has scanned before, and found no other entry of the key.
+    /// The time at which a state of the key begins: the reading, or the region's `reclaimed` if that is later. A thread that
+    /// decides calls this after its scan: if the scan missed an entry that the key has lost, `reclaimed` is no earlier than the
+    /// loss.
     #[inline(always)]
     pub(super) fn begin_time(&self) -> Nanos {
-        // If the scan missed an entry because the key has lost it, `reclaimed` is no earlier than the loss.
         self.now.max(self.region.reclaimed())
     }
 
-    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one. `before` is the number of
-    /// rendezvous before the scan that found no entry of the key. `event` is counted if a key loses the entry.
+    /// *evict*: takes over an entry, because neither the primary nor the alternate bucket has a vacant one. `before` is the
+    /// number of rendezvous before the scan that found no entry of the key. `event` is counted if another key owns the entry.
     #[inline(always)]
     fn take_over(&self, before: u64, seen: Seen<'a>, event: Event) -> InsertOutcome<'a> {
         let now = self.begin_time();
@@ -237,9 +235,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
-            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The evicted key was idle
-            // at `self.now`, so its region gets this time. It does not get the local `now`, which may be a later time of the
-            // inserted key's region: otherwise a reading far ahead of the clock would spread from one region to another.
+            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The evicted key's region
+            // gets the reading, `self.now`. The local `now` may come from the inserted key's region, so with it, a reading far
+            // ahead of the clock would spread from region to region.
             // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
@@ -251,13 +249,12 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.table.counts().add(self.probe.key, event);
         seen.entry.rename(self.probe.key);
         let tentative = seen.entry.publish(claimed);
-        // Of two threads that have each published an entry for the key, the one with the later rendezvous sees the other's
-        // entry: in its scan, or in `resolve`.
         let met = self.region.rendezvous(self.probe.key);
+        // An entry of the key that the scan has missed was published by a thread whose rendezvous comes after `before` was
+        // read. If no other rendezvous came since, that thread has its rendezvous later, and sees this entry. So no second scan
+        // is needed.
         // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         let is_open = if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
-            // *resolve* without a second scan, because no thread of the region had a rendezvous since the count was read. If
-            // another thread has published an entry for the key meanwhile, its rendezvous comes later, so it sees this entry.
             seen.entry.open(tentative)
         } else {
             let (table, algorithm, key) = (self.table, self.algorithm, self.probe.key);
@@ -270,12 +267,12 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         InsertOutcome::Entry(seen.entry, word, now)
     }
 
-    /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key
-    /// select the same one: the open entry if there is one, otherwise the tentative entry with the lowest number.
-    /// Returns true if this thread has opened the entry `number`.
+    /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key select the
+    /// same one: the open entry if there is one, otherwise the tentative entry with the lowest number. Returns true if this
+    /// thread has opened the entry `number`.
     ///
-    /// The caller has found that entry tentative, with the word `tentative`. The state in it begins at `begun` or later. The caller
-    /// has had its *rendezvous* afterwards, which returned `overflow_until`.
+    /// The caller has found the entry `number` tentative, with the word `tentative`, and its state begins at `begun` or later.
+    /// Afterwards the caller has had its *rendezvous*, which returned `overflow_until`.
     #[cold]
     #[inline(never)]
     fn resolve(
@@ -299,8 +296,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 if this.is_current(tentative, begun, overflow_until) {
                     return entry.open(tentative) && entry.number() == number;
                 }
-                // Admissions of the key may still count at the time of this entry. They were made by the catch-all, or
-                // in an entry that the key has lost since.
+                // Admissions by the catch-all, or in an entry that the key has lost since, may still count when this state
+                // begins.
                 Self::withdraw(table, key, entry, tentative);
                 return false;
             };
@@ -316,34 +313,32 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // Never: `own_in` skips claimed entries. This thread need not wait until a claimed entry is published, because a
-                // thread that has claimed one for this key has its rendezvous later, so it will see the entry of this thread.
+                // Never: `own_in` skips claimed entries. This thread need not wait for them, because a thread that has claimed
+                // one for this key has its rendezvous later, and then sees the entry of this thread.
                 EntryState::Claimed => {}
             }
+            // The next round may open an entry that this round has found, so a rendezvous comes in between.
             overflow_until = this.region.rendezvous(key).overflow_until;
         }
     }
 
-    /// Whether a tentative state begins no earlier than the end of the key's mark, `overflow_until`, and no earlier than the
-    /// newest loss of an entry in the region. The caller knows that the state begins at `begun` or later. The time in the word is
-    /// read only if `begun` is too early.
+    /// Whether a tentative state begins at or after two times: `overflow_until`, at which the key's mark ends, and `reclaimed`
+    /// of the region. The state begins at `begun` or later, so the time in its word is read only if `begun` is too early.
     #[inline(always)]
     fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow_until: Nanos) -> bool {
         let latest = overflow_until.max(self.region.reclaimed());
         latest <= begun || self.algorithm.latest_time(tentative.word()) >= self.latest_time_of_fresh(latest)
     }
 
-    /// *withdraw*: takes a tentative entry from the key. Returns false if another thread has opened or withdrawn it.
+    /// *withdraw*: takes a tentative entry from the key, unless another thread has opened or withdrawn it.
     #[cold]
     #[inline(never)]
-    fn withdraw(table: &Table, key: u64, entry: Entry<'_>, tentative: EntryWord) -> bool {
-        let Some(claimed) = entry.withdraw(tentative) else {
-            return false;
-        };
-        entry.rename(Entry::UNUSED);
-        table.counts().add(key, Event::Emptied);
-        entry.open(claimed);
-        true
+    fn withdraw(table: &Table, key: u64, entry: Entry<'_>, tentative: EntryWord) {
+        if let Some(claimed) = entry.withdraw(tentative) {
+            entry.rename(Entry::UNUSED);
+            table.counts().add(key, Event::Emptied);
+            entry.open(claimed);
+        }
     }
 
     /// *reset*: takes the key's open entry from it. Returns false if the key has none, or if the algorithm cannot advance the

@@ -47,13 +47,14 @@ use crate::rules::{Plan, PlanEntry};
 /// The optional parts of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportParts {
-    /// Other limits and sliding counts.
+    /// The data of charts: the denials with other limits, and sliding counts of the top keys.
     pub(crate) charts: bool,
     /// The comparison of algorithms.
     pub(crate) compare: bool,
 }
 
-/// The numbers of cells of further counters in the comparison. With them, an entry of a table takes 64, 128 and 512 bytes.
+/// The numbers of cells with which the algorithm `counter` is compared, too. An entry of a table then takes 64, 128 and 512
+/// bytes.
 const OTHER_CELLS: [u64; 3] = [5, 13, 60];
 
 /// The approximate number of simulated limits for each rule.
@@ -195,7 +196,7 @@ fn rule_report(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure>
 /// A duration in milliseconds: a whole number, or one with a fraction.
 pub(crate) fn in_millis(window: Duration) -> Number {
     if window.subsec_nanos().is_multiple_of(1_000_000) {
-        // At most 366 days.
+        // A window is at most 366 days, so its milliseconds fit.
         return Number::from(u64::try_from(window.as_millis()).unwrap_or(u64::MAX));
     }
     Number::from_f64(window.as_secs_f64() * 1e3).unwrap_or_else(|| Number::from(0))
@@ -288,7 +289,7 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
         None if row.algorithm == counter => entry.counting.by(AlgorithmName::Counter).cells(),
         Some(_) | None => None,
     };
-    // Of several that deny equally few, that with the fewest cells.
+    // The fewest denials, and among equal ones the fewest cells.
     let fewer = found
         .iter()
         .filter(|row| row.denied < own)
@@ -298,13 +299,15 @@ fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
         format!("; with {cells} cells it would deny {denied}")
     });
     Some(format!(
-        "rule {:?} denies {more} requests more than a log, because each of the {} counts in full until all of it has left the window{fewer}",
+        "rule {:?} denies {more} requests more than a log, because each of the {} counts in full until all of it \
+         has left the window{fewer}",
         entry.name,
         entry.cells_text()
     ))
 }
 
-/// Says that a window is short for the times of the log, and the figures of other algorithms if they differ.
+/// Returns a note that the times of the input are coarse for the window. Also returns the denials of a log, if they depend on the
+/// exact times or differ from those of the rule.
 fn coarse(
     entry: &PlanEntry,
     by_key: &mut ByKey,
@@ -314,7 +317,8 @@ fn coarse(
 ) -> Result<(String, Option<String>), Failure> {
     let (own, window, unit) = (entry.counting, entry.quota.window(), step.name);
     let note = format!(
-        "times are whole {unit}s, so rule {:?} counts all requests of a {unit} at its beginning, for which its window of {} is short",
+        "times are whole {unit}s, so all requests of a {unit} count at its beginning; for rule {:?} with its window of {}, \
+         denials may differ from those at the exact times",
         entry.name,
         entry.window_text()
     );
@@ -326,7 +330,8 @@ fn coarse(
         let Ok(policy) = Quota::new(limit, window).and_then(|quota| spec.build(quota)) else {
             return Ok((note, None));
         };
-        // With a measured window, no request is left out by the demand in two windows, which may be shorter than the longer one.
+        // Measuring turns off the shortcut for keys with little demand (`never_denies`). It would use the demand in two windows
+        // of the rule, and not in two windows of this quota.
         simulations.push(Simulation::new(spec, policy, limit, span, Some(entry.window())));
     }
     let simulations = simulate(simulations, by_key, progress, "trying other times")?;
@@ -335,8 +340,8 @@ fn coarse(
         return Ok((note, None));
     };
     let figures = format!(
-        "by itself it denies {own} requests, a log denies {log}, and a log of a window longer by a {unit} {longer}; at the true times \
-         a log is likely to deny between {} and {}",
+        "evaluated alone, the rule denies {own} requests and a log {log}; with a window longer by one {unit}, a log denies \
+         {longer}. With exact times, a log is likely to deny between {} and {}",
         log.min(longer),
         log.max(longer)
     );
@@ -349,12 +354,13 @@ fn what_if(
     span: Span,
     progress: &mut Progress,
 ) -> Result<WhatIfReport, Failure> {
+    // No higher limit changes a result.
     let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);
     let (requests, keys) = (by_key.requests(), by_key.survey.keys);
     let mut search = Search::new(entry, by_key, span);
     search.try_limits(ladder(top, entry.quota.limit(), LIMITS), progress)?;
-    // The ladder has gaps. So this search also tries the limits between two steps, to find exactly the lowest limit that denies at
-    // most one percent.
+    // The ladder has gaps. So this search also tries the limits between two steps, to find exactly the lowest limit that denies
+    // at most one percent.
     search.lowest(
         |found| u128::from(found.denied) * 100 <= u128::from(requests),
         progress,

@@ -92,8 +92,8 @@ fn the_json_object_has_these_fields() {
             r#"{"field":"agent","denied":[["agent",1]]}]}],"#,
             r#""what_if":[{"rule":"1/s","limits":[1,2,3],"denied":[4,1,0],"keys_denied":[3,1,0],"requests":7,"keys":3}],"#,
             r#""compare":[],"warnings":[],"notes":["clients may be host names, as \"b\" in line 1","#,
-            r#""times are whole seconds, so rule \"1/s\" counts all requests of a second at its beginning, "#,
-            r#"for which its window of 1s is short"],"truncated":false}"#,
+            r#""times are whole seconds, so all requests of a second count at its beginning; for rule \"1/s\" "#,
+            r#"with its window of 1s, denials may differ from those at the exact times"],"truncated":false}"#,
             "\n"
         )),
         "{output}"

@@ -20,17 +20,17 @@ pub(super) use word::{TotalLayout, TotalWord};
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
 /// Time is counted in *ticks*, and a cell of a window lasts one tick or more. The control word has the current tick and the total
-/// of all admissions. A slot has that total as it was when one cell began. The base has the total as it was when the oldest cell
-/// that the window sums began. So the total in the control word minus the total in the base is the sum.
+/// of all admissions. Each slot belongs to a cell, and has the total at which that cell was entered. The base has the total at
+/// which the oldest entered cell of the window's sum was entered. So the sum is the total in the control word minus the total in
+/// the base.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
     layout: TotalLayout,
     cells: Cells,
-    /// The first window that was configured. Only a ring of one window can limit each cell to a share of the limit
-    /// (`Variant::Even`).
+    /// The first window that was configured. No other window limits its cells to shares of the limit (`Variant::Even`).
     first: Window,
     rest: Box<[Window]>,
-    /// Whether the sum of the first window decides: there is no other window, and no cell is limited to a share of the limit.
+    /// Whether the sum of the first window alone decides.
     needs_one_sum: bool,
 }
 
@@ -99,7 +99,8 @@ impl WideRing {
         self.layout
     }
 
-    /// Whether the sum of the first window decides: there is no other window, and no cell is limited to a share of the limit.
+    /// Whether the sum of the first window alone decides: there is no other window, and no cell is limited to a share of the
+    /// limit.
     pub(super) const fn needs_one_sum(&self) -> bool {
         self.needs_one_sum
     }
@@ -140,8 +141,8 @@ impl WideRing {
         until_decided(|| self.enter_and_attempt(self.limit(), words, tick, permits))
     }
 
-    /// Calls `attempt` with `limit` for the first window. If it has to be repeated, helps to enter the cell first, and repeats it
-    /// once.
+    /// Attempts to decide, with `limit` for the first window. If the attempt returns `Retry`, helps to enter the cell and
+    /// attempts once more.
     #[inline(always)]
     pub(super) fn attempt_or_enter<W: Words>(
         &self,
@@ -211,8 +212,8 @@ impl WideRing {
                 return Attempt::Admitted(seen.tick());
             }
         } else if state.control() == seen {
-            // The control word was the same at both reads. In between, a refund may have raised a base, but that only lowers a
-            // sum. So at the first read no sum was smaller, and at least one window lacked the capacity.
+            // A refund may have raised a base since the first read of the control word, which lowers a sum. So at that read each
+            // sum was at least the one computed here, and the request did not fit.
             return Attempt::Denied;
         }
         Attempt::Retry
@@ -222,7 +223,6 @@ impl WideRing {
     /// result is valid only if the control word is unchanged afterwards.
     #[inline(always)]
     fn least_capacity<W: Words>(&self, first: &CellWindow, state: State<W>, seen: TotalWord) -> u64 {
-        // Only the first window has shares.
         let sum = Self::sum(state, Window::FIRST_BASE, seen);
         let cell = self.first.cell(seen.tick());
         let newest = || seen.since(state.total(self.first.slot(cell)));
@@ -234,7 +234,7 @@ impl WideRing {
         rest.fold(first, u64::min)
     }
 
-    /// The permits that a window counts. The index of its base is `base`.
+    /// The permits that the window with the base at the index `base` counts.
     #[inline]
     fn sum<W: Words>(state: State<W>, base: usize, seen: TotalWord) -> u64 {
         seen.since(state.total(base))
@@ -245,8 +245,8 @@ impl WideRing {
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
         if seen.entering() {
-            // This thread does not know which cell was current before, because another thread has replaced that cell in the
-            // control word. So it passes `seen.tick()`, and all slots are searched.
+            // Another thread has replaced the previous cell in the control word. So this thread passes the new tick, and
+            // `publish_and_open` searches the slots of all earlier cells.
             self.publish_and_open(state, seen, seen.tick());
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
@@ -257,18 +257,19 @@ impl WideRing {
     }
 
     /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do this, any number of
-    /// times. After the cell has been opened, it changes nothing.
+    /// times. A call after the cell was opened changes nothing.
     ///
-    /// `newest_before` is the cell that was current before, so no cell between it and the new one was entered, and none of their
-    /// slots need be read. If the state was idle or fresh, no slot is read at all.
+    /// No cell between the tick `newest_before` and the new cell was entered, so no slot of such a cell is read. If the state was
+    /// idle or fresh, and the caller knows the last tick, no slot is read at all.
     fn publish_and_open<W: Words>(&self, state: State<W>, entering: TotalWord, newest_before: u64) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let total = entering.with_tick(cell);
-            // The base is published first: the new slot replaces that of the oldest cell, and from then on only the base has the
-            // total of that cell. So a thread that finds the old slot replaced also finds the base published.
             let end = cell.min(window.cell(newest_before) + 1);
+            // If no earlier cell of the sum was entered, the new cell is the oldest.
             let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
+            // The new slot replaces that of the oldest cell, and from then on only the base has the total of that cell. So a
+            // thread that finds the old slot replaced must also find the base published.
             // Claim: counter_ring 1, the base is published before the slot.
             state.publish(window.base, base.with_tick(cell));
             state.publish(window.slot(cell), total);
@@ -301,7 +302,7 @@ impl WideRing {
         !control.entering() && self.windows().all(is_empty)
     }
 
-    /// The flag `entering` is set in the result. The next decision publishes the bases and slots, and opens the cell.
+    /// The control word of a later cell, which is being entered: the next decision publishes its bases and slots, and opens it.
     pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let control = self.layout.decode(first);
         let current = self.cells.tick(now);
@@ -344,14 +345,16 @@ impl WideRing {
                         return true;
                     }
                 } else if state.control() == seen {
+                    // The cell counts fewer permits, so the charge of the receipt is not in these words.
                     return false;
                 }
             }
         }
     }
 
-    /// Refunds permits of a cell before the current one. In each window that still sums the cell, this raises the base and the
-    /// slots up to that cell, so the window no longer counts the permits. Returns false if no window sums the cell.
+    /// Refunds permits that were charged at the tick `charged`, before the current one. In each window that still sums the cell
+    /// of that tick, this raises the base and the slots up to that cell, so the window no longer counts the permits. Returns
+    /// false if no window sums such a cell.
     #[cold]
     fn refund_older<W: Words>(&self, state: State<W>, current: u64, charged: u64, permits: u64) -> bool {
         let mut counted = false;
@@ -364,8 +367,8 @@ impl WideRing {
                 continue;
             }
             counted = true;
-            // The slots are raised before the base. So if a request is admitted because the base was raised, the base of the next
-            // cell is taken from raised slots, too. Otherwise the sum of that cell would count the refunded permits again.
+            // The slots are raised before the base. In the other order, the raised base could admit a request, and the next cell
+            // could take its base from a slot that is not raised yet. Its sum would count the refunded permits again.
             for cell in (oldest..=charged).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }

@@ -20,7 +20,7 @@ use crate::rules::decided_by::DecidedBy;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
-/// The evaluation of one request by one state.
+/// A [`RuleState`] that applies to the request, with the values that it extracted from the request and the entry of its key.
 struct Evaluation<'a, R: ?Sized> {
     /// The index of the state in its rule set.
     index: u16,
@@ -33,7 +33,7 @@ struct Evaluation<'a, R: ?Sized> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ChargeStep {
     shadow: bool,
-    /// The permits that the charge would leave, by the capacity that was read before.
+    /// The permits that the charge would leave, if the capacity is still what [`peek_all`] read.
     left: u64,
     evaluation: u16,
 }
@@ -41,11 +41,11 @@ struct ChargeStep {
 /// The first enforced evaluation that found too little capacity left.
 struct DeniedEvaluation {
     evaluation: u16,
-    /// Whether the rule's [`OnFull`](crate::keyed::OnFull) has denied, because the key has no entry.
+    /// Whether the rule's [`OnFull`](crate::keyed::OnFull) denied the request, because the table has no entry for the key.
     overflow: bool,
 }
 
-/// A step that was taken.
+/// A charge that was made.
 struct ChargedStep {
     evaluation: u16,
     receipt: Receipt,
@@ -63,10 +63,11 @@ const MAX_ON_STACK: usize = 16;
 
 impl<R: ?Sized> RuleStates<R> {
     /// Decides a request by the states of all rules that apply to it. A single state is charged at once. Several are peeked at
-    /// first, so that a denied request seldom charges any.
+    /// first, so that a denied request seldom charges one.
     ///
-    /// If `violates`, a denial counts as a violation of the rules with a block. The caller passes false for a request that waits,
-    /// because such a request is not denied yet. A denial adds the values of its quotas to `evidence`.
+    /// If `violates`, a denial counts as a violation of each denying rule that [blocks](crate::Rule::block) keys. The caller
+    /// passes false for a request that waits, which is not denied yet. `evidence` keeps the values of the quotas of a denied
+    /// request, unless it is `()`.
     #[inline]
     pub(crate) fn check<'a, E: Evidence<'a>>(
         &'a self,
@@ -107,6 +108,7 @@ impl<R: ?Sized> RuleStates<R> {
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         let mut decision = state.decide(extracted, now);
+        // If the evidence finds enough capacity, permits were freed, so the request is decided again.
         while E::KEPT
             && !decision.is_admitted()
             && !evidence.see(self, iter::once((0, *extracted)), decision.at)
@@ -141,12 +143,12 @@ impl<R: ?Sized> RuleStates<R> {
             None => self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations),
         }
         // The clock is read while the memory is prefetched.
-        let now = now();
+        let (now, holds) = (now(), false);
         let mut charged = ChargedSteps::new();
         self.charge_all(
             request,
             &evaluations,
-            (now, false),
+            (now, holds),
             &mut charged,
             violates,
             evidence,
@@ -168,12 +170,12 @@ impl<R: ?Sized> RuleStates<R> {
     ) -> Result<Reservation<R>, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
         self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations);
-        let now = now();
+        let (now, holds) = (now(), true);
         let mut charged = ChargedSteps::new();
         self.charge_all(
             request,
             &evaluations,
-            (now, true),
+            (now, holds),
             &mut charged,
             violates,
             evidence,
@@ -181,8 +183,9 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(reservation(now, &evaluations, charged))
     }
 
-    /// Returns the quotas of the states in `applied` that have too little capacity left for the request. `applied` has the index
-    /// of each state, and the values that the state extracts from the request.
+    /// Returns the quotas of the enforced states in `applied` that have too little capacity left for the request. If there are
+    /// any, counts the denials of states in the shadow. `applied` has the index of each state and what it extracts from the
+    /// request.
     pub(crate) fn look(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -191,8 +194,8 @@ impl<R: ?Sized> RuleStates<R> {
         self.violations(&self.evaluations(applied), now, None)
     }
 
-    /// Charges a request to all of the states in `applied` or to none. It does not count the admission, because the caller has
-    /// other charges to make, which may be denied. The error is the violated quotas.
+    /// Charges a request to all of the states in `applied` or to none. Does not count the admission, because the caller still has
+    /// other charges to make, which may be denied. The error has the violated quotas.
     pub(crate) fn charge(
         &self,
         applied: impl Iterator<Item = (u16, Extracted)>,
@@ -239,8 +242,8 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Charges the request to every state or to none, by [the protocol](crate::rules), at the time `now`. Adds the charges to
-    /// `charged`. If `holds`, the request takes slots in flight, which the caller releases later. Otherwise a limit of requests in
-    /// flight is only peeked at.
+    /// `charged`. If `holds`, a state that limits requests in flight is charged a slot, which the caller releases later. If not,
+    /// such a state is only peeked at.
     #[inline(always)]
     fn charge_all<'a, E: Evidence<'a>>(
         &'a self,
@@ -271,8 +274,8 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(())
     }
 
-    /// Attempts once to charge the request to every state or to none, and does not count the admission. The error is the evaluation
-    /// whose state has denied the request.
+    /// Attempts once to charge the request to every state or to none, without counting the admission. The error is the evaluation
+    /// that denies.
     #[inline(always)]
     fn try_charge_all(
         evaluations: &[Evaluation<'_, R>],
@@ -307,6 +310,7 @@ impl<R: ?Sized> RuleStates<R> {
                     continue;
                 }
                 Handling::Block => continue,
+                // In the shadow: `peek_all` denies an enforced request.
                 Handling::Deny => Err(false),
             };
             match charge {
@@ -332,7 +336,7 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(())
     }
 
-    /// Collects the violated quotas after the only state has denied the request.
+    /// Denies a request that the first state has denied in [`check_one`](Self::check_one).
     #[cold]
     #[inline(never)]
     fn deny_one<'a, E: Evidence<'a>>(
@@ -350,7 +354,7 @@ impl<R: ?Sized> RuleStates<R> {
         } else if state.quotas.len() == 1 {
             violations.push(Violation { state: 0, quota: 0 });
         } else if let Some(extracted) = state.extract(request, &self.seeds) {
-            // The request is extracted again, so that an admission does not have to store the result.
+            // Extracted again: if `check_one` passed its values on, each admission would have to store them in memory.
             self.add_violations(0, &extracted, now, true, |violation| violations.push(violation));
         }
         self.denied(shard, request, now, violations, violates, evidence)
@@ -405,7 +409,7 @@ impl<R: ?Sized> RuleStates<R> {
         violations
     }
 
-    /// Counts one denial for each rule of these quotas.
+    /// Counts one denial for each rule that has one of these quotas.
     #[inline]
     pub(crate) fn count_denied<Q>(&self, shard: ShardId, quotas: &[Q], rule_of: impl Fn(&Q) -> u16) {
         for (at, quota) in quotas.iter().enumerate() {
@@ -416,7 +420,8 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Collects the quotas of a state with too little capacity left. If `has_denied`, it collects at least one.
+    /// Passes the quotas of a state that have too little capacity left to `add`: at least one if the state `has_denied` the
+    /// request.
     pub(super) fn add_violations(
         &self,
         index: u16,
@@ -472,7 +477,7 @@ fn peek_all<R: ?Sized>(
         if enforced && (denied || left.permits < permits) {
             return Some(DeniedEvaluation {
                 evaluation: index,
-                // A request that is denied without a decision of the state needs no entry, so it counts no overflow.
+                // `Handling::Deny` needs no entry of the table, so its denial is no overflow.
                 overflow: left.overflow && !denied,
             });
         }
@@ -483,6 +488,7 @@ fn peek_all<R: ?Sized>(
             evaluation: index,
         };
         steps.push(step);
+        // Moves the step to its place.
         let mut unsorted = &mut steps[..];
         while let [rest @ .., before, last] = unsorted
             && last < before

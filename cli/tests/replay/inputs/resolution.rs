@@ -35,15 +35,17 @@ fn short_windows_are_a_warning_with_the_figures_of_a_log() {
         let denied = object["denied"].as_u64().unwrap();
         assert!(
             warning.starts_with(&format!(
-                "times are whole seconds, so rule {rule:?} counts all requests of a second"
+                "times are whole seconds, so all requests of a second count at its beginning; for rule {rule:?} with"
             )),
             "{warning}"
         );
         assert!(
-            warning.contains(&format!(": by itself it denies {denied} requests, a log denies ")),
+            warning.contains(&format!(
+                ": evaluated alone, the rule denies {denied} requests and a log "
+            )),
             "{warning}"
         );
-        warning.split("at the true times").nth(1).unwrap().to_owned()
+        warning.split("With exact times").nth(1).unwrap().to_owned()
     };
     // Each client has four requests in each second. A window of W seconds may have those of W + 1.
     for (rule, between) in [

@@ -12,11 +12,12 @@ mod demand;
 
 /// The manager of one lease. The lock around it is held for a few instructions, and never across an await.
 ///
-/// A request to the store reports the permits that were used, and asks for others. It is sent again as a *copy* until the store has
-/// answered it. An *epoch* begins with each report, and the use counts from 0 then. Times are in nanoseconds of the node's clock.
+/// A request to the store reports the permits that were used, and asks for others. It is sent again, as a *copy*, until the store
+/// has answered it. Each new request begins an *epoch*, in which use is counted from 0. So does the loss of the lease. Times are
+/// in nanoseconds of the node's clock.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseManager {
-    /// `None`: the lease belongs to no key, and the other fields are those of a new manager.
+    /// `None` until a key has been given the lease.
     lease: Option<Lease>,
     lease_id: u128,
     /// The sequence number of the last request that was made.
@@ -26,19 +27,18 @@ pub(crate) struct LeaseManager {
     demand: Demand,
     /// The permits that were spent under leases that have ended, and are still to be charged. The next request charges them.
     carried_permits: u64,
-    /// The part of this epoch's use that was charged to the fallback limiter.
+    /// The part of this epoch's use that was charged to the fallback limiter, which decides while the store does not answer.
     fallback_permits: u64,
     requested_at: u64,
-    /// The time at which the last answered copy was sent. The node counts the term from then. The store counts it from the receipt
-    /// of the copy, which came later, so the lease ends on the node first.
+    /// The time at which the last answered copy was sent. The node counts the term from then. The store counts it from the
+    /// receipt of the copy, which came later, so the lease ends on the node first.
     term_began_at: u64,
     failed_copies: u64,
     /// Whether the next request gives everything back. Making that request clears the flag.
     is_release_due: bool,
-    /// The number of deciders that withhold permits from the lease ([`withhold`](Self::withhold)). While there are any, each
-    /// request asks for no permits.
+    /// The number of calls of [`withhold`](Self::withhold) that have not ended. While it is above 0, requests ask for no permits.
     withholders: u16,
-    /// Whether the flusher looks at the lease in every period.
+    /// Whether the flusher, which sends the requests, looks at the lease in every period.
     pub(super) is_watched: bool,
 }
 
@@ -48,10 +48,10 @@ enum Standing {
     /// The store has answered no request about it.
     #[default]
     New,
-    /// The store has answered no request about it, and has refused the lease before it: the store grants no lease before it has
-    /// run for a term and a window. So the node asks only once in a period, even if callers wait.
+    /// The store has refused the lease before this one, and has answered no request about this one. A store that has started less
+    /// than a term and a window ago registers no lease. So the node asks only once in a period, even if callers wait.
     BackingOff,
-    /// The store has granted it permits, perhaps none.
+    /// The store has granted the lease permits, perhaps none.
     Held,
 }
 
@@ -77,7 +77,7 @@ enum Phase {
 struct UnansweredRequest {
     report: UsageReport,
     wanted_permits: u64,
-    /// Whether it gives everything back.
+    /// Whether the request gives everything back.
     releases: bool,
 }
 
@@ -100,7 +100,7 @@ impl LeaseManager {
         self.demand.target_permits
     }
 
-    /// Whether a caller should wait for an answer about the lease.
+    /// Whether the next answer about the lease may grant permits.
     pub(crate) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
         let is_worth_asking = |lease: &Lease| lease.is_worth_asking(self.demand.target_permits);
         let is_expected =
@@ -123,8 +123,8 @@ impl LeaseManager {
         self.failed_copies
     }
 
-    /// The number of the lease, and the sequence of its last request that was answered. At most the last request is unanswered,
-    /// because the next one is made after the answer.
+    /// The number of the lease, and the sequence of its last answered request. Only the last request can be unanswered, because
+    /// the next one is made after its answer.
     pub(super) fn last_answered(&self) -> (u128, u64) {
         let unanswered = u64::from(self.phase.unanswered().is_some());
         (self.lease_id, self.sequence - unanswered)
@@ -147,8 +147,8 @@ impl LeaseManager {
         self.phase.unanswered().is_none() && self.carried_permits + balance.used() + balance.budget() == 0
     }
 
-    /// Returns the lease and the sequence of the request after whose answer all use that was taken from the state is charged.
-    /// `None`: all of it is charged already.
+    /// Returns the number of the lease, and the sequence of the request whose answer confirms the charge of all [reported
+    /// permits](Self::reported_permits). `None` if there are none.
     pub(super) fn charging_request(&self) -> Option<(u128, u64)> {
         if self.carried_permits > 0 {
             return Some((self.lease_id, self.sequence + 1));
@@ -158,15 +158,15 @@ impl LeaseManager {
         is_charging.then_some((self.lease_id, self.sequence))
     }
 
-    /// The use that was taken from the state and is not charged yet. The unanswered request charges one part of it, and the next
-    /// request the other.
+    /// The permits that were reported and are not known to be charged: those of the unanswered request, and those of the next
+    /// one.
     pub(super) fn reported_permits(&self) -> u64 {
         let unanswered = self.phase.unanswered();
         self.carried_permits + unanswered.map_or(0, |request| request.report.charge)
     }
 
-    /// Makes every request ask for no permits, until [`end_withholding`](Self::end_withholding) was called as often as this. If
-    /// 65,535 deciders withhold permits already, does nothing and returns false.
+    /// Makes every request ask for no permits, until [`end_withholding`](Self::end_withholding) has ended each call of this. Does
+    /// nothing and returns false if 65,535 calls have not ended.
     pub(super) const fn withhold(&mut self) -> bool {
         let is_counted = self.withholders < u16::MAX;
         self.withholders += is_counted as u16;
@@ -196,6 +196,7 @@ impl LeaseManager {
     pub(super) fn is_free(&self, state: &LeaseState, now: u64) -> bool {
         let Some(lease) = &self.lease else { return true };
         let balance = state.balance();
+        // Until the term ends, the store keeps the permits of the lease from other nodes.
         let is_in_term = now < self.term_began_at.saturating_add(lease.term);
         // Callers wait for an answer about the lease.
         let is_awaited = self.demand.unmet_permits > 0 || state.has_shortage();
@@ -230,9 +231,8 @@ impl LeaseManager {
     /// Returns the request to send now, and the permits that the caller charges to the fallback limiter. The request is a copy
     /// of the unanswered one, or a new one. `None`: no request is due, or a copy is on its way.
     ///
-    /// A lease is `dirty` if a decider has marked it, because half of its budget is used or because permits are lacking. Its
-    /// request is due at once, with one exception: if the last copy of a request was not answered, the next copy is sent a period
-    /// after it.
+    /// If the lease was marked (`dirty`), a new request may be [due](Self::is_due) before the period is over. The next copy of an
+    /// unanswered request is sent a period after the last copy, `dirty` or not.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -243,6 +243,7 @@ impl LeaseManager {
         let period = self.lease.as_ref()?.period;
         let (request, fallback) = match self.phase {
             Phase::Asking { .. } => return None,
+            // A call without `dirty` comes once in a period.
             Phase::Failing { sent_at, .. } if dirty && now < sent_at.saturating_add(period) => return None,
             Phase::Failing { request, .. } => (request, 0),
             Phase::Idle => self.begin_request(state, now, dirty, new_id)?,
@@ -286,8 +287,7 @@ impl LeaseManager {
         };
         if !releases && !self.is_due(lease, state, now, dirty) {
             if self.demand.target_permits == 0 {
-                // Demand this small is not worth a lease. The store has decided the requests of these callers, so none of them
-                // waits for an answer about the lease.
+                // Without recent demand, no caller waits: the store has decided the requests that `unmet_permits` counts.
                 self.demand.unmet_permits = 0;
             }
             return None;
@@ -295,13 +295,13 @@ impl LeaseManager {
         let balance = state.balance();
         let has_nothing = balance.used() == 0 && !lease.holds(balance.budget());
         if self.standing == Standing::Held && has_nothing && now >= term_end {
-            // The lease has ended with its term, so the request begins another.
+            // The lease has ended with its term, so the request begins another. A decider may have spent permits since `balance`
+            // was read.
             self.carried_permits += state.lose();
             self.begin(new_id(), Standing::New);
         }
         if wanted_permits < state.balance().budget() {
-            // The request returns a part of the budget, so the store will have permits again. So the notice that the store has
-            // none is removed.
+            // The request returns a part of the budget, so the store will have permits: the lease no longer denies by itself.
             state.reopen();
         }
         let mut report = state.report(wanted_permits);
@@ -321,8 +321,9 @@ impl LeaseManager {
         Some((request, fallback))
     }
 
-    /// Whether a request is due: there is use to charge, or something to renew or to ask for. It is due at the end of a period,
-    /// and earlier if the lease is `dirty` and half of its budget is used or callers wait for more.
+    /// Whether a request is due: there is use to charge, or something to renew or to ask for. It is due when a period has passed.
+    /// A `dirty` lease whose budget is half used, or for which callers wait, is due earlier, unless the store has said that it
+    /// grants none now.
     fn is_due(&self, lease: &Lease, state: &LeaseState, now: u64, dirty: bool) -> bool {
         let (balance, unmet) = (state.balance(), self.demand.unmet_permits);
         let is_needed = self.carried_permits + balance.used() > 0
@@ -340,14 +341,14 @@ impl LeaseManager {
         (self.lease_id, self.sequence, self.standing) = (lease_id, 0, standing);
     }
 
-    /// Notes that the use counts from 0 again.
+    /// Notes that use is counted from 0 again.
     const fn begin_epoch(&mut self) {
         self.fallback_permits = 0;
         self.demand.begin_epoch();
     }
 
-    /// Applies an answer of the store, and returns the permits that the caller charges to the fallback limiter. `None`: the answer
-    /// belongs to an earlier request.
+    /// Applies an answer of the store, and returns the permits that the caller charges to the fallback limiter. `None`: the
+    /// answer belongs to an earlier request.
     pub(super) fn answer(
         &mut self,
         state: &LeaseState,
@@ -377,7 +378,7 @@ impl LeaseManager {
                     Some(after) if grant.remaining() == 0 => {
                         let after = nanos(after);
                         let until = now.saturating_add(after.min(lease.period));
-                        // The store has answered for one permit.
+                        // The retry time of a grant is that of one permit.
                         state.close((now, until), 0, (1, now.saturating_add(after)));
                     }
                     _ => state.reopen(),
@@ -387,7 +388,7 @@ impl LeaseManager {
                 let used = state.lose();
                 fallback = used.saturating_sub(self.fallback_permits);
                 if !lease.covers_ended_use() {
-                    // The store has registered no permits that cover this use, so the use is still to be charged.
+                    // The store has registered no permits that cover this use, so the next request charges it.
                     // Claim: shared 7, the use of an ended budget is charged by the next one.
                     self.carried_permits = answered.report.charge + used;
                     self.is_release_due |= answered.releases && self.carried_permits > 0;
