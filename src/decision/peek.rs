@@ -91,6 +91,13 @@ impl<A> Peek<'_, A> {
             reading: self.reading,
         }
     }
+}
+
+impl<A: Algorithm> Peek<'_, A> {
+    /// See [`StateRef::known_remaining`].
+    fn known_remaining(&self) -> Option<u64> {
+        self.state.known_remaining(self.now, self.algorithm.max_request())
+    }
 
     /// The time until a request for `permits` would be admitted. `ready_at` is the argument of [`StateRef::ready_at`].
     fn after(
@@ -98,15 +105,17 @@ impl<A> Peek<'_, A> {
         permits: u64,
         ready_at: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
     ) -> Option<Duration> {
-        if permits == 0 {
+        if permits == 0
+            || self
+                .known_remaining()
+                .is_some_and(|remaining| permits <= remaining)
+        {
             return Some(Duration::ZERO);
         }
         let ready = self.state.ready_at(self.now, self.reading, ready_at)?;
         Some(ready.saturating_since(self.reading))
     }
-}
 
-impl<A: Algorithm> Peek<'_, A> {
     /// Copies the words, so that several values are of one state. `None` if the key has no words of its own, or too many.
     pub(crate) fn copy_words<V: FromIterator<u64> + PartialEq>(&self) -> Option<V> {
         let count = self.algorithm.words();
@@ -156,10 +165,8 @@ impl<A: Algorithm> Peek<'_, A> {
     /// Returns the most permits that one request would get.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        if self.state.is_denied(self.now) {
-            return 0;
-        }
-        self.algorithm.remaining(&self.words(), self.now)
+        self.known_remaining()
+            .unwrap_or_else(|| self.algorithm.remaining(&self.words(), self.now))
     }
 
     /// Returns the number of permits that still count. With debt it may exceed the limit.
@@ -199,10 +206,8 @@ impl<A: Algorithm> Peek<'_, A> {
 impl Peek<'_, AnyAlgorithm> {
     /// The most permits that one request would get, by the window with the index `window` alone.
     pub(crate) fn remaining_in(&self, window: usize) -> u64 {
-        if self.state.is_denied(self.now) {
-            return 0;
-        }
-        self.algorithm.remaining_in(window, &self.words(), self.now)
+        self.known_remaining()
+            .unwrap_or_else(|| self.algorithm.remaining_in(window, &self.words(), self.now))
     }
 
     /// The time until the window with the index `window` has the capacity for `permits`, if no other request came before.

@@ -105,12 +105,14 @@ impl StateRef<'_> {
         matches!(self, Self::Shared(..) | Self::Unlimited | Self::Denied(_))
     }
 
-    /// Whether every request for permits is denied at the time `now`, by a pause or because the table is full.
-    pub(super) fn is_denied(self, now: Nanos) -> bool {
+    /// The most permits that one request gets at the time `now`, if the words do not decide: none during a pause or if a full table
+    /// denies, and `most` if a full table admits.
+    pub(super) fn known_remaining(self, now: Nanos, most: u64) -> Option<u64> {
         match self {
-            Self::Own(words) => words.pause().ends_after(now),
-            Self::Denied(_) => true,
-            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited => false,
+            Self::Own(words) => words.pause().ends_after(now).then_some(0),
+            Self::Denied(_) => Some(0),
+            Self::Unlimited => Some(most),
+            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Shared(..) => None,
         }
     }
 }

@@ -39,23 +39,32 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 None => return View::NoEntry(self.full()),
             }
         };
-        match (self.barred_when_fresh(), evictable) {
-            (Some(barred), _) => View::NoEntry(barred),
-            (_, Some(Evictable { seen, event })) if matches!(event, Event::Forgotten) => {
-                // The takeover would advance the state, and decide in it then. Only a bucket has a later time than the reading: that
-                // at which it will be full. Its takeover costs a nanosecond, which a peek leaves out.
-                let word = seen.word.word();
-                let begins = |advanced| match self.algorithm.latest_time(word) > now {
-                    true => now,
-                    false => now.max(self.algorithm.latest_time(advanced)),
-                };
-                match self.algorithm.advance(word, now) {
-                    Some(advanced) => View::Entry(seen.entry, seen.owner, begins(advanced)),
-                    None => View::NoEntry(self.full()),
-                }
-            }
-            _ => View::Fresh(now),
+        if let Some(Evictable {
+            seen,
+            event: Event::Forgotten,
+        }) = evictable
+        {
+            return self.peek_taken_over(seen, now);
         }
+        self.barred_when_fresh().map_or(View::Fresh(now), View::NoEntry)
+    }
+
+    /// The state of an entry as it would be if the key took it over at the time `now`.
+    fn peek_taken_over(&self, seen: Seen<'a>, now: Nanos) -> View<'a> {
+        let word = seen.word.word();
+        let Some(advanced) = self.algorithm.advance(word, now) else {
+            return View::NoEntry(self.full());
+        };
+        if let Some(barred) = self.barred(advanced, now) {
+            return View::NoEntry(barred);
+        }
+        // A cell of the advanced state begins later than the reading. The time of a bucket is that at which it will be full, and its
+        // takeover costs a nanosecond, which a peek leaves out.
+        let at = match self.algorithm.latest_time(word) > now {
+            true => now,
+            false => now.max(self.algorithm.latest_time(advanced)),
+        };
+        View::Entry(seen.entry, seen.owner, at)
     }
 
     /// The entry with this number, if the key can own it. The caller checks whether it does.

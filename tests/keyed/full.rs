@@ -225,3 +225,34 @@ fn a_key_has_no_retry_time_if_time_ends_before() {
         }
     }
 }
+
+/// With `Admit`, a peek of a key without an entry shows what a check does, in whatever cell.
+#[test]
+fn a_peek_of_a_key_that_is_not_limited_has_room() {
+    for Subject { name, algorithm, .. } in subjects(quota("3/h")) {
+        let most = algorithm.max_request();
+        let (limiter, clock) = by_hand(algorithm, 1, OnFull::Admit);
+        for key in keys_of(&limiter) {
+            // An even ring has cells without a permit.
+            while limiter.check(&key).is_err() {
+                clock.advance(Duration::from_secs(60));
+            }
+        }
+        for minute in 0..18 {
+            let peek = limiter.peek(&1);
+            assert_eq!(
+                (peek.is_overflow(), peek.remaining()),
+                (true, most),
+                "{name}, minute {minute}"
+            );
+            let waits = [1, most, most + 1].map(|permits| peek.retry_after(permits));
+            assert_eq!(
+                waits,
+                [Some(Duration::ZERO), Some(Duration::ZERO), None],
+                "{name}, minute {minute}"
+            );
+            assert!(limiter.check_n(&1, most).is_ok(), "{name}, minute {minute}");
+            clock.advance(Duration::from_secs(60));
+        }
+    }
+}

@@ -31,6 +31,45 @@ fn bound(algorithm: RuleAlgorithm, limit: u64) -> u64 {
     }
 }
 
+/// A second rule, which always has room, changes nothing for the keys of a full table.
+///
+/// If a rule decides alone, a denied request may get an entry, too. So the algorithms here admit the first request of each key, and with
+/// `Forget` only fixed windows do.
+#[test]
+fn a_second_rule_changes_no_decision_of_a_full_table() {
+    let algorithms = [
+        RuleAlgorithm::SlidingWindow,
+        RuleAlgorithm::Counter,
+        RuleAlgorithm::Fixed,
+        RuleAlgorithm::Log,
+    ];
+    for algorithm in algorithms {
+        let forget = (algorithm == RuleAlgorithm::Fixed).then_some(OnFull::Forget);
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit]
+            .into_iter()
+            .chain(forget)
+        {
+            let each = rule("each", "3/h").algorithm(algorithm).by(&by_user());
+            let each = || each.clone().capacity(16).on_full(on_full);
+            let (one, first) = by_hand([each()]);
+            let (two, second) = by_hand([each(), rule("room", "1000000/s")]);
+            for minute in 0..70 {
+                for number in 0..40 {
+                    let request = user(number);
+                    let decided = [&one, &two].map(|rules| rules.check(&request).is_ok());
+                    assert_eq!(
+                        decided[0], decided[1],
+                        "{algorithm:?}, {on_full:?}: {number} in minute {minute}"
+                    );
+                }
+                for clock in [&first, &second] {
+                    clock.advance(Duration::from_secs(60));
+                }
+            }
+        }
+    }
+}
+
 /// Each decision without an entry is counted once, whichever method made it.
 #[test]
 fn every_decision_for_want_of_an_entry_is_counted() {
