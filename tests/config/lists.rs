@@ -322,6 +322,10 @@ fn an_invalid_prefix_is_an_error() {
             "key = 'client'\nprefix = { ipv6 = 129 }",
             "invalid ipv6: 129 (expected 1 to 128 bits of an IPv6 address)",
         ),
+        (
+            "key = 'client'\nprefix = { ipv4 = 256, ipv6 = 300 }",
+            "invalid ipv4: 256 (expected 1 to 32 bits of an IPv4 address)",
+        ),
         ("key = 'client'\nprefix = { ipv6 = '64' }", "invalid ipv6: \"64\""),
     ] {
         let error = error(fields);

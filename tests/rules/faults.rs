@@ -192,3 +192,15 @@ fn each_quota_of_a_denial_has_its_own_retry_time() {
     assert_eq!((&told, &peeked), (&each, &each));
     assert!(each[0] < each[1], "a second and most of a minute: {each:?}");
 }
+
+/// A denial borrows the request, so it can be cloned although the request cannot.
+#[test]
+fn a_denial_of_any_request_can_be_cloned() {
+    struct Unique;
+    let rules = ringgate::rules::RuleSetBuilder::<Unique>::new()
+        .rule(Rule::new("none", Quota::per_second(1).expect("a quota")));
+    let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).expect("rules");
+    assert!(rules.check(&Unique).is_ok());
+    let denied = rules.check(&Unique).expect_err("one a second");
+    assert_eq!(denied.clone().to_string(), denied.to_string());
+}

@@ -1,6 +1,6 @@
 use super::fields::{MapReader, boolean, duration, quota, whole};
 use super::file_error::FileError;
-use super::keywords::{A_DURATION, A_QUOTA, A_WHOLE_NUMBER, BLOCK};
+use super::keywords::{A_DURATION, A_QUOTA, BLOCK};
 use super::parse::node::Node;
 use crate::quota::Quota;
 use crate::rules::rule::block::Block;
@@ -36,9 +36,8 @@ const STAND_IN: Quota = Quota::of_period(1, Block::MIN);
 
 /// Reads a factor. A rule set takes the factor 1 of a [`Block`] for none.
 fn factor(node: &Node) -> Result<u32, FileError> {
-    let factor = u32::try_from(whole("factor", node)?);
-    match factor.map_err(|_| node.unexpected("factor", A_WHOLE_NUMBER))? {
-        0 | 1 => Err(node.unexpected("factor", "a whole number, at least 2")),
-        factor => Ok(factor),
-    }
+    let factor = u32::try_from(whole("factor", node)?)
+        .ok()
+        .filter(|factor| *factor > 1);
+    factor.ok_or_else(|| node.unexpected("factor", "a whole number from 2 to 4294967295"))
 }

@@ -72,7 +72,7 @@ pub(super) const MODES: &[(&str, Mode)] = &[("strict", Mode::Strict), ("local", 
 
 pub(super) const A_MODE: &str = "\"strict\", \"local\", or a map with lease or sync";
 pub(super) const A_PERIOD: &str = "text such as \"100ms\", of 1ms to 60s";
-pub(super) const A_DURATION: &str = "text such as \"10min\"";
+pub(super) const A_DURATION: &str = "text such as \"10min\", of 1s to 366d";
 pub(super) const A_QUOTA: &str = "text such as \"100/60s\"";
 pub(super) const A_CALENDAR: &str = "text such as \"50_000/month\"";
 pub(super) const A_WHOLE_NUMBER: &str = "a whole number, not negative";

@@ -29,12 +29,15 @@ impl<R: ?Sized> PrefixedKeys<R> {
         let own = key
             .prefixes()
             .ok_or_else(|| invalid("given for a key that is no address", "a key of addresses"))?;
-        let mut bits = |field, own| {
-            let bits = map.optional(field, |node| whole(field, node));
-            // A number that is too large for the type is out of the range, too.
-            bits.map_or(own, |bits| u8::try_from(bits).unwrap_or(u8::MAX))
+        let mut bits = |field, own, range| {
+            let bits = map.optional(field, |node| {
+                let bits = u8::try_from(whole(field, node)?);
+                bits.map_err(|_| node.unexpected(field, range))
+            });
+            bits.unwrap_or(own)
         };
-        let (ipv4, ipv6) = (bits("ipv4", own.ipv4()), bits("ipv6", own.ipv6()));
+        let ipv4 = bits("ipv4", own.ipv4(), "1 to 32 bits of an IPv4 address");
+        let ipv6 = bits("ipv6", own.ipv6(), "1 to 128 bits of an IPv6 address");
         map.finish(())?;
         let prefixed = key.with_prefixes(ipv4, ipv6);
         let prefixed = prefixed.map_err(|error| {

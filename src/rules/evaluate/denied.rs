@@ -41,7 +41,6 @@ use crate::time::Nanos;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
 #[must_use = "an ignored denial lets the request through"]
 pub struct Denied<'a, R: ?Sized = ()> {
     at: Nanos,
@@ -49,7 +48,6 @@ pub struct Denied<'a, R: ?Sized = ()> {
 }
 
 /// The decision that has denied a request.
-#[derive(Clone)]
 enum Cause<'a, R: ?Sized> {
     /// States, which are read when a value is requested.
     States(&'a RuleStates<R>, &'a R, SmallVec<[Violation; 8]>),
@@ -74,6 +72,16 @@ pub(crate) struct DeniedValues {
 pub(crate) struct Violation {
     pub(crate) state: u16,
     pub(crate) quota: u16,
+}
+
+impl<R: ?Sized> Clone for Denied<'_, R> {
+    fn clone(&self) -> Self {
+        let cause = match &self.cause {
+            Cause::States(states, request, violations) => Cause::States(states, request, violations.clone()),
+            Cause::Values(values) => Cause::Values(values.clone()),
+        };
+        Self { at: self.at, cause }
+    }
 }
 
 impl<'a, R: ?Sized> Denied<'a, R> {
