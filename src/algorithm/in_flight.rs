@@ -102,10 +102,8 @@ impl<W: Words> State<W> {
     }
 
     fn replace(self, seen: Word, new: Word) -> bool {
-        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
-        self.0
-            .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        // Relaxed: as in `observe`. The exchange itself validates the word that was decided about.
+        self.0.exchange(0, seen.0, new.0, Ordering::Relaxed).is_ok()
     }
 }
 

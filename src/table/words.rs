@@ -92,20 +92,14 @@ impl Words for OccupiedWords<'_> {
     }
 
     #[inline(always)]
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         if self.seen.first.get() == SeenWord::LOST {
             return Err(0);
         }
+        // Relaxed on failure: the caller is promised no more.
         self.entry
             .word(index)
-            .compare_exchange(current, new, success, failure)
+            .compare_exchange(current, new, order, Ordering::Relaxed)
     }
 }
 
@@ -129,14 +123,7 @@ impl Words for AloneWords<'_> {
     }
 
     #[inline]
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        _success: Ordering,
-        _failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, _order: Ordering) -> Result<u64, u64> {
         let word = self.0.word(index);
         // Relaxed, both: no other thread accesses the word. The caller publishes the whole table later.
         let seen = word.load(Ordering::Relaxed);

@@ -67,11 +67,9 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn replace(self, seen: Word, new: Word) -> bool {
-        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
+        // Relaxed: as in `observe`. The exchange itself validates the word that was decided about.
         // Claim: gcra proof, the exchange expects the word that was decided about.
-        self.0
-            .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        self.0.exchange(0, seen.0, new.0, Ordering::Relaxed).is_ok()
     }
 }
 

@@ -33,11 +33,9 @@ impl<W: Words> State<W> {
 
     #[inline(always)]
     fn replace(self, seen: u64, new: u64) -> bool {
-        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
+        // Relaxed: as in `observe`. The exchange itself validates the word that was decided about.
         // Claim: unit_ring concurrency, the exchange expects the word that was decided about.
-        self.words
-            .exchange(0, seen, new, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        self.words.exchange(0, seen, new, Ordering::Relaxed).is_ok()
     }
 }
 

@@ -175,11 +175,9 @@ fn observe<W: Words>(words: W) -> Word {
 }
 
 fn replace<W: Words>(words: W, seen: Word, new: Word) -> bool {
-    // Relaxed, both: as in `observe`. The exchange validates the word that was read.
+    // Relaxed: as in `observe`. The exchange validates the word that was read.
     // Claim: violations 1, the exchange expects the word that was read.
-    words
-        .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-        .is_ok()
+    words.exchange(0, seen.0, new.0, Ordering::Relaxed).is_ok()
 }
 
 impl Algorithm for Violations {
