@@ -11,6 +11,7 @@ mod grouped_ring;
 mod in_flight;
 mod in_units;
 mod lowered;
+mod one_word;
 mod sliding_window;
 #[cfg(test)]
 mod specification;
