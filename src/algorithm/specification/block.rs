@@ -5,8 +5,8 @@
 
 use core::time::Duration;
 
-use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
-use crate::algorithm::{Algorithm, Attempt, BlockLength, Reclaim, Violations};
+use super::case::{Case, Outcome, Random, Subject, is_admitted, on_word, or_zero};
+use crate::algorithm::{Algorithm, BlockLength, Reclaim, Violations};
 use crate::quota::Quota;
 use crate::time::Nanos;
 
@@ -215,10 +215,7 @@ fn performed(case: &Case) -> Outcome {
     let violations = Violations::new(after, length, forgiveness, extends == 1);
     let now = Nanos::new(now);
     on_word(word, |words| match step {
-        DENY => u64::from(matches!(
-            violations.attempt(None, words, now, 1),
-            Attempt::Admitted(_)
-        )),
+        DENY => is_admitted(&violations.attempt(None, words, now, 1)),
         END => violations.ready_at(words, now, 1).map_or(0, Nanos::get),
         IS_IDLE => u64::from(violations.is_idle(word, now)),
         ADVANCE => or_zero(violations.advance(word, now)),
