@@ -5,6 +5,7 @@ mod attempt;
 mod calendar;
 mod cell_window;
 mod counter_ring;
+mod entered_ring;
 mod forward;
 mod gcra;
 mod grouped_ring;

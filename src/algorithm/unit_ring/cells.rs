@@ -94,11 +94,6 @@ impl<L: WindowLimit> UnitCells<L> {
         self.ticks.until(self.layout.last_tick())
     }
 
-    #[inline(always)]
-    pub(in crate::algorithm) const fn ticks(&self) -> &Ticks {
-        &self.ticks
-    }
-
     /// The tick of the cell that contains `now`. It may be later than the last one of [`cells`](Self::cells), which an attempt
     /// at `now` then charges.
     #[inline(always)]
@@ -145,14 +140,14 @@ impl<L: WindowLimit> UnitCells<L> {
         if self.cell_window.shares().is_some() {
             return self.attempt_even(limit, opaque_copy(words), tick, permits);
         }
-        if self.layout.summed() == 1 {
-            let seen = OneWord(words).read();
-            let charged = self
-                .layout
-                .admit_to_one_cell(self.layout.at(seen, tick), limit, permits);
-            return self.publish(words, seen, charged);
-        }
-        self.attempt_strict(limit, words, tick, permits)
+        let seen = OneWord(words).read();
+        let state = self.layout.at(seen, tick);
+        let charged = if L::is_one_cell(self.layout.summed()) {
+            self.layout.admit_to_one_cell(state, limit, permits)
+        } else {
+            self.layout.admit(state, limit, permits)
+        };
+        self.publish(words, seen, charged)
     }
 
     /// Decides once, by the shares of an even ring in `limit`.
@@ -162,20 +157,6 @@ impl<L: WindowLimit> UnitCells<L> {
         let state = self.layout.at(seen, tick);
         let fits = permits <= self.with_limit(limit).capacity(state);
         let charged = fits.then(|| self.layout.admit(state, limit, permits)).flatten();
-        self.publish(words, seen, charged)
-    }
-
-    /// Decides once, as [`attempt_or_enter`](Self::attempt_or_enter) does for two or more cells without shares.
-    #[inline(always)]
-    pub(in crate::algorithm) fn attempt_strict<W: Words>(
-        &self,
-        limit: u64,
-        words: W,
-        tick: u64,
-        permits: u64,
-    ) -> Attempt<u64> {
-        let seen = OneWord(words).read();
-        let charged = self.layout.admit(self.layout.at(seen, tick), limit, permits);
         self.publish(words, seen, charged)
     }
 
