@@ -177,6 +177,7 @@ extern crate std;
 
 // In order of dependency: a module uses only modules above it in this list.
 pub mod sync;
+mod debug;
 mod time;
 mod error;
 mod quota;

@@ -1,6 +1,5 @@
-use core::fmt;
-
 use crate::algorithm::one_word::OneWord;
+use crate::debug::debug_fields;
 use crate::sync::Words;
 use crate::time::Nanos;
 
@@ -86,13 +85,9 @@ pub(super) const fn instant(tick: u64) -> Nanos {
     Nanos::new(tick.saturating_mul(TICK))
 }
 
-impl fmt::Debug for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Word")
-            .field("time", &self.time())
-            .field("blocked", &self.is_block())
-            .field("level", &self.level())
-            .field("violations", &self.violations())
-            .finish()
-    }
-}
+debug_fields!(Word {
+    time,
+    is_block,
+    level,
+    violations
+});
