@@ -317,6 +317,19 @@ impl Words for Shared<'_> {
     }
 }
 
+/// Exchanges a word that no other thread can access now, so a load and a store suffice.
+#[inline]
+pub(crate) fn exchange_alone(word: &AtomicU64, current: u64, new: u64) -> Result<u64, u64> {
+    // Relaxed, both: the thread reads what it has stored itself.
+    let seen = word.load(Ordering::Relaxed);
+    if seen == current {
+        word.store(new, Ordering::Relaxed);
+        Ok(seen)
+    } else {
+        Err(seen)
+    }
+}
+
 /// Words that only one thread can access, so that an exchange needs no locked instruction.
 ///
 /// # Examples
@@ -360,16 +373,8 @@ impl Words for Exclusive<'_> {
 
     #[inline]
     fn exchange(self, index: usize, current: u64, new: u64, _order: Ordering) -> Result<u64, u64> {
-        let word = &self.words[index];
-        // Relaxed, both: no other thread can access the word during the exclusive borrow, so a load and a store suffice. The
-        // end of the borrow publishes the store to the next user.
-        let seen = word.load(Ordering::Relaxed);
-        if seen == current {
-            word.store(new, Ordering::Relaxed);
-            Ok(seen)
-        } else {
-            Err(seen)
-        }
+        // The end of the exclusive borrow publishes the word to the next user.
+        exchange_alone(&self.words[index], current, new)
     }
 
     #[inline]

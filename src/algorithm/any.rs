@@ -275,19 +275,6 @@ impl AnyAlgorithm {
             .is_some_and(|(bucket, unit)| unit == 1 && bucket.rounds_coarsely())
     }
 
-    /// Whether it limits requests in flight.
-    pub(crate) const fn is_in_flight(&self) -> bool {
-        match self {
-            Self::InFlight(_) => true,
-            Self::Counter(_)
-            | Self::Log(_)
-            | Self::Gcra(_)
-            | Self::InUnits(_)
-            | Self::Calendar(_)
-            | Self::Violations(_) => false,
-        }
-    }
-
     /// Returns a limit for [`with_limit`](Reclaim::with_limit): `at_most`, or the algorithm's own limit if that is lower, and at
     /// least one unit.
     #[inline(always)]

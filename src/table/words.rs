@@ -3,7 +3,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use super::entry::Entry;
-use crate::sync::Words;
+use crate::sync::{Words, exchange_alone};
 
 /// The state words of an entry for as long as one key owns it.
 ///
@@ -124,14 +124,7 @@ impl Words for AloneWords<'_> {
 
     #[inline]
     fn exchange(self, index: usize, current: u64, new: u64, _order: Ordering) -> Result<u64, u64> {
-        let word = self.0.word(index);
-        // Relaxed, both: no other thread accesses the word. The caller publishes the whole table later.
-        let seen = word.load(Ordering::Relaxed);
-        if seen == current {
-            word.store(new, Ordering::Relaxed);
-            Ok(seen)
-        } else {
-            Err(seen)
-        }
+        // The caller publishes the whole table later.
+        exchange_alone(self.0.word(index), current, new)
     }
 }
