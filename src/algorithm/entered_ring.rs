@@ -1,8 +1,8 @@
 use super::attempt::{Attempt, opaque_copy, until_decided};
 use super::cell_window::CellWindow;
-use super::wide_ring::TotalLayout;
+use super::wide_ring::word::TotalLayout;
 use crate::sync::Words;
-use crate::time::{Cells, Nanos};
+use crate::time::{Cells, Nanos, Ticks};
 
 /// A counter ring in several words, whose control word names the current cell. A cell is *entered* before it is charged: the base of its
 /// sum is published, and then the control word opens it.
@@ -10,7 +10,7 @@ pub(super) trait EnteredRing {
     /// The layout of the control word.
     fn layout(&self) -> TotalLayout;
 
-    fn cells(&self) -> Cells;
+    fn cells(&self) -> &Cells;
 
     /// The window, or the first of several.
     fn cell_window(&self) -> &CellWindow;
@@ -24,6 +24,11 @@ pub(super) trait EnteredRing {
     /// Decides once, with `limit` in place of the own limit of [`cell_window`](Self::cell_window). `Admitted` has the tick that is
     /// charged. `Retry`: the cell is not open, or another thread changed the control word.
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64>;
+
+    #[inline(always)]
+    fn ticks(&self) -> &Ticks {
+        self.cells().ticks()
+    }
 
     /// The tick of the cell that contains `now`.
     #[inline(always)]

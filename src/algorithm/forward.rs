@@ -122,7 +122,7 @@ macro_rules! forward_to_cells {
             $cells!(self, it => {
                 let tick = it.tick(now);
                 it.decide(words, tick, permits)
-                    .map(|charged| Receipt::new(it.cells().ticks().stamp(now, tick, charged), permits, charged))
+                    .map(|charged| Receipt::new(it.ticks().stamp(now, tick, charged), permits, charged))
             })
         }
 
@@ -179,7 +179,7 @@ macro_rules! forward_reclaim_to_cells {
                 let tick = it.tick(now);
                 let limit = limit.unwrap_or(it.cell_window().limit());
                 it.attempt_or_enter(limit, words, tick, permits)
-                    .map(|charged| Receipt::new(it.cells().ticks().stamp(now, tick, charged), permits, charged))
+                    .map(|charged| Receipt::new(it.ticks().stamp(now, tick, charged), permits, charged))
             })
         }
 

@@ -16,7 +16,7 @@ impl<W: Words> OneWord<W> {
 
     /// Replaces the word that was read as `seen`. Returns false if another thread has changed it.
     #[inline(always)]
-    fn replace(self, seen: u64, new: u64) -> bool {
+    pub(super) fn replace(self, seen: u64, new: u64) -> bool {
         // Relaxed: as in `read`. The exchange itself validates the word that was decided about.
         // Claim: unit_ring concurrency, the exchange expects the word that was decided about.
         // Claim: gcra proof, the exchange expects the word that was decided about.
@@ -27,7 +27,6 @@ impl<W: Words> OneWord<W> {
 
     /// Ends an attempt that has read the word `seen`: an admission replaces it by the first value of `admitted`, and returns the
     /// second.
-    #[inline(always)]
     pub(super) fn finish<T>(self, seen: u64, admitted: Option<(u64, T)>) -> Attempt<T> {
         match admitted {
             None => Attempt::Denied,

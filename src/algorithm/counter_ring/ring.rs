@@ -8,8 +8,9 @@ use crate::algorithm::cell_window::CellWindow;
 use crate::algorithm::entered_ring::EnteredRing;
 use crate::algorithm::forward::{forward_reclaim_to_cells, forward_to_cells};
 use crate::algorithm::grouped_ring::GroupedRing;
-use crate::algorithm::traits::remaining_and_reset;
-use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit};
+use crate::algorithm::traits::{
+    Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit, remaining_and_reset,
+};
 use crate::algorithm::unit_ring::{UnitCells, UnitRing};
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
@@ -150,7 +151,7 @@ impl CounterRing {
     /// multiples.
     #[must_use]
     pub fn cell(&self) -> Duration {
-        Duration::from_nanos(either!(self, repr => repr.cells()).width())
+        Duration::from_nanos(either!(self, repr => repr.cells().width()))
     }
 
     /// This ring with a lower limit for each window, over the same words.
@@ -337,7 +338,7 @@ impl Reclaim for CounterRing {
             Repr::Wide(wide) => wide.longest(),
         };
         // A window is at most 366 days. With its cells rounded up it is still below 2^63 nanoseconds.
-        let width = either!(self, repr => repr.cells()).width();
+        let width = either!(self, repr => repr.cells().width());
         Duration::from_nanos(width.saturating_mul(ticks))
     }
 

@@ -276,10 +276,16 @@ impl Gcra {
     #[inline(always)]
     fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt<u64> {
         let seen = Word::read(words);
-        let after = self.later_by(seen.time_from(now), permits);
-        let admitted = after.filter(|after| after - now <= self.tolerance);
-        let charged = admitted.map(|after| (seen.charged(after).0, seen.time()));
-        OneWord(words).finish(seen.0, charged)
+        let Some(after) = self.later_by(seen.time_from(now), permits) else {
+            return Attempt::Denied;
+        };
+        if after - now > self.tolerance {
+            Attempt::Denied
+        } else if OneWord(words).replace(seen.0, seen.charged(after).0) {
+            Attempt::Admitted(seen.time())
+        } else {
+            Attempt::Retry
+        }
     }
 
     /// The time after a charge of `permits` at `now` to a word with the time `seen`.

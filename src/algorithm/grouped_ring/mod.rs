@@ -5,7 +5,8 @@ use self::state::State;
 use super::attempt::Attempt;
 use super::cell_window::CellWindow;
 use super::entered_ring::EnteredRing;
-use super::wide_ring::{TotalLayout, TotalWord, WideRing};
+use super::wide_ring::WideRing;
+use super::wide_ring::word::{TotalLayout, TotalWord};
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, HORIZON, Nanos};
@@ -29,7 +30,7 @@ impl GroupedRing {
     /// Creates a ring of the same window as `wide`. `None` if that has several windows or shares, or if its counts do not fit into
     /// slots.
     pub(super) fn of_wide(wide: &WideRing) -> Option<Self> {
-        let (layout, cells, cell_window) = (wide.layout(), wide.cells(), *wide.cell_window());
+        let (layout, cells, cell_window) = (wide.layout(), *wide.cells(), *wide.cell_window());
         let older = cell_window.summed() - 1;
         let horizon = cells.tick(Nanos::new(HORIZON));
         let groups = Groups::new(cell_window.limit(), older, horizon)?;
@@ -185,8 +186,8 @@ impl EnteredRing for GroupedRing {
     }
 
     #[inline(always)]
-    fn cells(&self) -> Cells {
-        self.cells
+    fn cells(&self) -> &Cells {
+        &self.cells
     }
 
     #[inline(always)]

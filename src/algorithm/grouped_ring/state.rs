@@ -1,7 +1,7 @@
 use core::sync::atomic::Ordering;
 
 use super::groups::Groups;
-use crate::algorithm::wide_ring::{TotalLayout, TotalWord};
+use crate::algorithm::wide_ring::word::{TotalLayout, TotalWord};
 use crate::sync::Words;
 
 /// The words of one key, and their transitions.

@@ -94,6 +94,11 @@ impl<L: WindowLimit> UnitCells<L> {
         self.ticks.until(self.layout.last_tick())
     }
 
+    #[inline(always)]
+    pub(in crate::algorithm) const fn ticks(&self) -> &Ticks {
+        &self.ticks
+    }
+
     /// The tick of the cell that contains `now`. It may be later than the last one of [`cells`](Self::cells), which an attempt
     /// at `now` then charges.
     #[inline(always)]
@@ -140,13 +145,15 @@ impl<L: WindowLimit> UnitCells<L> {
         if self.cell_window.shares().is_some() {
             return self.attempt_even(limit, opaque_copy(words), tick, permits);
         }
+        if L::is_one_cell(self.layout.summed()) {
+            let seen = OneWord(words).read();
+            let charged = self
+                .layout
+                .admit_to_one_cell(self.layout.at(seen, tick), limit, permits);
+            return self.publish(words, seen, charged);
+        }
         let seen = OneWord(words).read();
-        let state = self.layout.at(seen, tick);
-        let charged = if L::is_one_cell(self.layout.summed()) {
-            self.layout.admit_to_one_cell(state, limit, permits)
-        } else {
-            self.layout.admit(state, limit, permits)
-        };
+        let charged = self.layout.admit(self.layout.at(seen, tick), limit, permits);
         self.publish(words, seen, charged)
     }
 
@@ -163,7 +170,13 @@ impl<L: WindowLimit> UnitCells<L> {
     /// Ends an attempt, which saw the word `seen`: publishes the word that an admission leaves.
     #[inline(always)]
     fn publish<W: Words>(&self, words: W, seen: u64, charged: Option<u64>) -> Attempt<u64> {
-        OneWord(words).finish(seen, charged.map(|charged| (charged, self.layout.tick(charged))))
+        match charged {
+            None => Attempt::Denied,
+            Some(charged) if OneWord(words).replace(seen, charged) => {
+                Attempt::Admitted(self.layout.tick(charged))
+            }
+            Some(_) => Attempt::Retry,
+        }
     }
 
     pub(in crate::algorithm) fn is_idle(&self, first: u64, now: Nanos) -> bool {

@@ -105,7 +105,7 @@ fn readings_after_the_last_tick_charge_it() {
     assert_eq!(charged(ticks(last - 1), 10), Some(last - 1));
     for now in [ticks(last), ticks(last + 1), Nanos::MAX] {
         assert_eq!(charged(now, 10), Some(last));
-        assert_eq!(ring.cells().ticks().stamp(now, ring.tick(now), last), now);
+        assert_eq!(ring.ticks().stamp(now, ring.tick(now), last), now);
     }
     for now in [Nanos::ZERO, ticks(last - 1), ticks(last + 20), Nanos::MAX] {
         assert_eq!((charged(now, 1), ring.remaining(words(), now)), (None, 0));

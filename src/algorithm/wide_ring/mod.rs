@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use self::state::State;
 use self::window::Window;
+use self::word::{TotalLayout, TotalWord};
 use super::attempt::{Attempt, opaque_copy};
 use super::cell_window::CellWindow;
 use super::entered_ring::EnteredRing;
@@ -14,9 +15,7 @@ use crate::time::{Cells, Nanos};
 mod queries;
 mod state;
 mod window;
-mod word;
-
-pub(super) use word::{TotalLayout, TotalWord};
+pub(super) mod word;
 
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
@@ -285,8 +284,8 @@ impl EnteredRing for WideRing {
     }
 
     #[inline(always)]
-    fn cells(&self) -> Cells {
-        self.cells
+    fn cells(&self) -> &Cells {
+        &self.cells
     }
 
     #[inline(always)]

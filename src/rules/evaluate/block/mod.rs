@@ -75,6 +75,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// Counts a denial of the key, which may begin a block or extend it.
+    #[inline(never)]
     fn violate(&self, extracted: &Extracted, now: Nanos) {
         let denial = Extracted {
             permits: 1,
