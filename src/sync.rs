@@ -234,8 +234,9 @@ pub trait Words: Copy {
     ///
     /// # Errors
     ///
-    /// Returns the word's value if it is not `current`. Nothing is written then. This value is read with the ordering `Relaxed`: it is
-    /// only a guess for the next exchange, which validates it. A thread that needs what the other one has published loads the word again.
+    /// Returns the word's value if it is not `current`. Nothing is written then. This value is read with the ordering `Relaxed`:
+    /// it is only a guess for the next exchange, which validates it. A thread that needs what the other one has published loads
+    /// the word again.
     ///
     /// # Panics
     ///

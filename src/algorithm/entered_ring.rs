@@ -4,8 +4,8 @@ use super::wide_ring::word::TotalLayout;
 use crate::sync::Words;
 use crate::time::{Cells, Nanos, Ticks};
 
-/// A counter ring in several words, whose control word names the current cell. A cell is *entered* before it is charged: the base of its
-/// sum is published, and then the control word opens it.
+/// A counter ring in several words, whose control word names the current cell. A cell is *entered* before it is charged: the base
+/// of its sum is published, and then the control word opens it.
 pub(super) trait EnteredRing {
     /// The layout of the control word.
     fn layout(&self) -> TotalLayout;
@@ -21,8 +21,8 @@ pub(super) trait EnteredRing {
     /// Helps to enter the cell at `tick`, or another cell that is being entered.
     fn enter<W: Words>(&self, words: W, tick: u64);
 
-    /// Decides once, with `limit` in place of the own limit of [`cell_window`](Self::cell_window). `Admitted` has the tick that is
-    /// charged. `Retry`: the cell is not open, or another thread changed the control word.
+    /// Decides once, with `limit` in place of the own limit of [`cell_window`](Self::cell_window). `Admitted` has the tick that
+    /// is charged. `Retry`: the cell is not open, or another thread changed the control word.
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64>;
 
     #[inline(always)]

@@ -1,5 +1,5 @@
-//! The methods of an enum of algorithms that call the same method of the algorithm in it, and those of a ring that call the same method
-//! of its cells.
+//! The methods of an enum of algorithms that call the same method of the algorithm in it, and those of a ring that call the same
+//! method of its cells.
 
 /// Writes the methods of [`Algorithm`](super::Algorithm) that no enum of algorithms makes in a way of its own. `$each` is a macro that
 /// runs an expression on the algorithm of any variant.
@@ -86,7 +86,8 @@ macro_rules! inner {
     }};
 }
 
-/// Writes the methods of [`Reclaim`](super::Reclaim) that no enum of algorithms makes in a way of its own, as `forward_algorithm` does.
+/// Writes the methods of [`Reclaim`](super::Reclaim) that no enum of algorithms makes in a way of its own, as `forward_algorithm`
+/// does.
 macro_rules! forward_reclaim {
     ($each:ident) => {
         fn span(&self) -> Duration {
@@ -110,8 +111,8 @@ macro_rules! forward_reclaim {
     };
 }
 
-/// Writes the methods of [`Algorithm`](super::Algorithm) that a ring makes by its cells. `$cells` is a macro that runs an expression on the
-/// cells of the ring, in any representation.
+/// Writes the methods of [`Algorithm`](super::Algorithm) that a ring makes by its cells. `$cells` is a macro that runs an
+/// expression on the cells of the ring, in any representation.
 macro_rules! forward_to_cells {
     ($cells:ident) => {
         #[inline(always)]

@@ -35,8 +35,8 @@ impl<W: Words> OneWord<W> {
         }
     }
 
-    /// Replaces the word by the first value that `next` returns for it, and returns the second. If `next` returns `None`, the word
-    /// stays. This is repeated until no other thread has changed the word meanwhile.
+    /// Replaces the word by the first value that `next` returns for it, and returns the second. If `next` returns `None`, the
+    /// word stays. This is repeated until no other thread has changed the word meanwhile.
     #[inline]
     pub(super) fn update<T>(self, next: impl Fn(u64) -> Option<(u64, T)>) -> Option<T> {
         loop {

@@ -85,7 +85,8 @@ pub(super) fn or_zero(value: Option<u64>) -> u64 {
     value.map_or(0, |value| value + 1)
 }
 
-/// Performs a step of an algorithm of the crate with the limit `lower`, at the time `now` and for `permits`, or those of `receipt`.
+/// Performs a step of an algorithm of the crate with the limit `lower`, at the time `now` and for `permits`, or those of
+/// `receipt`.
 pub(super) fn perform<A: Reclaim>(
     algorithm: &A,
     lower: u64,

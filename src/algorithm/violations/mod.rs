@@ -14,9 +14,9 @@
 //! | *violate* | the exchange of the word: one violation more, a new window with one violation, or a block | a request that was denied, if the key is not blocked |
 //! | *extend* | the exchange of the word for one with a later end | a request that was denied, if the key is blocked and the block extends |
 //!
-//! To the traits, each denial is a request for one permit. It is admitted if it changes the word, and denied otherwise. A key that is
-//! not blocked has capacity for any number of permits below [`u64::MAX`]. A request for that many is denied, as [`Reclaim`] promises: a
-//! table makes it to finish the steps of others, and must not count a violation of another key.
+//! To the traits, each denial is a request for one permit. It is admitted if it changes the word, and denied otherwise. A key
+//! that is not blocked has capacity for any number of permits below [`u64::MAX`]. A request for that many is denied, as
+//! [`Reclaim`] promises: a table makes it to finish the steps of others, and must not count a violation of another key.
 //!
 //! # Proof sketch
 //!
@@ -113,8 +113,8 @@ impl Violations {
         self.extends
     }
 
-    /// The word after a denial at `now`, a retry if the key is blocked and otherwise a violation, and whether a block began. `None` if
-    /// the word does not change.
+    /// The word after a denial at `now`, a retry if the key is blocked and otherwise a violation, and whether a block began.
+    /// `None` if the word does not change.
     pub(crate) fn after_denial(&self, word: u64, now: Nanos) -> Option<(u64, bool)> {
         let word = Word(word);
         match self.violated(word, now) {

@@ -82,8 +82,8 @@ impl<W: Words> State<W> {
             // - A published word publishes the control word that has entered the cell.
             // - A published slot also publishes the base.
             // - A raised word publishes the words that the same refund has raised before.
-            // A failure acquires nothing: a helper that finds the word published writes nothing. A thread that acquires the next word
-            // that this thread publishes observes no older value of this word than this thread did.
+            // A failure acquires nothing: a helper that finds the word published writes nothing. A thread that acquires the next
+            // word that this thread publishes observes no older value of this word than this thread did.
             // Claim: counter_ring 4, a published word publishes the control word of its cell.
             match self
                 .words
