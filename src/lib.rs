@@ -178,6 +178,7 @@ extern crate std;
 
 // In order of dependency: a module uses only modules before it in this list.
 pub mod sync;
+mod debug;
 mod time;
 mod error;
 mod quota;

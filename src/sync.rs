@@ -149,23 +149,18 @@ pub trait Words: Copy {
     /// When `index` is not below the number of words.
     fn load(self, index: usize, order: Ordering) -> u64;
 
-    /// Replaces word `index` by `new` if it is `current`. Never fails spuriously.
+    /// Replaces word `index` by `new` if it is `current`, with the memory ordering `order`. Never fails spuriously.
     ///
     /// # Errors
     ///
-    /// Returns the word's value if it is not `current`. Nothing is written then.
+    /// Returns the word's value if it is not `current`. Nothing is written then. This value is read with the ordering `Relaxed`:
+    /// it is only a guess for the next exchange, which validates it. A thread that needs what the other one has published loads
+    /// the word again.
     ///
     /// # Panics
     ///
     /// When `index` is not below the number of words.
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64>;
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64>;
 
     /// Reads the words of a range in order, and passes each to `visit`.
     ///
@@ -190,7 +185,7 @@ pub trait Words: Copy {
     fn store_hint(self, index: usize, hint: u64) {
         // Relaxed, all: a hint publishes nothing.
         let seen = self.load(index, Ordering::Relaxed);
-        let _ = self.exchange(index, seen, hint, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.exchange(index, seen, hint, Ordering::Relaxed);
     }
 }
 
@@ -230,21 +225,28 @@ impl Words for Shared<'_> {
     }
 
     #[inline]
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.0[index].compare_exchange(current, new, success, failure)
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
+        // Relaxed on failure: the caller is promised no more.
+        self.0[index].compare_exchange(current, new, order, Ordering::Relaxed)
     }
 
     #[inline]
     fn store_hint(self, index: usize, hint: u64) {
         // Relaxed: a hint publishes nothing. Of two concurrent stores, either may win.
         self.0[index].store(hint, Ordering::Relaxed);
+    }
+}
+
+/// Exchanges a word that no other thread can access now, so a load and a store suffice.
+#[inline]
+pub(crate) fn exchange_alone(word: &AtomicU64, current: u64, new: u64) -> Result<u64, u64> {
+    // Relaxed, both: the thread reads what it has stored itself.
+    let seen = word.load(Ordering::Relaxed);
+    if seen == current {
+        word.store(new, Ordering::Relaxed);
+        Ok(seen)
+    } else {
+        Err(seen)
     }
 }
 
@@ -290,24 +292,9 @@ impl Words for Exclusive<'_> {
     }
 
     #[inline]
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        _success: Ordering,
-        _failure: Ordering,
-    ) -> Result<u64, u64> {
-        let word = &self.words[index];
-        // Relaxed, both: no other thread can access the word during the exclusive borrow, so a load and a store suffice. The
-        // end of the borrow publishes the store to the next user.
-        let seen = word.load(Ordering::Relaxed);
-        if seen == current {
-            word.store(new, Ordering::Relaxed);
-            Ok(seen)
-        } else {
-            Err(seen)
-        }
+    fn exchange(self, index: usize, current: u64, new: u64, _order: Ordering) -> Result<u64, u64> {
+        // The end of the exclusive borrow publishes the word to the next user.
+        exchange_alone(&self.words[index], current, new)
     }
 
     #[inline]

@@ -16,7 +16,9 @@ extern crate alloc;
 #[path = "models/harness.rs"]
 mod harness;
 
-// This is the module of the crate itself. Of the crate it uses only `sync`.
+#[path = "../src/debug.rs"]
+mod debug;
+// This is the module of the crate itself. Of the crate it uses only `sync` and `debug`.
 #[path = "../src/shared/lease/state/mod.rs"]
 #[expect(dead_code, reason = "the crate uses all of it")]
 mod lease_state;

@@ -56,19 +56,10 @@ impl Words for Counted<'_> {
         self.state.shared().load(index, order)
     }
 
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         self.exchanges.set(self.exchanges.get() + 1);
         self.highest.set(self.highest.get().max(index));
-        self.state
-            .shared()
-            .exchange(index, current, new, success, failure)
+        self.state.shared().exchange(index, current, new, order)
     }
 }
 

@@ -78,16 +78,9 @@ impl Words for Stalling<'_> {
         Shared::new(&self.run.words).load(index, order)
     }
 
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         self.step();
-        Shared::new(&self.run.words).exchange(index, current, new, success, failure)
+        Shared::new(&self.run.words).exchange(index, current, new, order)
     }
 }
 

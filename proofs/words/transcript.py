@@ -360,14 +360,14 @@ def block_outcome(case):
         return fields.packed(fields.BLOCK, [state.time, int(state.blocked), state.level, state.violations])
 
     if step == 0:
+        # A denial is a violation, or a retry if the key is blocked.
         counts, after = blocks.violated(config, state, now)
+        if not counts:
+            counts, after = blocks.extended(config, state, now)
         return (1, word_of(after)) if counts else (0, word)
     if step == 1:
-        longer, after = blocks.extended(config, state, now)
-        return (1, word_of(after)) if longer else (0, word)
-    if step == 2:
         return min(state.time * blocks.TICK, blocks.END) if blocks.in_force(state, now) else now, word
-    if step == 3:
+    if step == 2:
         return word == 0 or blocks.idle(config, state, now), word
     can, after = blocks.passed_on(state, now)
     return optional(word_of(after) if can else None), word
@@ -385,7 +385,7 @@ def block_boundaries():
                 for violations in {0} if blocked else {0, 1, limit - 1}:
                     if violations < limit:
                         word = fields.packed(fields.BLOCK, [time, blocked, level, violations])
-                        for step in range(5):
+                        for step in range(4):
                             yield (limit, window, forgiveness, extends, 30 * tick, 3, 500 * tick, word, step, now)
 
 
@@ -400,7 +400,7 @@ def block_random():
     word = fields.packed(fields.BLOCK, [time, blocked, random.randint(blocked, 31), violations])
     first = tick + random.randint(0, 10**12)
     ceiling = first + random.randint(0, 10**15)
-    return (limit, window, forgiveness, random.randint(0, 1), first, random.randint(1, 5), ceiling, word, random.randrange(5), now)
+    return (limit, window, forgiveness, random.randint(0, 1), first, random.randint(1, 5), ceiling, word, random.randrange(4), now)
 
 
 SUBJECTS = {

@@ -57,52 +57,26 @@ pub enum AnyAlgorithm {
     Violations(Box<Violations>),
 }
 
-impl From<CounterRing> for AnyAlgorithm {
-    fn from(ring: CounterRing) -> Self {
-        Self::Counter(ring)
-    }
+/// Converts each algorithm to its variant.
+macro_rules! from_each {
+    ($($given:ident: $algorithm:ty => $any:expr,)+) => {$(
+        impl From<$algorithm> for AnyAlgorithm {
+            fn from($given: $algorithm) -> Self {
+                $any
+            }
+        }
+    )+};
 }
 
-impl From<UnitRing> for AnyAlgorithm {
-    fn from(ring: UnitRing) -> Self {
-        Self::Counter(CounterRing::of_units(&ring))
-    }
-}
-
-impl From<TimestampRing> for AnyAlgorithm {
-    fn from(ring: TimestampRing) -> Self {
-        Self::Log(ring)
-    }
-}
-
-impl From<Gcra> for AnyAlgorithm {
-    fn from(gcra: Gcra) -> Self {
-        Self::Gcra(gcra)
-    }
-}
-
-impl From<InUnits<Self>> for AnyAlgorithm {
-    fn from(in_units: InUnits<Self>) -> Self {
-        Self::InUnits(Box::new(in_units))
-    }
-}
-
-impl From<Calendar> for AnyAlgorithm {
-    fn from(calendar: Calendar) -> Self {
-        Self::Calendar(Box::new(calendar))
-    }
-}
-
-impl From<InFlight> for AnyAlgorithm {
-    fn from(in_flight: InFlight) -> Self {
-        Self::InFlight(Box::new(in_flight))
-    }
-}
-
-impl From<Violations> for AnyAlgorithm {
-    fn from(violations: Violations) -> Self {
-        Self::Violations(Box::new(violations))
-    }
+from_each! {
+    ring: CounterRing => Self::Counter(ring),
+    ring: UnitRing => Self::Counter(CounterRing::of_units(&ring)),
+    log: TimestampRing => Self::Log(log),
+    bucket: Gcra => Self::Gcra(bucket),
+    it: InUnits<Self> => Self::InUnits(Box::new(it)),
+    calendar: Calendar => Self::Calendar(Box::new(calendar)),
+    in_flight: InFlight => Self::InFlight(Box::new(in_flight)),
+    violations: Violations => Self::Violations(Box::new(violations)),
 }
 
 /// Runs the same expression on the algorithm of any variant, or another one for the variants in a box.
@@ -273,19 +247,6 @@ impl AnyAlgorithm {
     pub(crate) fn rounds_coarsely(&self) -> bool {
         self.bucket()
             .is_some_and(|(bucket, unit)| unit == 1 && bucket.rounds_coarsely())
-    }
-
-    /// Whether it limits requests in flight.
-    pub(crate) const fn is_in_flight(&self) -> bool {
-        match self {
-            Self::InFlight(_) => true,
-            Self::Counter(_)
-            | Self::Log(_)
-            | Self::Gcra(_)
-            | Self::InUnits(_)
-            | Self::Calendar(_)
-            | Self::Violations(_) => false,
-        }
     }
 
     /// Returns a limit for [`with_limit`](Reclaim::with_limit): `at_most`, or the algorithm's own limit if that is lower, and at

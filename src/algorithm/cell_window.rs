@@ -32,6 +32,9 @@ pub(super) trait WindowLimit: Copy {
 
     fn shares(&self) -> Option<&Shares>;
 
+    /// Whether a window that sums `summed` cells is a single cell.
+    fn is_one_cell(summed: u64) -> bool;
+
     /// This window with a lower limit.
     fn with_limit(&self, limit: u64) -> Self;
 
@@ -54,6 +57,12 @@ impl WindowLimit for StrictLimit {
         None
     }
 
+    /// A strict window sums the current cell and at least one before it.
+    #[inline(always)]
+    fn is_one_cell(_summed: u64) -> bool {
+        false
+    }
+
     #[inline(always)]
     fn with_limit(&self, limit: u64) -> Self {
         Self(limit)
@@ -74,6 +83,11 @@ impl WindowLimit for CellWindow {
     #[inline(always)]
     fn shares(&self) -> Option<&Shares> {
         self.shares.as_ref()
+    }
+
+    #[inline(always)]
+    fn is_one_cell(summed: u64) -> bool {
+        summed == 1
     }
 
     #[inline(always)]

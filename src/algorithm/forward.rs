@@ -1,4 +1,5 @@
-//! The methods of an enum of algorithms that call the same method of the algorithm in it.
+//! The methods of an enum of algorithms that call the same method of the algorithm in it, and those of a ring that call the same
+//! method of its cells.
 
 /// Writes the methods of [`Algorithm`](super::Algorithm) that no enum of algorithms makes in a way of its own. `$each` is a macro that
 /// runs an expression on the algorithm of any variant.
@@ -56,17 +57,9 @@ macro_rules! forward_algorithm {
     };
 }
 
-/// Writes the methods of [`Reclaim`](super::Reclaim) that no enum of algorithms makes in a way of its own, as `forward_algorithm` does.
-macro_rules! forward_reclaim {
+/// Writes the methods of [`Reclaim`](super::Reclaim) about a value of word 0, as `forward_algorithm` does.
+macro_rules! forward_first_word {
     ($each:ident) => {
-        fn span(&self) -> Duration {
-            $each!(self, it => it.span())
-        }
-
-        fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
-            $each!(self, it => it.counts_until(words, at, permits))
-        }
-
         fn is_idle(&self, first: u64, now: Nanos) -> bool {
             $each!(self, it => it.is_idle(first, now))
         }
@@ -82,6 +75,30 @@ macro_rules! forward_reclaim {
         fn latest_time(&self, first: u64) -> Nanos {
             $each!(self, it => it.latest_time(first))
         }
+    };
+}
+
+/// Runs an expression on the algorithm in a wrapper of one.
+macro_rules! inner {
+    ($wrapper:expr, $algorithm:ident => $work:expr) => {{
+        let $algorithm = &$wrapper.algorithm;
+        $work
+    }};
+}
+
+/// Writes the methods of [`Reclaim`](super::Reclaim) that no enum of algorithms makes in a way of its own, as `forward_algorithm`
+/// does.
+macro_rules! forward_reclaim {
+    ($each:ident) => {
+        fn span(&self) -> Duration {
+            $each!(self, it => it.span())
+        }
+
+        fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
+            $each!(self, it => it.counts_until(words, at, permits))
+        }
+
+        $crate::algorithm::forward::forward_first_word!($each);
 
         fn cells_and_unit(&self) -> Option<(u64, u64)> {
             $each!(self, it => it.cells_and_unit())
@@ -94,4 +111,83 @@ macro_rules! forward_reclaim {
     };
 }
 
-pub(super) use {forward_algorithm, forward_reclaim};
+/// Writes the methods of [`Algorithm`](super::Algorithm) that a ring makes by its cells. `$cells` is a macro that runs an
+/// expression on the cells of the ring, in any representation.
+macro_rules! forward_to_cells {
+    ($cells:ident) => {
+        #[inline(always)]
+        fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+            if permits == 0 {
+                return Some(Receipt::new(now, 0, 0));
+            }
+            $cells!(self, it => {
+                let tick = it.tick(now);
+                it.decide(words, tick, permits)
+                    .map(|charged| Receipt::new(it.ticks().stamp(now, tick, charged), permits, charged))
+            })
+        }
+
+        fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+            match permits {
+                0 => Some(now),
+                permits if permits > self.max_request() => None,
+                permits => $cells!(self, it => it.ready_at(words, now, permits)),
+            }
+        }
+
+        #[inline(always)]
+        fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+            $cells!(self, it => it.remaining(words, now))
+        }
+
+        fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+            if permits == 0 || permits > receipt.permits() {
+                return permits == 0;
+            }
+            $cells!(self, it => it.refund(words, receipt, permits))
+        }
+
+        fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+            if permits == 0 {
+                return 0;
+            }
+            $cells!(self, it => it.charge(words, now, permits))
+        }
+
+        fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+            $cells!(self, it => it.spent(words, now))
+        }
+
+        fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+            $cells!(self, it => it.idle_at(words, now))
+        }
+
+        fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
+            begin_and_charge(self, words, at, permits)
+        }
+    };
+}
+
+/// Writes the methods of [`Reclaim`](super::Reclaim) that a ring makes by its cells, as `forward_to_cells` does.
+macro_rules! forward_reclaim_to_cells {
+    ($cells:ident) => {
+        #[inline(always)]
+        fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
+            if permits == 0 {
+                return Attempt::Admitted(Receipt::new(now, 0, 0));
+            }
+            $cells!(self, it => {
+                let tick = it.tick(now);
+                let limit = limit.unwrap_or(it.cell_window().limit());
+                it.attempt_or_enter(limit, words, tick, permits)
+                    .map(|charged| Receipt::new(it.ticks().stamp(now, tick, charged), permits, charged))
+            })
+        }
+
+        $crate::algorithm::forward::forward_first_word!($cells);
+    };
+}
+
+pub(super) use {
+    forward_algorithm, forward_first_word, forward_reclaim, forward_reclaim_to_cells, forward_to_cells, inner,
+};

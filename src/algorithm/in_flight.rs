@@ -44,10 +44,10 @@
 //! stays with its last key.
 
 use alloc::format;
-use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use super::attempt::{Attempt, until_decided};
+use super::one_word::OneWord;
 use super::traits::{Algorithm, FIRST_WORD_BITS, Reclaim, lowered_limit};
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -70,6 +70,10 @@ impl Word {
     const MOST_HELD: u64 = (1 << Self::HELD_BITS) - 1;
     const LAST_GENERATION: u64 = (1 << (FIRST_WORD_BITS - Self::HELD_BITS)) - 1;
 
+    fn read(words: impl Words) -> Self {
+        Self(OneWord(words).read())
+    }
+
     const fn new(generation: u64, held: u64) -> Self {
         Self((generation << Self::HELD_BITS) | held)
     }
@@ -88,24 +92,6 @@ impl Word {
     /// `{ generation, held }` with another number of held slots.
     const fn with_held(self, held: u64) -> Self {
         Self::new(self.generation(), held)
-    }
-}
-
-/// The atomic word, and its transitions.
-#[derive(Clone, Copy)]
-struct State<W>(W);
-
-impl<W: Words> State<W> {
-    fn observe(self) -> Word {
-        // Relaxed: the word is the whole state, so it publishes no other memory.
-        Word(self.0.load(0, Ordering::Relaxed))
-    }
-
-    fn replace(self, seen: Word, new: Word) -> bool {
-        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
-        self.0
-            .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
     }
 }
 
@@ -164,43 +150,33 @@ impl Algorithm for InFlight {
     }
 
     fn remaining<W: Words>(&self, words: W, _: Nanos) -> u64 {
-        self.limit.saturating_sub(State(words).observe().held())
+        self.limit.saturating_sub(Word::read(words).held())
     }
 
     /// Releases slots. It fails if they are not held any more, because the words were reset.
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        let state = State(words);
-        loop {
-            let seen = state.observe();
-            let left = seen.held().checked_sub(permits);
-            let Some(left) = left.filter(|_| seen.generation() == receipt.mark()) else {
-                return false;
-            };
-            // Claim: in_flight 2, a release is repeated until it succeeds.
-            if state.replace(seen, seen.with_held(left)) {
-                return true;
-            }
-        }
+        let released = |seen: Word| {
+            let left = seen.held().checked_sub(permits)?;
+            (seen.generation() == receipt.mark()).then(|| (seen.with_held(left).0, ()))
+        };
+        OneWord(words).update(|seen| released(Word(seen))).is_some()
     }
 
     /// Holds slots whatever the limit. No receipt can release them.
     fn charge<W: Words>(&self, words: W, _: Nanos, permits: u64) -> u64 {
-        let state = State(words);
-        loop {
-            let seen = state.observe();
+        let charged = |seen: Word| {
             let held = seen.held().saturating_add(permits).min(Word::MOST_HELD);
-            if state.replace(seen, seen.with_held(held)) {
-                return held - seen.held();
-            }
-        }
+            Some((seen.with_held(held).0, held - seen.held()))
+        };
+        OneWord(words).update(|seen| charged(Word(seen))).unwrap_or(0)
     }
 
     fn spent<W: Words>(&self, words: W, _: Nanos) -> u64 {
-        State(words).observe().held()
+        Word::read(words).held()
     }
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        (State(words).observe().held() == 0).then_some(now)
+        (Word::read(words).held() == 0).then_some(now)
     }
 }
 
@@ -210,17 +186,14 @@ impl Reclaim for InFlight {
     }
 
     fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
-        let state = State(words);
-        let seen = state.observe();
-        let held = seen.held().checked_add(permits);
-        let Some(held) = held.filter(|&held| held <= limit.unwrap_or(self.limit) || permits == 0) else {
-            return Attempt::Denied;
-        };
-        if permits == 0 || state.replace(seen, seen.with_held(held)) {
-            Attempt::Admitted(Receipt::new(now, permits, seen.generation()))
-        } else {
-            Attempt::Retry
+        let seen = Word::read(words);
+        let receipt = Receipt::new(now, permits, seen.generation());
+        if permits == 0 {
+            return Attempt::Admitted(receipt);
         }
+        let held = seen.held().checked_add(permits);
+        let held = held.filter(|&held| held <= limit.unwrap_or(self.limit));
+        OneWord(words).finish(seen.0, held.map(|held| (seen.with_held(held).0, receipt)))
     }
 
     fn is_idle(&self, first: u64, _: Nanos) -> bool {
@@ -252,7 +225,7 @@ mod tests {
     use alloc::string::ToString as _;
 
     use super::*;
-    use crate::sync::{AtomicU64, Shared};
+    use crate::sync::{AtomicU64, Ordering, Shared};
 
     const NOW: Nanos = Nanos::new(7);
 

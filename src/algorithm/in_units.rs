@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use super::attempt::Attempt;
+use super::forward::{forward_first_word, inner};
 use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::quota::{Quota, Unit};
@@ -189,21 +190,7 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
             .map(|receipt| with_permits(&receipt, permits))
     }
 
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        self.algorithm.is_idle(first, now)
-    }
-
-    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        self.algorithm.advance(first, now)
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        self.algorithm.idle_from(first)
-    }
-
-    fn latest_time(&self, first: u64) -> Nanos {
-        self.algorithm.latest_time(first)
-    }
+    forward_first_word!(inner);
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         let (cells, unit) = self.algorithm.cells_and_unit()?;

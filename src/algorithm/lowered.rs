@@ -2,6 +2,7 @@ use core::time::Duration;
 
 use super::any::AnyAlgorithm;
 use super::attempt::{Attempt, opaque_copy, until_decided};
+use super::forward::{forward_algorithm, forward_first_word, inner};
 use super::traits::{Algorithm, Reclaim, lowered_limit};
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -15,9 +16,9 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision is [an attempt in place](Reclaim::attempt). `words`, `window`, `with_limit`, `is_idle`, `advance`,
-/// `idle_from`, `latest_time` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the
-/// limit](Reclaim::with_limit), which allocates for a variant of [`AnyAlgorithm`] in a box.
+/// A decision is [an attempt in place](Reclaim::attempt). `with_limit`, `is_idle`, `advance`, `idle_from`, `latest_time` and
+/// `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the limit](Reclaim::with_limit),
+/// which allocates for a variant of [`AnyAlgorithm`] in a box.
 #[derive(Clone, Debug)]
 pub struct Lowered<'a, A> {
     algorithm: &'a A,
@@ -49,6 +50,13 @@ impl<'a> Lowered<'a, AnyAlgorithm> {
     }
 }
 
+/// Runs an expression on the algorithm with the limit.
+macro_rules! each {
+    ($lowered:expr, $algorithm:ident => $work:expr) => {
+        $lowered.with_lowered(|$algorithm| $work)
+    };
+}
+
 /// Repeats the attempt until it decides. The fields of [`Lowered`] are separate arguments, because a reference to it would keep
 /// it in memory.
 #[cold]
@@ -64,21 +72,7 @@ fn retry<A: Reclaim, W: Words>(
 }
 
 impl<A: Reclaim> Algorithm for Lowered<'_, A> {
-    fn words(&self) -> usize {
-        self.algorithm.words()
-    }
-
-    fn max_request(&self) -> u64 {
-        self.with_lowered(A::max_request)
-    }
-
-    fn bound(&self) -> u64 {
-        self.with_lowered(A::bound)
-    }
-
-    fn window(&self) -> Duration {
-        self.algorithm.window()
-    }
+    forward_algorithm!(each);
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
@@ -86,40 +80,8 @@ impl<A: Reclaim> Algorithm for Lowered<'_, A> {
             .or_else(|| retry(self.algorithm, self.limit, opaque_copy(words), now, permits))
     }
 
-    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        self.with_lowered(|lowered| lowered.ready_at(words, now, permits))
-    }
-
-    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        self.with_lowered(|lowered| lowered.earliest(words, now, permits))
-    }
-
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.with_lowered(|lowered| lowered.remaining(words, now))
-    }
-
-    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        self.with_lowered(|lowered| lowered.refund(words, receipt, permits))
-    }
-
-    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
-        self.with_lowered(|lowered| lowered.charge(words, now, permits))
-    }
-
-    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.with_lowered(|lowered| lowered.spent(words, now))
-    }
-
-    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        self.with_lowered(|lowered| lowered.idle_at(words, now))
-    }
-
-    fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
-        self.algorithm.restored_at(now, idle_after)
-    }
-
-    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
-        self.with_lowered(|lowered| lowered.restore(words, at, permits))
     }
 }
 
@@ -143,21 +105,7 @@ impl<A: Reclaim> Reclaim for Lowered<'_, A> {
         self.algorithm.is_inline()
     }
 
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        self.algorithm.is_idle(first, now)
-    }
-
-    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        self.algorithm.advance(first, now)
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        self.algorithm.idle_from(first)
-    }
-
-    fn latest_time(&self, first: u64) -> Nanos {
-        self.algorithm.latest_time(first)
-    }
+    forward_first_word!(inner);
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         self.algorithm.cells_and_unit()

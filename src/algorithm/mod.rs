@@ -5,12 +5,14 @@ mod attempt;
 mod calendar;
 mod cell_window;
 mod counter_ring;
+mod entered_ring;
 mod forward;
 mod gcra;
 mod grouped_ring;
 mod in_flight;
 mod in_units;
 mod lowered;
+mod one_word;
 mod sliding_window;
 #[cfg(test)]
 mod specification;

@@ -187,7 +187,7 @@ pub(super) fn begin_and_charge<A: Reclaim, W: Words>(
     if algorithm.latest_time(first) < at
         && let Some(begun) = algorithm.advance(first, at)
     {
-        let _ = words.exchange(0, first, begun, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = words.exchange(0, first, begun, Ordering::Relaxed);
     }
     algorithm.charge(words, at, permits)
 }

@@ -35,9 +35,9 @@ impl<'a, A> Admitted<'a, A> {
         Self { peek, receipt }
     }
 
-    /// Converts it to a receipt that names the limiter. The name is loaded here, so a decision without a receipt does not load
-    /// it.
-    fn named(self) -> Receipt {
+    /// Converts it to a receipt, which does not borrow the limiter.
+    pub fn into_receipt(self) -> Receipt {
+        // The name of the limiter is loaded here, so a decision without a receipt does not load it.
         match self.peek.limiter() {
             Some(limiter) => self.receipt.with_charged_to(limiter),
             None => self.receipt,
@@ -74,16 +74,11 @@ impl<A: Algorithm> Admitted<'_, A> {
     pub fn remaining(&self) -> u64 {
         self.peek.remaining()
     }
-
-    /// Converts it to a receipt, which does not borrow the limiter.
-    pub fn into_receipt(self) -> Receipt {
-        self.named()
-    }
 }
 
 impl<A> From<Admitted<'_, A>> for Receipt {
     fn from(admitted: Admitted<'_, A>) -> Self {
-        admitted.named()
+        admitted.into_receipt()
     }
 }
 

@@ -1,10 +1,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::state_ref::NextEntry;
-use super::state_ref::{StateRef, StateWords};
-use crate::algorithm::Algorithm;
-use crate::algorithm::AnyAlgorithm;
+use super::state_ref::{NextEntry, StateRef, StateWords};
+use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::receipt::ChargedTo;
 use crate::sync::{AtomicU64, Ordering, Words};
 use crate::table::OccupiedWords;

@@ -149,14 +149,8 @@ impl Words for &StateWords<'_> {
         }
     }
 
-    fn exchange(
-        self,
-        index: usize,
-        _current: u64,
-        _new: u64,
-        _success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        Err(self.load(index, failure))
+    fn exchange(self, index: usize, _current: u64, _new: u64, _order: Ordering) -> Result<u64, u64> {
+        // Relaxed: as the value of a failed exchange.
+        Err(self.load(index, Ordering::Relaxed))
     }
 }

@@ -38,20 +38,13 @@ impl<A: Reclaim, W: Words> Words for &Forward<'_, A, W> {
         self.words.load(index, order)
     }
 
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         if index == 0 && self.algorithm.latest_time(new) < self.algorithm.latest_time(current) {
             self.refused.set(true);
         }
         if self.refused.get() {
             return Err(0);
         }
-        self.words.exchange(index, current, new, success, failure)
+        self.words.exchange(index, current, new, order)
     }
 }

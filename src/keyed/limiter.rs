@@ -1,5 +1,4 @@
 use alloc::boxed::Box;
-use core::fmt;
 
 use super::decider::Decider;
 use super::keys::{AnyKey, Keys};
@@ -56,6 +55,7 @@ use crate::time::Nanos;
 /// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
+#[derive(Debug)]
 pub struct KeyedRateLimiter<A = SlidingWindow, C = DefaultClock, K = AnyKey> {
     /// The algorithm of tier 0. Those of the other tiers use the same words.
     pub(super) algorithm: A,
@@ -354,18 +354,5 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         K: Keys<Q>,
     {
         Store::fingerprint(self.keys.hash(key))
-    }
-}
-
-impl<A: fmt::Debug, C: fmt::Debug, K: fmt::Debug> fmt::Debug for KeyedRateLimiter<A, C, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyedRateLimiter")
-            .field("algorithm", &self.algorithm)
-            .field("lower_tiers", &self.lower_tiers)
-            .field("store", &self.store)
-            .field("on_full", &self.on_full)
-            .field("clock", &self.clock)
-            .field("keys", &self.keys)
-            .finish_non_exhaustive()
     }
 }

@@ -5,12 +5,10 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::algorithm::Algorithm;
-use crate::algorithm::SlidingWindow;
-use crate::clock::Clock;
-use crate::clock::DefaultClock;
+use crate::algorithm::{Algorithm, SlidingWindow};
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
+use crate::clock::{Clock, DefaultClock};
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
 #[cfg(feature = "quanta")]
 use crate::error::ConfigError;

@@ -1,5 +1,4 @@
 use alloc::format;
-use core::fmt;
 
 use crate::algorithm::{Algorithm, Gcra};
 #[cfg(feature = "quanta")]
@@ -8,7 +7,7 @@ use crate::clock::{Clock, DefaultClock};
 use crate::error::ConfigError;
 
 /// The algorithm and the clock of many [`InlineLimiter`](crate::InlineLimiter)s.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Policy<A = Gcra, C = DefaultClock> {
     algorithm: A,
     clock: C,
@@ -58,14 +57,5 @@ impl<A, C> Policy<A, C> {
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
-    }
-}
-
-impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for Policy<A, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Policy")
-            .field("algorithm", &self.algorithm)
-            .field("clock", &self.clock)
-            .finish()
     }
 }

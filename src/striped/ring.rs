@@ -22,15 +22,9 @@ impl<W: Words> Words for ReadOnly<W> {
         self.0.load(index, order)
     }
 
-    fn exchange(
-        self,
-        index: usize,
-        _current: u64,
-        _new: u64,
-        _success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        Err(self.0.load(index, failure))
+    fn exchange(self, index: usize, _current: u64, _new: u64, _order: Ordering) -> Result<u64, u64> {
+        // Relaxed: as the value of a failed exchange.
+        Err(self.0.load(index, Ordering::Relaxed))
     }
 }
 
@@ -91,11 +85,9 @@ impl Ring {
             let first = self.first();
             let later = self.algorithm.advance(first, now);
             if let Some(later) = later.filter(|&later| self.algorithm.latest_time(later) <= now) {
-                // Relaxed, both: the word is the whole state. If the exchange fails, another thread has published a
-                // time, which is loaded below.
-                let _ = self
-                    .words()
-                    .exchange(0, first, later, Ordering::Relaxed, Ordering::Relaxed);
+                // Relaxed: the word is the whole state. If the exchange fails, another thread has published a time, which is
+                // loaded below.
+                let _ = self.words().exchange(0, first, later, Ordering::Relaxed);
             }
         }
         self.latest_time()

@@ -1,4 +1,4 @@
-use core::fmt;
+use crate::debug::debug_fields;
 
 /// The word of a stripe, as a value. From the lowest bit:
 ///
@@ -117,16 +117,12 @@ impl StripeWord {
     }
 }
 
-impl fmt::Debug for StripeWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StripeWord")
-            .field("tick", &self.tick())
-            .field("count", &self.count())
-            .field("expiring", &self.is_expiring())
-            .field("claimed", &self.is_claimed())
-            .finish()
-    }
-}
+debug_fields!(StripeWord {
+    tick,
+    count,
+    is_expiring,
+    is_claimed
+});
 
 #[cfg(test)]
 mod tests {

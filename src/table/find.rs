@@ -119,7 +119,7 @@ mod tests {
         let seen = SeenWord::known(0);
         let words = OccupiedWords::new(found, 5, &seen);
         // Acquire: as algorithms read a first word; nothing is published to this thread. AcqRel: as they exchange it.
-        let exchanged = words.exchange(0, 0, 9, Ordering::AcqRel, Ordering::Acquire);
+        let exchanged = words.exchange(0, 0, 9, Ordering::AcqRel);
         assert!(exchanged.is_ok() && !words.are_valid());
         let seen = SeenWord::read(found, 5).expect("its word");
         let words = OccupiedWords::new(found, 5, &seen);
@@ -132,7 +132,7 @@ mod tests {
         assert!(SeenWord::read(found, 5).is_none());
         // The first load returned the word of `seen`. This load reads the entry, which has another key.
         assert_eq!(words.load(0, Ordering::Acquire), 0);
-        let exchanged = words.exchange(0, 0, 11, Ordering::AcqRel, Ordering::Acquire);
+        let exchanged = words.exchange(0, 0, 11, Ordering::AcqRel);
         assert!(exchanged.is_err() && !words.are_valid());
     }
 }

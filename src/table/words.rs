@@ -3,7 +3,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use super::entry::Entry;
-use crate::sync::Words;
+use crate::sync::{Words, exchange_alone};
 
 /// The state words of an entry for as long as one key owns it.
 ///
@@ -92,20 +92,14 @@ impl Words for OccupiedWords<'_> {
     }
 
     #[inline(always)]
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         if self.seen.first.get() == SeenWord::LOST {
             return Err(0);
         }
+        // Relaxed on failure: the caller is promised no more.
         self.entry
             .word(index)
-            .compare_exchange(current, new, success, failure)
+            .compare_exchange(current, new, order, Ordering::Relaxed)
     }
 }
 
@@ -129,22 +123,8 @@ impl Words for AloneWords<'_> {
     }
 
     #[inline]
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        _success: Ordering,
-        _failure: Ordering,
-    ) -> Result<u64, u64> {
-        let word = self.0.word(index);
-        // Relaxed, both: no other thread accesses the word. The caller publishes the whole table later.
-        let seen = word.load(Ordering::Relaxed);
-        if seen == current {
-            word.store(new, Ordering::Relaxed);
-            Ok(seen)
-        } else {
-            Err(seen)
-        }
+    fn exchange(self, index: usize, current: u64, new: u64, _order: Ordering) -> Result<u64, u64> {
+        // The caller publishes the whole table later.
+        exchange_alone(self.0.word(index), current, new)
     }
 }

@@ -55,12 +55,12 @@ impl fmt::Debug for LocalLimit {
     }
 }
 
-/// The bytes that a limiter has capacity for.
+/// The bytes that may be moved now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Capacity {
-    /// The clock reading at which the capacity was read, and at which the moved bytes are charged.
+pub(super) struct ByteBudget {
+    /// The clock reading at which the capacity was read, and at which the moved bytes are charged to the local limit.
     pub(super) at: Nanos,
-    pub(super) bytes: u64,
+    pub(super) bytes: usize,
 }
 
 impl LocalLimit {
@@ -77,23 +77,21 @@ impl LocalLimit {
     }
 
     /// Waits for the capacity of one turn, or of `want` bytes if these are fewer. Charges nothing.
-    pub(super) fn poll_capacity(&mut self, want: u64, waker: &Waker) -> Poll<io::Result<Capacity>> {
-        let need = want.min(self.quantum.local());
-        let (capacity, readiness) = self.limiter.capacity(need);
-        match readiness {
-            Readiness::Now => {
+    pub(super) fn poll_capacity(&mut self, want: usize, waker: &Waker) -> Poll<io::Result<ByteBudget>> {
+        let need = self.quantum.local().min(want as u64);
+        let Capacity { at, bytes, ready_in } = self.limiter.capacity(need);
+        match ready_in {
+            Some(Duration::ZERO) => {
                 self.timer = None;
-                Poll::Ready(Ok(Capacity {
-                    bytes: capacity.bytes.min(want),
-                    ..capacity
-                }))
+                let bytes = to_usize(bytes).min(want);
+                Poll::Ready(Ok(ByteBudget { at, bytes }))
             }
-            Readiness::After(wait) => {
+            Some(wait) => {
                 // The timer is set in each poll, because another task may have polled before.
                 self.timer = Some(TokioRuntime.set_timer(wait, waker));
                 Poll::Pending
             }
-            Readiness::Never => Poll::Ready(Err(to_io_error(WaitError::Never))),
+            None => Poll::Ready(Err(to_io_error(WaitError::Never))),
         }
     }
 
@@ -107,39 +105,46 @@ impl LocalLimit {
 
 /// A limiter of any algorithm and clock.
 trait ByteLimiter: Send + Sync {
-    /// Returns the capacity at one reading of the clock, and the time at which `bytes` can be charged.
-    fn capacity(&self, bytes: u64) -> (Capacity, Readiness);
+    /// Returns the capacity at one reading of the clock, and the time until `bytes` can be charged.
+    fn capacity(&self, bytes: u64) -> Capacity;
 
     fn charge(&mut self, at: Nanos, bytes: u64);
 }
 
-/// The time at which bytes can be charged.
-enum Readiness {
-    Now,
-    After(Duration),
-    Never,
+/// The capacity of a limiter at one time.
+struct Capacity {
+    at: Nanos,
+    bytes: u64,
+    /// The time until the bytes of a request can be charged. `None` if they never can.
+    ready_in: Option<Duration>,
 }
 
-/// Returns the capacity of a limiter at the time of `peek`, and the time at which `bytes` can be charged.
-fn capacity<A: Algorithm>(peek: &Peek<'_, A>, bytes: u64) -> (Capacity, Readiness) {
-    let capacity = Capacity {
-        at: peek.at(),
-        bytes: peek.remaining(),
-    };
-    let readiness = if capacity.bytes >= bytes {
-        Readiness::Now
-    } else {
-        peek.retry_after(bytes).map_or(Readiness::Never, Readiness::After)
-    };
-    (capacity, readiness)
+impl Capacity {
+    /// The capacity at the time of `peek`, for a request for `needed` bytes.
+    fn of<A: Algorithm>(peek: &Peek<'_, A>, needed: u64) -> Self {
+        let bytes = peek.remaining();
+        Self {
+            at: peek.at(),
+            bytes,
+            ready_in: if bytes >= needed {
+                Some(Duration::ZERO)
+            } else {
+                peek.retry_after(needed)
+            },
+        }
+    }
+}
+
+pub(super) fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 // No algorithm of this crate denies a charge of the capacity that it has reported. If another one does, the bytes are charged as
 // debt.
 
 impl<A: Algorithm + Send + Sync, C: Clock + Send + Sync> ByteLimiter for RateLimiter<A, C> {
-    fn capacity(&self, bytes: u64) -> (Capacity, Readiness) {
-        capacity(&self.peek(), bytes)
+    fn capacity(&self, bytes: u64) -> Capacity {
+        Capacity::of(&self.peek(), bytes)
     }
 
     fn charge(&mut self, at: Nanos, bytes: u64) {
@@ -155,8 +160,8 @@ where
     C: Clock + Send + Sync + 'static,
     P: Deref<Target = Policy<A, C>> + Send + Sync,
 {
-    fn capacity(&self, bytes: u64) -> (Capacity, Readiness) {
-        capacity(&self.peek(), bytes)
+    fn capacity(&self, bytes: u64) -> Capacity {
+        Capacity::of(&self.peek(), bytes)
     }
 
     fn charge(&mut self, at: Nanos, bytes: u64) {

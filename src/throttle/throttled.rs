@@ -6,7 +6,8 @@ use std::io::{self, IoSlice};
 use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::direction::{ByteBudget, Direction};
+use super::direction::Direction;
+use super::local_limit::ByteBudget;
 use super::read_ahead::ReadAhead;
 
 /// A reader, writer or both that moves at most a limited number of bytes per window in each direction.

@@ -181,9 +181,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             .algorithm
             .advance(0, now)
             .expect("a key that gets an entry has time left");
-        let set = state
-            .shared()
-            .exchange(0, 0, word, Ordering::Relaxed, Ordering::Relaxed);
+        let set = state.shared().exchange(0, 0, word, Ordering::Relaxed);
         assert!(set.is_ok());
         state
     }

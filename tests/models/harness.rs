@@ -224,7 +224,7 @@ impl Words for &Plain {
         self.0[index].get()
     }
 
-    fn exchange(self, index: usize, current: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, _: Ordering) -> Result<u64, u64> {
         let seen = self.0[index].get();
         if seen == current {
             self.0[index].set(new);
@@ -244,17 +244,10 @@ impl Words for LateRefund<'_> {
         self.0.load(index, order)
     }
 
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        one: Ordering,
-        two: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         match index {
-            1 => Err(self.0.load(1, two)),
-            _ => self.0.exchange(index, current, new, one, two),
+            1 => Err(self.0.load(1, order)),
+            _ => self.0.exchange(index, current, new, order),
         }
     }
 }

@@ -19,16 +19,9 @@ impl Words for Asleep<'_> {
         self.0.shared().load(index, order)
     }
 
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        one: Ordering,
-        two: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         match index {
-            0 => self.0.shared().exchange(0, current, new, one, two),
+            0 => self.0.shared().exchange(0, current, new, order),
             _ => Err(!current),
         }
     }

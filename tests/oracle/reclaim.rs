@@ -26,9 +26,7 @@ pub(crate) fn first(state: &State) -> u64 {
 pub(crate) fn with_first(state: &State, first: u64) -> State {
     let copy = state.clone();
     let seen = copy.shared().load(0, Ordering::Relaxed);
-    let set = copy
-        .shared()
-        .exchange(0, seen, first, Ordering::Relaxed, Ordering::Relaxed);
+    let set = copy.shared().exchange(0, seen, first, Ordering::Relaxed);
     assert!(set.is_ok());
     copy
 }
@@ -46,7 +44,7 @@ impl Words for Stone<'_> {
         self.words[index]
     }
 
-    fn exchange(self, index: usize, _: u64, _: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
+    fn exchange(self, index: usize, _: u64, _: u64, _: Ordering) -> Result<u64, u64> {
         self.steps.set(self.steps.get() + 1);
         Err(self.words[index])
     }

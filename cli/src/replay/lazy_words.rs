@@ -26,14 +26,7 @@ impl Words for &LazyWords {
     }
 
     #[inline]
-    fn exchange(
-        self,
-        index: usize,
-        current: u64,
-        new: u64,
-        _success: Ordering,
-        _failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn exchange(self, index: usize, current: u64, new: u64, _order: Ordering) -> Result<u64, u64> {
         let mut words = self.0.borrow_mut();
         let seen = words.get(index).copied().unwrap_or(0);
         if seen != current {

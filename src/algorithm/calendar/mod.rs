@@ -36,6 +36,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::attempt::{Attempt, until_decided};
+use super::one_word::OneWord;
 use super::traits::{Algorithm, begin_and_charge};
 use crate::receipt::Receipt;
 use crate::sync::Words;
@@ -52,7 +53,7 @@ mod word;
 mod zone;
 
 pub use quota::CalendarQuota;
-use word::{State, Word};
+use word::Word;
 
 /// A quota for each calendar day, week, month or year: exactly L permits in each period.
 ///
@@ -161,9 +162,15 @@ impl Calendar {
         self.starts.get(index).copied().map(Nanos::new)
     }
 
+    /// The word as a decision at `now` reads it.
+    #[inline]
+    fn current<W: Words>(&self, words: W, now: Nanos) -> Word {
+        self.without_earlier(Word(OneWord(words).read()), now)
+    }
+
     /// The word that a decision at `now` replaces, without the permits of earlier periods.
     #[inline]
-    fn current(&self, seen: Word, now: Nanos) -> Word {
+    fn without_earlier(&self, seen: Word, now: Nanos) -> Word {
         let period = self.period_at(now);
         if period > seen.period() {
             Word::new(period, 0)
@@ -175,16 +182,11 @@ impl Calendar {
     /// Decides once. `Admitted` has the number of the period. `Retry`: another thread changed the word.
     #[inline]
     fn attempt_once<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
-        let state = State(words);
-        let seen = state.observe();
-        let current = self.current(seen, now);
-        if permits > limit.saturating_sub(current.used()) {
-            Attempt::Denied
-        } else if state.replace(seen, Word::new(current.period(), current.used() + permits)) {
-            Attempt::Admitted(current.period())
-        } else {
-            Attempt::Retry
-        }
+        let word = OneWord(words);
+        let seen = word.read();
+        let current = self.without_earlier(Word(seen), now);
+        let fits = permits <= limit.saturating_sub(current.used());
+        word.finish(seen, fits.then(|| (current.plus(permits).0, current.period())))
     }
 
     /// The receipt of a charge to a period. An older reading was decided at the start of the period.
@@ -227,7 +229,7 @@ impl Algorithm for Calendar {
         if permits == 0 || permits > self.limit {
             return (permits == 0).then_some(now);
         }
-        let current = self.current(State(words).observe(), now);
+        let current = self.current(words, now);
         if permits <= self.limit.saturating_sub(current.used()) {
             return Some(now);
         }
@@ -239,7 +241,7 @@ impl Algorithm for Calendar {
         let Some(before) = permits.checked_sub(1) else {
             return Some(now);
         };
-        let current = self.current(State(words).observe(), now);
+        let current = self.current(words, now);
         let left = self.limit.saturating_sub(current.used());
         if before < left {
             return Some(now);
@@ -256,42 +258,31 @@ impl Algorithm for Calendar {
         if permits == 0 || permits > receipt.permits() {
             return permits == 0;
         }
-        let state = State(words);
-        loop {
-            let seen = state.observe();
-            let Some(used) = seen.used().checked_sub(permits) else {
-                return false;
-            };
-            if seen.period() != receipt.mark() {
-                return false;
-            }
-            if state.replace(seen, Word::new(seen.period(), used)) {
-                return true;
-            }
-        }
+        let refunded = |seen: Word| {
+            let used = seen.used().checked_sub(permits)?;
+            (seen.period() == receipt.mark()).then(|| (Word::new(seen.period(), used).0, ()))
+        };
+        OneWord(words).update(|seen| refunded(Word(seen))).is_some()
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
         if permits == 0 {
             return 0;
         }
-        let state = State(words);
-        loop {
-            let seen = state.observe();
-            let current = self.current(seen, now);
+        let charged = |seen: Word| {
+            let current = self.without_earlier(seen, now);
             let charged = permits.min(Word::MAX_USED - current.used());
-            if state.replace(seen, Word::new(current.period(), current.used() + charged)) {
-                return charged;
-            }
-        }
+            Some((current.plus(charged).0, charged))
+        };
+        OneWord(words).update(|seen| charged(Word(seen))).unwrap_or(0)
     }
 
     fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.current(State(words).observe(), now).used()
+        self.current(words, now).used()
     }
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        let current = self.current(State(words).observe(), now);
+        let current = self.current(words, now);
         let idle = match current.used() {
             0 => self.start_of(current.period()),
             _ => self.start_of(current.period() + 1),

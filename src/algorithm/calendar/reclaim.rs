@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::Calendar;
-use super::word::{State, Word};
+use super::word::Word;
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::traits::{Reclaim, lowered_limit};
 use crate::error::ConfigError;
@@ -17,7 +17,7 @@ impl Reclaim for Calendar {
 
     /// The end of the period that is charged.
     fn counts_until<W: Words>(&self, words: W, at: Nanos, _permits: u64) -> Nanos {
-        let current = self.current(State(words).observe(), at);
+        let current = self.current(words, at);
         self.start_of(current.period() + 1).unwrap_or(Nanos::MAX)
     }
 

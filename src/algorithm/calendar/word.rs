@@ -1,7 +1,4 @@
-use core::sync::atomic::Ordering;
-
 use crate::algorithm::traits::FIRST_WORD_BITS;
-use crate::sync::Words;
 
 /// A value of the word: `{ period, used }`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +19,12 @@ impl Word {
         Self((period << USED_BITS) | used)
     }
 
+    /// `{ period, used: used + permits }`, which are at most [`MAX_USED`](Self::MAX_USED).
+    #[inline]
+    pub(super) const fn plus(self, permits: u64) -> Self {
+        Self(self.0 + permits)
+    }
+
     #[inline]
     pub(super) const fn period(self) -> u64 {
         self.0 >> USED_BITS
@@ -30,26 +33,5 @@ impl Word {
     #[inline]
     pub(super) const fn used(self) -> u64 {
         self.0 & Self::MAX_USED
-    }
-}
-
-/// The atomic word, and its transitions.
-#[derive(Clone, Copy)]
-pub(super) struct State<W>(pub(super) W);
-
-impl<W: Words> State<W> {
-    #[inline]
-    pub(super) fn observe(self) -> Word {
-        // Relaxed: the word is the whole state, so it publishes no other memory.
-        Word(self.0.load(0, Ordering::Relaxed))
-    }
-
-    #[inline]
-    pub(super) fn replace(self, seen: Word, new: Word) -> bool {
-        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
-        // Claim: calendar proof, the exchange expects the word that was decided about.
-        self.0
-            .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
     }
 }

@@ -5,9 +5,12 @@ use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
+use crate::algorithm::entered_ring::EnteredRing;
+use crate::algorithm::forward::{forward_reclaim_to_cells, forward_to_cells};
 use crate::algorithm::grouped_ring::GroupedRing;
-use crate::algorithm::traits::remaining_and_reset;
-use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit};
+use crate::algorithm::traits::{
+    Algorithm, Reclaim, begin_and_charge, earliest, lowered_limit, remaining_and_reset,
+};
 use crate::algorithm::unit_ring::{UnitCells, UnitRing};
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
@@ -148,7 +151,7 @@ impl CounterRing {
     /// multiples.
     #[must_use]
     pub fn cell(&self) -> Duration {
-        Duration::from_nanos(either!(self, repr => repr.cells()).width())
+        Duration::from_nanos(either!(self, repr => repr.cells().width()))
     }
 
     /// This ring with a lower limit for each window, over the same words.
@@ -284,25 +287,7 @@ impl Algorithm for CounterRing {
         self.window
     }
 
-    #[inline(always)]
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        if permits == 0 {
-            return Some(Receipt::new(now, 0, 0));
-        }
-        either!(self, repr => {
-            let tick = repr.tick(now);
-            repr.decide(words, tick, permits)
-                .map(|charged| Receipt::new(repr.ticks().stamp(now, tick, charged), permits, charged))
-        })
-    }
-
-    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        match permits {
-            0 => Some(now),
-            permits if permits > self.max_request() => None,
-            permits => either!(self, repr => repr.ready_at(words, now, permits)),
-        }
-    }
+    forward_to_cells!(either);
 
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
         let max_request = self.max_request();
@@ -329,33 +314,6 @@ impl Algorithm for CounterRing {
         })
     }
 
-    #[inline(always)]
-    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        either!(self, repr => repr.remaining(words, now))
-    }
-
-    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        if permits == 0 || permits > receipt.permits() {
-            return permits == 0;
-        }
-        either!(self, repr => repr.refund(words, receipt, permits))
-    }
-
-    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
-        if permits == 0 {
-            return 0;
-        }
-        either!(self, repr => repr.charge(words, now, permits))
-    }
-
-    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        either!(self, repr => repr.spent(words, now))
-    }
-
-    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        either!(self, repr => repr.idle_at(words, now))
-    }
-
     /// The start of the next cell.
     ///
     /// A window that includes the restore may begin in a cell of the old clock that the saved state no longer summed. The bound
@@ -370,10 +328,6 @@ impl Algorithm for CounterRing {
         };
         either!(self, repr => repr.cells().restored_at(now, idle_after, span, self.span()))
     }
-
-    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
-        begin_and_charge(self, words, at, permits)
-    }
 }
 
 impl Reclaim for CounterRing {
@@ -384,38 +338,11 @@ impl Reclaim for CounterRing {
             Repr::Wide(wide) => wide.longest(),
         };
         // A window is at most 366 days. With its cells rounded up it is still below 2^63 nanoseconds.
-        let width = either!(self, repr => repr.cells()).width();
+        let width = either!(self, repr => repr.cells().width());
         Duration::from_nanos(width.saturating_mul(ticks))
     }
 
-    #[inline(always)]
-    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        either!(self, repr => {
-            let tick = repr.tick(now);
-            let limit = limit.unwrap_or(repr.cell_window().limit());
-            repr.attempt_or_enter(limit, words, tick, permits)
-                .map(|charged| Receipt::new(repr.ticks().stamp(now, tick, charged), permits, charged))
-        })
-    }
-
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        either!(self, repr => repr.is_idle(first, now))
-    }
-
-    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        either!(self, repr => repr.advance(first, now))
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        either!(self, repr => repr.idle_from(first))
-    }
-
-    fn latest_time(&self, first: u64) -> Nanos {
-        either!(self, repr => repr.latest_time(first))
-    }
+    forward_reclaim_to_cells!(either);
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         match &self.repr {

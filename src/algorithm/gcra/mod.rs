@@ -66,6 +66,7 @@ use alloc::format;
 use core::time::Duration;
 
 use super::attempt::{Attempt, until_decided};
+use super::one_word::OneWord;
 use super::traits::{Algorithm, FIRST_WORD_BITS, begin_and_charge};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -74,9 +75,9 @@ use crate::sync::Words;
 use crate::time::{Divider, Nanos};
 
 mod reclaim;
-mod state;
+mod word;
 
-use state::{State, Word};
+use word::Word;
 
 /// GCRA: the token bucket, or the leaky bucket as a meter, with a burst of b permits that is refilled at L per W.
 ///
@@ -274,14 +275,13 @@ impl Gcra {
     /// Decides once. `Admitted` has the time before the charge. `Retry`: another thread changed the word.
     #[inline(always)]
     fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt<u64> {
-        let state = State(words);
-        let seen = state.observe();
+        let seen = Word::read(words);
         let Some(after) = self.later_by(seen.time_from(now), permits) else {
             return Attempt::Denied;
         };
         if after - now > self.tolerance {
             Attempt::Denied
-        } else if state.replace(seen, seen.charged(after)) {
+        } else if OneWord(words).replace(seen.0, seen.charged(after).0) {
             Attempt::Admitted(seen.time())
         } else {
             Attempt::Retry
@@ -331,7 +331,7 @@ impl Algorithm for Gcra {
         if permits == 0 || permits > self.burst {
             return (permits == 0).then_some(now);
         }
-        let after = self.after(State(words).observe().time(), Self::units(now), permits);
+        let after = self.after(Word::read(words).time(), Self::units(now), permits);
         let ready = after.saturating_sub(self.tolerance);
         (ready <= LAST_TIME).then(|| now.max(Self::instant(ready)))
     }
@@ -345,7 +345,7 @@ impl Algorithm for Gcra {
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         let now = Self::units(now);
-        let ahead = State(words).observe().time().saturating_sub(now);
+        let ahead = Word::read(words).time().saturating_sub(now);
         self.tolerance.saturating_sub(ahead) / self.permit
     }
 
@@ -368,34 +368,34 @@ impl Algorithm for Gcra {
         };
         let after = |permits: u64| before.max(now).saturating_add(permits.saturating_mul(permit));
         let (charged, after) = (after(receipt.permits()), after(receipt.permits() - permits));
-        let state = State(words);
-        let seen = state.observe();
-        seen.time() == charged && !seen.is_refunded() && state.replace(seen, Word::refunded(after))
+        let refunded = |seen: Word| {
+            let is_last_write = seen.time() == charged && !seen.is_refunded();
+            is_last_write.then(|| (Word::refunded(after).0, ()))
+        };
+        OneWord(words).update(|seen| refunded(Word(seen))).is_some()
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
         if permits == 0 {
             return 0;
         }
-        let state = State(words);
         let units = Self::units(now);
-        loop {
-            let seen = state.observe();
+        let charged = |seen: Word| {
             let capacity = MAX_TIME.saturating_sub(seen.time().max(units)) / self.permit;
             let charged = permits.min(capacity);
-            if state.replace(seen, seen.charged(self.after(seen.time(), units, charged))) {
-                return charged;
-            }
-        }
+            let after = seen.charged(self.after(seen.time(), units, charged));
+            Some((after.0, charged))
+        };
+        OneWord(words).update(|seen| charged(Word(seen))).unwrap_or(0)
     }
 
     fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        let ahead = State(words).observe().time().saturating_sub(Self::units(now));
+        let ahead = Word::read(words).time().saturating_sub(Self::units(now));
         ahead.div_ceil(self.permit)
     }
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        let full = State(words).observe().time();
+        let full = Word::read(words).time();
         (full <= LAST_TIME).then(|| now.max(Self::instant(full)))
     }
 

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use super::state::{State, Word};
+use super::word::Word;
 use super::{Gcra, LAST_TIME, MAX_TIME, UNITS};
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::traits::{Algorithm, Reclaim, lowered_limit};
@@ -81,7 +81,7 @@ impl Reclaim for Gcra {
     }
 
     fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
-        let full = self.after(State(words).observe().time(), Self::units(at), permits);
+        let full = self.after(Word::read(words).time(), Self::units(at), permits);
         Self::instant(full).min(at.saturating_add(self.span()))
     }
 

@@ -2,12 +2,14 @@
 
 use self::groups::Groups;
 use self::state::State;
-use super::attempt::{Attempt, opaque_copy, until_decided};
+use super::attempt::Attempt;
 use super::cell_window::CellWindow;
-use super::wide_ring::{TotalLayout, TotalWord, WideRing};
+use super::entered_ring::EnteredRing;
+use super::wide_ring::WideRing;
+use super::wide_ring::word::{TotalLayout, TotalWord};
 use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::{Cells, HORIZON, Nanos, Ticks};
+use crate::time::{Cells, HORIZON, Nanos};
 
 mod groups;
 mod queries;
@@ -28,7 +30,7 @@ impl GroupedRing {
     /// Creates a ring of the same window as `wide`. `None` if that has several windows or shares, or if its counts do not fit into
     /// slots.
     pub(super) fn of_wide(wide: &WideRing) -> Option<Self> {
-        let (layout, cells, cell_window) = (wide.layout(), wide.cells(), *wide.cell_window());
+        let (layout, cells, cell_window) = (wide.layout(), *wide.cells(), *wide.cell_window());
         let older = cell_window.summed() - 1;
         let horizon = cells.tick(Nanos::new(HORIZON));
         let groups = Groups::new(cell_window.limit(), older, horizon)?;
@@ -49,26 +51,6 @@ impl GroupedRing {
         }
     }
 
-    pub(super) const fn cell_window(&self) -> &CellWindow {
-        &self.cell_window
-    }
-
-    #[inline(always)]
-    pub(super) const fn cells(&self) -> Cells {
-        self.cells
-    }
-
-    #[inline(always)]
-    pub(super) const fn ticks(&self) -> &Ticks {
-        self.cells.ticks()
-    }
-
-    /// The tick of the cell that contains `now`.
-    #[inline(always)]
-    pub(super) fn tick(&self, now: Nanos) -> u64 {
-        self.cells.tick(now)
-    }
-
     pub(super) fn words(&self) -> usize {
         State::<crate::sync::Shared<'_>>::words(&self.groups)
     }
@@ -76,73 +58,6 @@ impl GroupedRing {
     #[inline]
     fn state<W: Words>(&self, words: W) -> State<'_, W> {
         State::new(words, self.layout, &self.groups)
-    }
-
-    /// Decides, and returns the tick that is charged.
-    #[inline(always)]
-    pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        let limit = self.cell_window.limit();
-        self.attempt(limit, words, tick, permits)
-            .or_else(|| self.retry(opaque_copy(words), tick, permits))
-    }
-
-    /// Repeats entering the cell and the attempt until it decides.
-    #[cold]
-    #[inline(never)]
-    fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        let limit = self.cell_window.limit();
-        until_decided(|| self.enter_and_attempt(limit, words, tick, permits))
-    }
-
-    /// Calls `attempt` with `limit`. If it has to be repeated, helps to enter the cell first, and repeats it once.
-    #[inline(always)]
-    pub(super) fn attempt_or_enter<W: Words>(
-        &self,
-        limit: u64,
-        words: W,
-        tick: u64,
-        permits: u64,
-    ) -> Attempt<u64> {
-        match self.attempt(limit, words, tick, permits) {
-            Attempt::Retry => self.enter_and_attempt(limit, opaque_copy(words), tick, permits),
-            decided => decided,
-        }
-    }
-
-    /// Helps to enter the cell at `tick`, or another cell that is being entered, and then calls `attempt`.
-    #[cold]
-    #[inline(never)]
-    fn enter_and_attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let state = self.state(words);
-        self.enter_cell(state, state.control(), tick);
-        self.attempt(limit, words, tick, permits)
-    }
-
-    /// Decides once. `Admitted` has the tick that is charged. `Retry`: the cell is not open, or another thread changed the
-    /// control word.
-    #[inline(always)]
-    fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let state = self.state(words);
-        let seen = state.control();
-        if seen.entering() || seen.tick() < tick {
-            return Attempt::Retry;
-        }
-        // Without the refunds from older cells, the total is at least the permits that count. So most admissions read no other
-        // word.
-        if permits > limit.saturating_sub(seen.total()) {
-            match Self::held(state, seen) {
-                // A later cell was entered, so the refunds of this one may be gone.
-                None => return Attempt::Retry,
-                // Refunds only grow within a cell. So the window did not have the capacity when the control word was read.
-                Some(held) if permits > limit.saturating_sub(held) => return Attempt::Denied,
-                Some(_) => {}
-            }
-        }
-        if state.exchange_control(seen, seen.plus(permits)) {
-            Attempt::Admitted(seen.tick())
-        } else {
-            Attempt::Retry
-        }
     }
 
     /// The permits that count at an open control word. `None` if its cell is no longer the current one.
@@ -204,35 +119,6 @@ impl GroupedRing {
         }
     }
 
-    pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        let control = self.layout.decode(first);
-        // A state whose cell is being entered is not idle, since a thread is about to charge that cell.
-        !control.entering() && self.cells.tick(now) >= control.tick() + self.cell_window.summed()
-    }
-
-    /// The flag `entering` is set in the result. The next decision publishes the base, and opens the cell.
-    pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        let control = self.layout.decode(first);
-        let current = self.cells.tick(now);
-        let tick = current.max(control.tick() + 1);
-        let last = self.cells.last().min(current + 1);
-        (!control.entering() && tick <= last).then(|| control.enter(tick).raw())
-    }
-
-    pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
-        let control = self.layout.decode(first);
-        if control.entering() {
-            return None;
-        }
-        self.cells.start(control.tick() + self.cell_window.summed())
-    }
-
-    pub(super) fn latest_time(&self, first: u64) -> Nanos {
-        self.cells
-            .start(self.layout.decode(first).tick())
-            .unwrap_or(Nanos::MAX)
-    }
-
     pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         let state = self.state(words);
         let charged = receipt.mark();
@@ -290,6 +176,56 @@ impl GroupedRing {
             if state.exchange_control(seen, seen.plus(charged)) {
                 return charged;
             }
+        }
+    }
+}
+
+impl EnteredRing for GroupedRing {
+    fn layout(&self) -> TotalLayout {
+        self.layout
+    }
+
+    #[inline(always)]
+    fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    #[inline(always)]
+    fn cell_window(&self) -> &CellWindow {
+        &self.cell_window
+    }
+
+    fn empty_from(&self, tick: u64) -> u64 {
+        tick + self.cell_window.summed()
+    }
+
+    fn enter<W: Words>(&self, words: W, tick: u64) {
+        let state = self.state(words);
+        self.enter_cell(state, state.control(), tick);
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        let state = self.state(words);
+        let seen = state.control();
+        if seen.entering() || seen.tick() < tick {
+            return Attempt::Retry;
+        }
+        // Without the refunds from older cells, the total is at least the permits that count. So most admissions read no other
+        // word.
+        if permits > limit.saturating_sub(seen.total()) {
+            match Self::held(state, seen) {
+                // A later cell was entered, so the refunds of this one may be gone.
+                None => return Attempt::Retry,
+                // Refunds only grow within a cell. So the window did not have the capacity when the control word was read.
+                Some(held) if permits > limit.saturating_sub(held) => return Attempt::Denied,
+                Some(_) => {}
+            }
+        }
+        if state.exchange_control(seen, seen.plus(permits)) {
+            Attempt::Admitted(seen.tick())
+        } else {
+            Attempt::Retry
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::GroupedRing;
 use super::state::State;
 use crate::algorithm::attempt::opaque_copy;
-use crate::algorithm::wide_ring::TotalWord;
+use crate::algorithm::wide_ring::word::TotalWord;
 use crate::sync::Words;
 use crate::time::Nanos;
 

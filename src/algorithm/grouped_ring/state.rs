@@ -1,7 +1,7 @@
 use core::sync::atomic::Ordering;
 
 use super::groups::Groups;
-use crate::algorithm::wide_ring::{TotalLayout, TotalWord};
+use crate::algorithm::wide_ring::word::{TotalLayout, TotalWord};
 use crate::sync::Words;
 
 /// The words of one key, and their transitions.
@@ -51,15 +51,8 @@ impl<'a, W: Words> State<'a, W> {
     pub(super) fn exchange_control(self, seen: TotalWord, new: TotalWord) -> bool {
         // Release: pairs with the Acquire in `control`; publishes the base and the slots as this thread has observed them. A
         // thread that admits because of a refund also publishes the count that the refund has lowered.
-        // Relaxed on failure: the caller starts over from `control`.
         self.words
-            .exchange(
-                Self::CONTROL,
-                seen.raw(),
-                new.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
+            .exchange(Self::CONTROL, seen.raw(), new.raw(), Ordering::Release)
             .is_ok()
     }
 
@@ -74,14 +67,8 @@ impl<'a, W: Words> State<'a, W> {
     #[inline]
     pub(super) fn exchange_base(self, seen: TotalWord, new: TotalWord) -> Result<u64, u64> {
         // Release: pairs with the Acquire in `base`; publishes the slot of the cell before, and the control word.
-        // Relaxed on failure: the caller loads the base again.
-        self.words.exchange(
-            Self::BASE,
-            seen.raw(),
-            new.raw(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        )
+        self.words
+            .exchange(Self::BASE, seen.raw(), new.raw(), Ordering::Release)
     }
 
     /// The permits that were refunded from older cells while the cell `tick` was the current one. `None` if the refunds are of a
@@ -168,11 +155,7 @@ impl<'a, W: Words> State<'a, W> {
         while let Some(new) = next(seen) {
             // Release: pairs with the Acquire in `OF_SLOTS` and in `refunds`. A published count publishes the control word that has
             // entered the cell, and an added refund publishes the count that was lowered before.
-            // Relaxed on failure: only the next exchange validates the value.
-            match self
-                .words
-                .exchange(index, seen, new, Ordering::Release, Ordering::Relaxed)
-            {
+            match self.words.exchange(index, seen, new, Ordering::Release) {
                 Ok(_) => return true,
                 // These words cannot be exchanged: they are read-only, or their entry belongs to another key now.
                 Err(same) if same == seen => return false,

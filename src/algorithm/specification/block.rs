@@ -5,8 +5,8 @@
 
 use core::time::Duration;
 
-use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
-use crate::algorithm::{Algorithm, Attempt, BlockLength, Reclaim, Violations};
+use super::case::{Case, Outcome, Random, Subject, is_admitted, on_word, or_zero};
+use crate::algorithm::{Algorithm, BlockLength, Reclaim, Violations};
 use crate::quota::Quota;
 use crate::time::Nanos;
 
@@ -17,12 +17,11 @@ pub(super) const SUBJECT: Subject = Subject {
     performed,
 };
 
-const VIOLATE: u64 = 0;
-const EXTEND: u64 = 1;
-const END: u64 = 2;
-const IS_IDLE: u64 = 3;
-const ADVANCE: u64 = 4;
-const STEPS: u64 = 5;
+const DENY: u64 = 0;
+const END: u64 = 1;
+const IS_IDLE: u64 = 2;
+const ADVANCE: u64 = 3;
+const STEPS: u64 = 4;
 
 /// 10 ms.
 const TICK: u64 = 10_000_000;
@@ -166,15 +165,12 @@ fn specified(case: &Case) -> Outcome {
     let state = State::of(word);
     let tick = now / TICK;
     match step {
-        VIOLATE => violated(case, state, now).map_or((0, word), |after| (1, after.word())),
-        EXTEND => {
+        DENY => {
             let time = end_from(case, u128::from(now), state.level);
             let longer = state.end(now).is_some() && extends == 1 && time > state.time;
-            if longer {
-                (1, State { time, ..state }.word())
-            } else {
-                (0, word)
-            }
+            let extended = longer.then_some(State { time, ..state });
+            let after = violated(case, state, now).or(extended);
+            after.map_or((0, word), |after| (1, after.word()))
         }
         END => (state.end(now).unwrap_or(now), word),
         IS_IDLE => {
@@ -218,10 +214,8 @@ fn performed(case: &Case) -> Outcome {
     let forgiveness = Duration::from_nanos(forgiveness * TICK);
     let violations = Violations::new(after, length, forgiveness, extends == 1);
     let now = Nanos::new(now);
-    let is_counted = |attempt| u64::from(matches!(attempt, Attempt::Admitted(_)));
     on_word(word, |words| match step {
-        VIOLATE => is_counted(violations.attempt(None, words, now, 1)),
-        EXTEND => is_counted(violations.attempt(None, words, now, Violations::RETRY)),
+        DENY => is_admitted(&violations.attempt(None, words, now, 1)),
         END => violations.ready_at(words, now, 1).map_or(0, Nanos::get),
         IS_IDLE => u64::from(violations.is_idle(word, now)),
         ADVANCE => or_zero(violations.advance(word, now)),

@@ -4,8 +4,11 @@
 
 use core::time::Duration;
 
-use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
-use crate::algorithm::{Algorithm, Attempt, Gcra, Reclaim};
+use super::case::{
+    ADMIT, ADVANCE, CHARGE, Case, IDLE_AT, IS_IDLE, Outcome, READY, REFUND, REMAINING, RESTORE, Random,
+    SPENT, Subject, or_zero, perform,
+};
+use crate::algorithm::Gcra;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::time::Nanos;
@@ -17,16 +20,6 @@ pub(super) const SUBJECT: Subject = Subject {
     performed,
 };
 
-const ADMIT: u64 = 0;
-const CHARGE: u64 = 1;
-const REFUND: u64 = 2;
-const REMAINING: u64 = 3;
-const SPENT: u64 = 4;
-const IS_IDLE: u64 = 5;
-const ADVANCE: u64 = 6;
-const READY: u64 = 7;
-const IDLE_AT: u64 = 8;
-const RESTORE: u64 = 9;
 const STEPS: u64 = 10;
 
 /// The end of time in nanoseconds, and the latest time that a word can hold, in half nanoseconds.
@@ -296,26 +289,7 @@ fn performed(case: &Case) -> Outcome {
     ] = *case;
     let quota = Quota::new(limit, Duration::from_nanos(window)).expect("a quota");
     let bucket = Gcra::token_bucket(quota, burst).expect("a bucket");
-    let lowered = || bucket.with_limit(lower).expect("a lower limit");
     let now = Nanos::new(reading);
-    let get = |instant: Option<Nanos>| or_zero(instant.map(Nanos::get));
-    on_word(word, |words| match step {
-        ADMIT => u64::from(matches!(
-            bucket.attempt(Some(lower), words, now, permits),
-            Attempt::Admitted(_)
-        )),
-        CHARGE => lowered().charge(words, now, permits),
-        REFUND => {
-            let receipt = Receipt::new(now, charged, before).with_permit_time(own);
-            u64::from(lowered().refund(words, &receipt, permits))
-        }
-        REMAINING => lowered().remaining(words, now),
-        SPENT => lowered().spent(words, now),
-        IS_IDLE => u64::from(lowered().is_idle(word, now)),
-        ADVANCE => or_zero(lowered().advance(word, now)),
-        READY => get(lowered().ready_at(words, now, permits)),
-        IDLE_AT => get(lowered().idle_at(words, now)),
-        RESTORE => lowered().restore(words, now, permits),
-        _ => unreachable!("a step"),
-    })
+    let receipt = Receipt::new(now, charged, before).with_permit_time(own);
+    perform(&bucket, lower, (step, word), now, permits, &receipt)
 }

@@ -5,8 +5,11 @@
 use core::time::Duration;
 use std::sync::LazyLock;
 
-use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
-use crate::algorithm::{Algorithm, Attempt, Calendar, CalendarQuota, Reclaim};
+use super::case::{
+    ADMIT, ADVANCE, CHARGE, Case, IDLE_AT, IS_IDLE, Outcome, READY, REFUND, REMAINING, RESTORE, Random,
+    SPENT, Subject, or_zero, perform,
+};
+use crate::algorithm::{Calendar, CalendarQuota, Reclaim};
 use crate::receipt::Receipt;
 use crate::time::Nanos;
 
@@ -17,16 +20,6 @@ pub(super) const SUBJECT: Subject = Subject {
     performed,
 };
 
-const ADMIT: u64 = 0;
-const CHARGE: u64 = 1;
-const REFUND: u64 = 2;
-const REMAINING: u64 = 3;
-const SPENT: u64 = 4;
-const IS_IDLE: u64 = 5;
-const ADVANCE: u64 = 6;
-const READY: u64 = 7;
-const IDLE_AT: u64 = 8;
-const RESTORE: u64 = 9;
 const STEPS: u64 = 10;
 
 /// The days of the cases. An algorithm has more.
@@ -129,23 +122,7 @@ fn specified(case: &Case) -> Outcome {
 fn performed(case: &Case) -> Outcome {
     let [limit, lower, word, step, day, permits, charged, ..] = *case;
     let daily = DAILY.with_limit(limit).expect("a lower limit");
-    let lowered = || daily.with_limit(lower).expect("a lower limit");
     let now = Nanos::new((day - 1) * DAY);
-    let get = |instant: Option<Nanos>| or_zero(instant.map(Nanos::get));
-    on_word(word, |words| match step {
-        ADMIT => u64::from(matches!(
-            daily.attempt(Some(lower), words, now, permits),
-            Attempt::Admitted(_)
-        )),
-        CHARGE => daily.charge(words, now, permits),
-        REFUND => u64::from(daily.refund(words, &Receipt::new(now, permits, charged), permits)),
-        REMAINING => lowered().remaining(words, now),
-        SPENT => daily.spent(words, now),
-        IS_IDLE => u64::from(daily.is_idle(word, now)),
-        ADVANCE => or_zero(daily.advance(word, now)),
-        READY => get(lowered().ready_at(words, now, permits)),
-        IDLE_AT => get(daily.idle_at(words, now)),
-        RESTORE => daily.restore(words, now, permits),
-        _ => unreachable!("a step"),
-    })
+    let receipt = Receipt::new(now, permits, charged);
+    perform(&daily, lower, (step, word), now, permits, &receipt)
 }

@@ -2,8 +2,11 @@
 //!
 //! A case is { limit, lower limit, word, step, slots, generation }.
 
-use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
-use crate::algorithm::{Algorithm, Attempt, InFlight, Reclaim};
+use super::case::{
+    ADMIT, ADVANCE, CHARGE, Case, IS_IDLE, Outcome, REFUND, REMAINING, Random, SPENT, Subject, or_zero,
+    perform,
+};
+use crate::algorithm::InFlight;
 use crate::receipt::Receipt;
 use crate::time::Nanos;
 
@@ -14,13 +17,6 @@ pub(super) const SUBJECT: Subject = Subject {
     performed,
 };
 
-const ADMIT: u64 = 0;
-const CHARGE: u64 = 1;
-const RELEASE: u64 = 2;
-const REMAINING: u64 = 3;
-const SPENT: u64 = 4;
-const IS_IDLE: u64 = 5;
-const ADVANCE: u64 = 6;
 const STEPS: u64 = 7;
 
 const MOST: u64 = (1 << 20) - 1;
@@ -61,8 +57,8 @@ fn specified(case: &Case) -> Outcome {
             let taken = slots.min(MOST - held);
             (taken, with(u128::from(held + taken)))
         }
-        RELEASE if of_receipt == generation && slots <= held => (1, with(u128::from(held - slots))),
-        RELEASE => (0, word),
+        REFUND if of_receipt == generation && slots <= held => (1, with(u128::from(held - slots))),
+        REFUND => (0, word),
         REMAINING => (lower.saturating_sub(held), word),
         SPENT => (held, word),
         IS_IDLE => (u64::from(held == 0), word),
@@ -77,19 +73,6 @@ fn specified(case: &Case) -> Outcome {
 fn performed(case: &Case) -> Outcome {
     let [limit, lower, word, step, slots, of_receipt, ..] = *case;
     let flight = InFlight::new(limit, "in_flight").expect("slots");
-    let lowered = flight.with_limit(lower).expect("a lower limit");
-    let now = Nanos::ZERO;
-    on_word(word, |words| match step {
-        ADMIT => u64::from(matches!(
-            flight.attempt(Some(lower), words, now, slots),
-            Attempt::Admitted(_)
-        )),
-        CHARGE => flight.charge(words, now, slots),
-        RELEASE => u64::from(flight.refund(words, &Receipt::new(now, slots, of_receipt), slots)),
-        REMAINING => lowered.remaining(words, now),
-        SPENT => flight.spent(words, now),
-        IS_IDLE => u64::from(flight.is_idle(word, now)),
-        ADVANCE => or_zero(flight.advance(word, now)),
-        _ => unreachable!("a step"),
-    })
+    let receipt = Receipt::new(Nanos::ZERO, slots, of_receipt);
+    perform(&flight, lower, (step, word), Nanos::ZERO, slots, &receipt)
 }

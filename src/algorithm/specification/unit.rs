@@ -2,12 +2,13 @@
 //!
 //! A case is { variant, limit, cells, unit bits, word, step, tick, lower limit, permits, tick of a charge }.
 
-use super::case::{Case, Outcome, Random, Subject, on_word, or_zero};
-use crate::algorithm::Attempt;
+use super::case::{
+    ADMIT, ADVANCE, CHARGE, Case, IDLE_AT, IS_IDLE, Outcome, READY, REFUND, REMAINING, Random, SPENT,
+    Subject, is_admitted, on_word, or_zero,
+};
 use crate::algorithm::cell_window::{CellWindow, Variant};
 use crate::algorithm::unit_ring::UnitCells;
 use crate::receipt::Receipt;
-use crate::sync::{Ordering, Words as _};
 use crate::time::Nanos;
 
 pub(super) const SUBJECT: Subject = Subject {
@@ -20,15 +21,6 @@ pub(super) const SUBJECT: Subject = Subject {
 const STRICT: u64 = 0;
 const EVEN: u64 = 2;
 
-const ADMIT: u64 = 0;
-const CHARGE: u64 = 1;
-const REFUND: u64 = 2;
-const REMAINING: u64 = 3;
-const SPENT: u64 = 4;
-const IS_IDLE: u64 = 5;
-const ADVANCE: u64 = 6;
-const READY: u64 = 7;
-const IDLE_AT: u64 = 8;
 const STEPS: u64 = 9;
 
 /// The largest limit.
@@ -367,19 +359,8 @@ fn performed(case: &Case) -> Outcome {
     let now = Nanos::new(tick - summed);
     let tick_of = |instant: Option<Nanos>| or_zero(instant.map(|instant| instant.get() + summed));
     let receipt = Receipt::new(Nanos::ZERO, permits, charged);
-    let is_admitted = |attempt| u64::from(matches!(attempt, Attempt::Admitted(_)));
     on_word(word, |words| match step {
-        // A strict ring of two or more cells decides without shares, and as all other rings.
-        ADMIT if variant == Variant::Strict => {
-            let general = on_word(word, |words| {
-                is_admitted(ring.attempt_or_enter(lower, words, tick, permits))
-            });
-            let value = is_admitted(ring.attempt_strict(lower, words, tick, permits));
-            // Relaxed: one thread makes the steps.
-            assert_eq!((value, words.load(0, Ordering::Relaxed)), general, "{case:?}");
-            value
-        }
-        ADMIT => is_admitted(ring.attempt_or_enter(lower, words, tick, permits)),
+        ADMIT => is_admitted(&ring.attempt_or_enter(lower, words, tick, permits)),
         CHARGE => ring.charge(words, now, permits),
         REFUND => u64::from(ring.refund(words, &receipt, permits)),
         REMAINING => lowered.remaining(words, now),

@@ -77,17 +77,10 @@ impl<W: Words> Slots<W> {
     #[inline]
     fn claim(self, index: u64, seen: ClaimWord, new: ClaimWord) -> bool {
         // Release: pairs with the Acquire in `slot`; publishes the earlier claims as the claimer has observed them.
-        // Relaxed on failure: the caller reads the slot again.
         // Claim: timestamp_ring slots 2, a claim publishes the claims that its thread has observed.
         // Claim: timestamp_ring slots 3, a claim expects the slot that was read.
         self.words
-            .exchange(
-                Self::word(index),
-                seen.raw(),
-                new.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
+            .exchange(Self::word(index), seen.raw(), new.raw(), Ordering::Release)
             .is_ok()
     }
 

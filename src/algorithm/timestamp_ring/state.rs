@@ -30,17 +30,10 @@ impl<W: Words> State<W> {
     #[inline]
     pub(super) fn claim(self, seen: HeadWord, new: HeadWord) -> bool {
         // Release: pairs with the Acquire in `head`; publishes the slots as the claimer has observed them.
-        // Relaxed on failure: the caller starts over from `head`.
         // Claim: timestamp_ring head 2, a claim publishes the slots that its thread has observed.
         // Claim: timestamp_ring head 4, a claim expects the head that it was decided by.
         self.words
-            .exchange(
-                Self::HEAD,
-                seen.raw(),
-                new.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
+            .exchange(Self::HEAD, seen.raw(), new.raw(), Ordering::Release)
             .is_ok()
     }
 
@@ -55,16 +48,10 @@ impl<W: Words> State<W> {
     #[inline]
     pub(super) fn store(self, position: SlotPosition, seen: SlotWord, new: SlotWord) -> bool {
         // Release: pairs with the Acquire in `slot`; publishes the head by which the position was claimed.
-        // Relaxed on failure: another thread has stored a time that is not earlier.
+        // If it fails, another thread has stored a time that is not earlier.
         // Claim: timestamp_ring head 5, a stored slot publishes the head of its claim.
         self.words
-            .exchange(
-                Self::index(position),
-                seen.raw(),
-                new.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
+            .exchange(Self::index(position), seen.raw(), new.raw(), Ordering::Release)
             .is_ok()
     }
 

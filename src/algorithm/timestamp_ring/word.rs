@@ -1,8 +1,7 @@
 //! The words of a timestamp ring.
 
-use core::fmt;
-
 use crate::algorithm::traits::FIRST_WORD_BITS;
+use crate::debug::debug_fields;
 
 /// A position in the ring: a slot and a lap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,14 +118,7 @@ impl HeadWord {
     }
 }
 
-impl fmt::Debug for HeadWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeadWord")
-            .field("newest", &self.newest())
-            .field("position", &self.position())
-            .finish()
-    }
-}
+debug_fields!(HeadWord { newest, position });
 
 /// A slot of a timestamp ring: the time of the last claim that was stored, and the lap that may claim the slot next.
 ///
@@ -163,21 +155,18 @@ impl SlotWord {
         self.raw >> 1
     }
 
+    const fn due(self) -> u64 {
+        self.raw & 1
+    }
+
     /// Whether the claim of the lap before `lap` is stored.
     #[inline]
     pub(in crate::algorithm) const fn is_due(self, lap: u64) -> bool {
-        self.raw & 1 == lap
+        self.due() == lap
     }
 }
 
-impl fmt::Debug for SlotWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlotWord")
-            .field("time", &self.time())
-            .field("due", &(self.raw & 1))
-            .finish()
-    }
-}
+debug_fields!(SlotWord { time, due });
 
 /// A slot that is claimed by an exchange of its own word: the claim of the newest position of the slot.
 ///
@@ -201,18 +190,14 @@ impl ClaimWord {
     /// The word of the next claim of the same slot.
     #[inline]
     pub(in crate::algorithm) const fn next(self, time: u64, rest: u64) -> Self {
-        let lap = (self.raw & 1) ^ 1;
-        Self {
-            raw: self.layout.in_place(time) | (rest << 1) | lap,
-            layout: self.layout,
-        }
+        self.next_in_place(self.layout.in_place(time) | (rest << 1))
     }
 
     /// The word of the next claim of the same slot, by a request for one permit. `time` is [in place](LogLayout::in_place).
     #[inline]
     pub(in crate::algorithm) const fn next_in_place(self, time: u64) -> Self {
         Self {
-            raw: time | ((self.raw & 1) ^ 1),
+            raw: time | (self.lap() ^ 1),
             layout: self.layout,
         }
     }
@@ -225,6 +210,11 @@ impl ClaimWord {
     #[inline]
     pub(in crate::algorithm) const fn time(self) -> u64 {
         self.layout.time_of(self.raw)
+    }
+
+    #[inline]
+    const fn lap(self) -> u64 {
+        self.raw & 1
     }
 
     #[inline]
@@ -243,15 +233,7 @@ impl ClaimWord {
     }
 }
 
-impl fmt::Debug for ClaimWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClaimWord")
-            .field("time", &self.time())
-            .field("rest", &self.rest())
-            .field("lap", &(self.raw & 1))
-            .finish()
-    }
-}
+debug_fields!(ClaimWord { time, rest, lap });
 
 #[cfg(test)]
 mod tests {

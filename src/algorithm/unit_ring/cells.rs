@@ -1,10 +1,9 @@
 //! The decisions over one word of cells and units.
 
-use core::sync::atomic::Ordering;
-
 use super::word::UnitLayout;
 use crate::algorithm::attempt::{Attempt, opaque_copy, until_decided};
 use crate::algorithm::cell_window::{CellWindow, Shares, StrictLimit, Variant, WindowLimit};
+use crate::algorithm::one_word::OneWord;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, Nanos, Ticks};
@@ -16,29 +15,6 @@ pub(in crate::algorithm) struct UnitCells<L = CellWindow> {
     layout: UnitLayout,
     ticks: Ticks,
     cell_window: L,
-}
-
-/// The atomic word.
-#[derive(Clone, Copy)]
-struct State<W> {
-    words: W,
-}
-
-impl<W: Words> State<W> {
-    #[inline(always)]
-    fn observe(self) -> u64 {
-        // Relaxed: the word is the whole state, so it publishes no other memory.
-        self.words.load(0, Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn replace(self, seen: u64, new: u64) -> bool {
-        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
-        // Claim: unit_ring concurrency, the exchange expects the word that was decided about.
-        self.words
-            .exchange(0, seen, new, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
 }
 
 impl UnitCells {
@@ -169,37 +145,25 @@ impl<L: WindowLimit> UnitCells<L> {
         if self.cell_window.shares().is_some() {
             return self.attempt_even(limit, opaque_copy(words), tick, permits);
         }
-        if self.layout.summed() == 1 {
-            let seen = State { words }.observe();
+        if L::is_one_cell(self.layout.summed()) {
+            let seen = OneWord(words).read();
             let charged = self
                 .layout
                 .admit_to_one_cell(self.layout.at(seen, tick), limit, permits);
             return self.publish(words, seen, charged);
         }
-        self.attempt_strict(limit, words, tick, permits)
+        let seen = OneWord(words).read();
+        let charged = self.layout.admit(self.layout.at(seen, tick), limit, permits);
+        self.publish(words, seen, charged)
     }
 
     /// Decides once, by the shares of an even ring in `limit`.
     #[inline(never)]
     fn attempt_even<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let seen = State { words }.observe();
+        let seen = OneWord(words).read();
         let state = self.layout.at(seen, tick);
         let fits = permits <= self.with_limit(limit).capacity(state);
         let charged = fits.then(|| self.layout.admit(state, limit, permits)).flatten();
-        self.publish(words, seen, charged)
-    }
-
-    /// Decides once, as [`attempt_or_enter`](Self::attempt_or_enter) does for two or more cells without shares.
-    #[inline(always)]
-    pub(in crate::algorithm) fn attempt_strict<W: Words>(
-        &self,
-        limit: u64,
-        words: W,
-        tick: u64,
-        permits: u64,
-    ) -> Attempt<u64> {
-        let seen = State { words }.observe();
-        let charged = self.layout.admit(self.layout.at(seen, tick), limit, permits);
         self.publish(words, seen, charged)
     }
 
@@ -208,7 +172,7 @@ impl<L: WindowLimit> UnitCells<L> {
     fn publish<W: Words>(&self, words: W, seen: u64, charged: Option<u64>) -> Attempt<u64> {
         match charged {
             None => Attempt::Denied,
-            Some(charged) if (State { words }).replace(seen, charged) => {
+            Some(charged) if OneWord(words).replace(seen, charged) => {
                 Attempt::Admitted(self.layout.tick(charged))
             }
             Some(_) => Attempt::Retry,
@@ -245,7 +209,7 @@ impl<L: WindowLimit> UnitCells<L> {
 
     #[inline]
     fn state_at<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.layout.at(State { words }.observe(), self.tick(now))
+        self.layout.at(OneWord(words).read(), self.tick(now))
     }
 
     /// `permits` is at most the largest request.
@@ -255,7 +219,7 @@ impl<L: WindowLimit> UnitCells<L> {
         now: Nanos,
         permits: u64,
     ) -> Option<Nanos> {
-        let seen = State { words }.observe();
+        let seen = OneWord(words).read();
         match self.cell_window.shares() {
             None => {
                 let cells = self
@@ -280,7 +244,7 @@ impl<L: WindowLimit> UnitCells<L> {
     }
 
     pub(in crate::algorithm) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        let seen = State { words }.observe();
+        let seen = OneWord(words).read();
         let cells = self.layout.cells_until_idle(seen);
         self.start_or_now(self.layout.tick(seen) + cells, cells, now)
     }
@@ -296,28 +260,14 @@ impl<L: WindowLimit> UnitCells<L> {
     }
 
     pub(in crate::algorithm) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        let word = State { words };
-        loop {
-            let seen = word.observe();
-            let Some(refunded) = self.layout.refund(seen, receipt.mark(), permits) else {
-                return false;
-            };
-            if word.replace(seen, refunded) {
-                return true;
-            }
-        }
+        let refunded = |seen| Some((self.layout.refund(seen, receipt.mark(), permits)?, ()));
+        OneWord(words).update(refunded).is_some()
     }
 
     /// Charges all `permits`. A string without room for more units decides as a longer one would.
     pub(in crate::algorithm) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
-        let word = State { words };
         let tick = self.tick(now);
-        loop {
-            let seen = word.observe();
-            let charged = self.layout.charge(self.layout.at(seen, tick), permits);
-            if word.replace(seen, charged) {
-                return permits;
-            }
-        }
+        let charged = |seen| Some((self.layout.charge(self.layout.at(seen, tick), permits), permits));
+        OneWord(words).update(charged).unwrap_or(0)
     }
 }

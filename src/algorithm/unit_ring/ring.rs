@@ -6,6 +6,7 @@ use super::cells::UnitCells;
 use super::choose::choose;
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::{StrictLimit, WindowLimit};
+use crate::algorithm::forward::{forward_reclaim_to_cells, forward_to_cells};
 use crate::algorithm::traits::{Algorithm, Reclaim, begin_and_charge, lowered_limit};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -67,6 +68,14 @@ pub struct UnitRing {
     cells: UnitCells<StrictLimit>,
     /// W in nanoseconds.
     window: u64,
+}
+
+/// Runs an expression on the cells.
+macro_rules! cells {
+    ($ring:expr, $cells:ident => $work:expr) => {{
+        let $cells = &$ring.cells;
+        $work
+    }};
 }
 
 impl UnitRing {
@@ -140,11 +149,6 @@ impl UnitRing {
     pub(in crate::algorithm) const fn unit_cells(&self) -> &UnitCells<StrictLimit> {
         &self.cells
     }
-
-    #[inline(always)]
-    fn receipt(&self, now: Nanos, tick: u64, charged: u64, permits: u64) -> Receipt {
-        Receipt::new(self.cells.ticks().stamp(now, tick, charged), permits, charged)
-    }
 }
 
 impl fmt::Display for UnitRing {
@@ -175,62 +179,12 @@ impl Algorithm for UnitRing {
         Duration::from_nanos(self.window)
     }
 
-    #[inline(always)]
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
-        if permits == 0 {
-            return Some(Receipt::new(now, 0, 0));
-        }
-        let tick = self.cells.tick(now);
-        let limit = self.cells.cell_window().limit();
-        self.cells
-            .attempt_strict(limit, words, tick, permits)
-            .or_else(|| self.cells.retry(words, tick, permits))
-            .map(|charged| self.receipt(now, tick, charged, permits))
-    }
-
-    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        match permits {
-            0 => Some(now),
-            permits if permits > self.max_request() => None,
-            permits => self.cells.ready_at(words, now, permits),
-        }
-    }
-
-    #[inline(always)]
-    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.cells.remaining(words, now)
-    }
-
-    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        if permits == 0 || permits > receipt.permits() {
-            return permits == 0;
-        }
-        self.cells.refund(words, receipt, permits)
-    }
-
-    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
-        if permits == 0 {
-            return 0;
-        }
-        self.cells.charge(words, now, permits)
-    }
-
-    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        self.cells.spent(words, now)
-    }
-
-    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        self.cells.idle_at(words, now)
-    }
+    forward_to_cells!(cells);
 
     /// The start of the next cell, as for a [`CounterRing`](crate::CounterRing).
     fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
         let span = self.span();
         self.cells.cells().restored_at(now, idle_after, span, span)
-    }
-
-    fn restore<W: Words>(&self, words: W, at: Nanos, permits: u64) -> u64 {
-        begin_and_charge(self, words, at, permits)
     }
 }
 
@@ -239,33 +193,7 @@ impl Reclaim for UnitRing {
         Duration::from_nanos(self.cells.cells().width().saturating_mul(self.cells() + 1))
     }
 
-    #[inline(always)]
-    fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        let tick = self.cells.tick(now);
-        let limit = limit.unwrap_or(self.cells.cell_window().limit());
-        self.cells
-            .attempt_strict(limit, words, tick, permits)
-            .map(|charged| self.receipt(now, tick, charged, permits))
-    }
-
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        self.cells.is_idle(first, now)
-    }
-
-    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        self.cells.advance(first, now)
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        self.cells.idle_from(first)
-    }
-
-    fn latest_time(&self, first: u64) -> Nanos {
-        self.cells.latest_time(first)
-    }
+    forward_reclaim_to_cells!(cells);
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         Some((self.cells(), self.unit()))

@@ -222,13 +222,6 @@ impl UnitLayout {
         self.length() as u64 - self.summed()
     }
 
-    /// The permits that count in the newest `age` + 1 cells.
-    #[cfg(test)]
-    pub(in crate::algorithm) fn spent_by_age(&self, state: u64, age: u64) -> u64 {
-        let zero = u32::try_from(age).expect("few cells") + 1;
-        (self.marks_before_zero(state, zero) << self.unit_bits) + self.partial(state)
-    }
-
     /// The permits that count in the window.
     pub(in crate::algorithm) const fn spent(&self, state: u64) -> u64 {
         (self.marks_in_window(state) << self.unit_bits) + self.partial(state)

@@ -11,13 +11,12 @@
 //!
 //! | event | instruction | by |
 //! |---|---|---|
-//! | *violate* | the exchange of the word: one violation more, a new window with one violation, or a block | a request that the rule has denied, if the key is not blocked |
-//! | *extend* | the exchange of the word for one with a later end | a request that the block has denied, if the block extends |
+//! | *violate* | the exchange of the word: one violation more, a new window with one violation, or a block | a request that was denied, if the key is not blocked |
+//! | *extend* | the exchange of the word for one with a later end | a request that was denied, if the key is blocked and the block extends |
 //!
-//! To the traits, a violation is a request for one permit. It is admitted if it is counted, and denied while the key is blocked. A
-//! retry is a request for [`RETRY`](Violations::RETRY) permits. It is admitted if it extends the block. A key that is not blocked has
-//! capacity for any number of permits below [`u64::MAX`]. A request for that many is denied, as [`Reclaim`] promises: a table makes it
-//! to finish the steps of others, and must not count a violation of another key.
+//! To the traits, each denial is a request for one permit. It is admitted if it changes the word, and denied otherwise. A key
+//! that is not blocked has capacity for any number of permits below [`u64::MAX`]. A request for that many is denied, as
+//! [`Reclaim`] promises: a table makes it to finish the steps of others, and must not count a violation of another key.
 //!
 //! # Proof sketch
 //!
@@ -38,18 +37,19 @@ use core::time::Duration;
 
 use self::word::{TICK, Word, instant};
 use super::attempt::{Attempt, until_decided};
+use super::one_word::OneWord;
 use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
-use crate::sync::{Ordering, Words};
+use crate::sync::Words;
 use crate::time::Nanos;
 
 mod word;
 
 /// Counts the violations of a key, and blocks the key.
 ///
-/// The mark of a receipt is the end of the block that began or was extended, in nanoseconds, or 0.
+/// The mark of a receipt is [`BEGAN`](Self::BEGAN) if the denial has begun a block, and otherwise 0.
 #[derive(Clone, Debug)]
 #[expect(unnameable_types, reason = "only a rule makes it")]
 pub struct Violations {
@@ -91,8 +91,8 @@ impl Violations {
     /// The most violations in a window.
     pub(crate) const MAX_LIMIT: u64 = Word::MAX_VIOLATIONS;
 
-    /// The permits of a retry.
-    pub(crate) const RETRY: u64 = 2;
+    /// The mark of a violation that has begun a block.
+    pub(crate) const BEGAN: u64 = 1;
 
     /// The most permits of a request that may be admitted.
     const MAX_REQUEST: u64 = u64::MAX - 1;
@@ -113,11 +113,14 @@ impl Violations {
         self.extends
     }
 
-    /// The word after a denial at `now`: a retry if the key is blocked, otherwise a violation. `None` if the word does not change.
-    pub(crate) fn after_denial(&self, word: u64, now: Nanos) -> Option<u64> {
+    /// The word after a denial at `now`, a retry if the key is blocked and otherwise a violation, and whether a block began.
+    /// `None` if the word does not change.
+    pub(crate) fn after_denial(&self, word: u64, now: Nanos) -> Option<(u64, bool)> {
         let word = Word(word);
-        let new = self.violated(word, now).or_else(|| self.extended(word, now));
-        new.map(|new| new.0)
+        match self.violated(word, now) {
+            Some(violated) => Some((violated.0, violated.is_block())),
+            None => Some((self.extended(word, now)?.0, false)),
+        }
     }
 
     /// The end of the block of this word, if it is in force at `now`.
@@ -169,19 +172,6 @@ impl Violations {
     }
 }
 
-fn observe<W: Words>(words: W) -> Word {
-    // Relaxed: the word is the whole state, so it publishes no other memory.
-    Word(words.load(0, Ordering::Relaxed))
-}
-
-fn replace<W: Words>(words: W, seen: Word, new: Word) -> bool {
-    // Relaxed, both: as in `observe`. The exchange validates the word that was read.
-    // Claim: violations 1, the exchange expects the word that was read.
-    words
-        .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-        .is_ok()
-}
-
 impl Algorithm for Violations {
     fn words(&self) -> usize {
         1
@@ -207,7 +197,7 @@ impl Algorithm for Violations {
         if permits > Self::MAX_REQUEST {
             return None;
         }
-        Some(observe(words).end(now).filter(|_| permits > 0).unwrap_or(now))
+        Some(Word::read(words).end(now).filter(|_| permits > 0).unwrap_or(now))
     }
 
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -215,7 +205,7 @@ impl Algorithm for Violations {
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        match observe(words).end(now) {
+        match Word::read(words).end(now) {
             Some(_) => 0,
             None => Self::MAX_REQUEST,
         }
@@ -231,11 +221,11 @@ impl Algorithm for Violations {
     }
 
     fn spent<W: Words>(&self, words: W, _: Nanos) -> u64 {
-        observe(words).violations()
+        Word::read(words).violations()
     }
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        let idle = self.idle_from(observe(words).0)?;
+        let idle = self.idle_from(Word::read(words).0)?;
         Some(idle.max(now))
     }
 }
@@ -253,19 +243,12 @@ impl Reclaim for Violations {
         if permits > Self::MAX_REQUEST {
             return Attempt::Denied;
         }
-        let seen = observe(words);
-        let new = match permits {
-            Self::RETRY => self.extended(seen, now),
-            _ => self.violated(seen, now),
-        };
-        let Some(new) = new else {
-            return Attempt::Denied;
-        };
-        if !replace(words, seen, new) {
-            return Attempt::Retry;
-        }
-        let end = if new.is_block() { new.instant().get() } else { 0 };
-        Attempt::Admitted(Receipt::new(now, permits, end))
+        let seen = Word::read(words).0;
+        let changed = self.after_denial(seen, now).map(|(new, began)| {
+            let mark = if began { Self::BEGAN } else { 0 };
+            (new, Receipt::new(now, permits, mark))
+        });
+        OneWord(words).finish(seen, changed)
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {

@@ -1,5 +1,6 @@
-use core::fmt;
-
+use crate::algorithm::one_word::OneWord;
+use crate::debug::debug_fields;
+use crate::sync::Words;
 use crate::time::Nanos;
 
 /// The word of a key that has violated a rule.
@@ -31,6 +32,10 @@ impl Word {
     const LEVEL: u32 = 5;
     const BLOCKED: u64 = 1 << (Self::VIOLATIONS + Self::LEVEL);
     const TIME: u32 = Self::VIOLATIONS + Self::LEVEL + 1;
+
+    pub(super) fn read(words: impl Words) -> Self {
+        Self(OneWord(words).read())
+    }
 
     /// `{ time, level: 0, violations: 0 }`: the word of a key without violations from this tick on. `None` if time ends before.
     pub(super) fn fresh(time: u64) -> Option<Self> {
@@ -80,13 +85,9 @@ pub(super) const fn instant(tick: u64) -> Nanos {
     Nanos::new(tick.saturating_mul(TICK))
 }
 
-impl fmt::Debug for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Word")
-            .field("time", &self.time())
-            .field("blocked", &self.is_block())
-            .field("level", &self.level())
-            .field("violations", &self.violations())
-            .finish()
-    }
-}
+debug_fields!(Word {
+    time,
+    is_block,
+    level,
+    violations
+});

@@ -4,18 +4,18 @@ use alloc::boxed::Box;
 
 use self::state::State;
 use self::window::Window;
-use super::attempt::{Attempt, opaque_copy, until_decided};
+use self::word::{TotalLayout, TotalWord};
+use super::attempt::{Attempt, opaque_copy};
 use super::cell_window::CellWindow;
+use super::entered_ring::EnteredRing;
 use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::{Cells, Nanos, Ticks};
+use crate::time::{Cells, Nanos};
 
 mod queries;
 mod state;
 mod window;
-mod word;
-
-pub(super) use word::{TotalLayout, TotalWord};
+pub(super) mod word;
 
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
@@ -70,33 +70,8 @@ impl WideRing {
         self.windows().map(ticks).max().unwrap_or(0)
     }
 
-    pub(super) const fn cell_window(&self) -> &CellWindow {
-        &self.first.cell_window
-    }
-
     pub(super) fn cell_windows(&self) -> impl Iterator<Item = &CellWindow> {
         self.windows().map(|window| &window.cell_window)
-    }
-
-    #[inline(always)]
-    pub(super) const fn cells(&self) -> Cells {
-        self.cells
-    }
-
-    #[inline(always)]
-    pub(super) const fn ticks(&self) -> &Ticks {
-        self.cells.ticks()
-    }
-
-    /// The tick of the cell that contains `now`.
-    #[inline(always)]
-    pub(super) fn tick(&self, now: Nanos) -> u64 {
-        self.cells.tick(now)
-    }
-
-    /// The layout of the control word.
-    pub(super) const fn layout(&self) -> TotalLayout {
-        self.layout
     }
 
     /// Whether the sum of the first window alone decides: there is no other window, and no cell is limited to a share of the
@@ -119,65 +94,6 @@ impl WideRing {
 
     fn state<W: Words>(&self, words: W) -> State<W> {
         State::new(words, self.layout)
-    }
-
-    /// Decides, and returns the tick that is charged. `None`: the request is denied.
-    #[inline(always)]
-    pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        self.attempt(self.limit(), words, tick, permits)
-            .or_else(|| self.retry(opaque_copy(words), tick, permits))
-    }
-
-    /// The limit of the first window.
-    #[inline(always)]
-    fn limit(&self) -> u64 {
-        self.first.cell_window.limit()
-    }
-
-    /// Enters the cell and attempts to decide, again and again until an attempt decides.
-    #[cold]
-    #[inline(never)]
-    fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        until_decided(|| self.enter_and_attempt(self.limit(), words, tick, permits))
-    }
-
-    /// Attempts to decide, with `limit` for the first window. If the attempt returns `Retry`, helps to enter the cell and
-    /// attempts once more.
-    #[inline(always)]
-    pub(super) fn attempt_or_enter<W: Words>(
-        &self,
-        limit: u64,
-        words: W,
-        tick: u64,
-        permits: u64,
-    ) -> Attempt<u64> {
-        match self.attempt(limit, words, tick, permits) {
-            Attempt::Retry => self.enter_and_attempt(limit, opaque_copy(words), tick, permits),
-            decided => decided,
-        }
-    }
-
-    /// Helps to enter the cell at `tick`, or another cell that is being entered, and then calls `attempt`.
-    #[cold]
-    #[inline(never)]
-    fn enter_and_attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let state = self.state(words);
-        self.enter_cell(state, state.control(), tick);
-        self.attempt(limit, words, tick, permits)
-    }
-
-    /// Decides once, with `limit` in place of the first window's own limit. `Admitted` has the tick that is charged. `Retry`: the
-    /// cell is not open, or another thread changed the control word.
-    #[inline(always)]
-    fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        if self.needs_one_sum {
-            self.attempt_by(None, limit, words, tick, permits)
-        } else if limit == self.limit() {
-            self.attempt_all(&self.first.cell_window, opaque_copy(words), tick, permits)
-        } else {
-            let first = self.first.cell_window.with_limit(limit);
-            self.attempt_all(&first, opaque_copy(words), tick, permits)
-        }
     }
 
     /// Decides once, by the shares and the sums of all windows. `first` is the first window, with the limit for this request.
@@ -294,40 +210,6 @@ impl WideRing {
         (slot.tick() == cell).then_some(slot)
     }
 
-    pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        let (control, tick) = (self.layout.decode(first), self.cells.tick(now));
-        // A state whose cell is being entered is not idle, since a thread is about to charge that cell.
-        let is_empty =
-            |window: &Window| window.cell(tick) >= window.cell(control.tick()) + window.cell_window.summed();
-        !control.entering() && self.windows().all(is_empty)
-    }
-
-    /// The control word of a later cell, which is being entered: the next decision publishes its bases and slots, and opens it.
-    pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        let control = self.layout.decode(first);
-        let current = self.cells.tick(now);
-        let tick = current.max(control.tick() + 1);
-        let last = self.layout.last_tick().min(current + 1);
-        (!control.entering() && tick <= last).then(|| control.enter(tick).raw())
-    }
-
-    pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
-        let control = self.layout.decode(first);
-        if control.entering() {
-            return None;
-        }
-        let empty_at = |window: &Window| {
-            (window.cell(control.tick()) + window.cell_window.summed()) * window.ticks.divisor()
-        };
-        self.cells.start(self.windows().map(empty_at).fold(0, u64::max))
-    }
-
-    pub(super) fn latest_time(&self, first: u64) -> Nanos {
-        self.cells
-            .start(self.layout.decode(first).tick())
-            .unwrap_or(Nanos::MAX)
-    }
-
     pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         let state = self.state(words);
         let charged = receipt.mark();
@@ -395,6 +277,45 @@ impl WideRing {
             if state.exchange_control(seen, seen.plus(charged)) {
                 return charged;
             }
+        }
+    }
+}
+
+impl EnteredRing for WideRing {
+    fn layout(&self) -> TotalLayout {
+        self.layout
+    }
+
+    #[inline(always)]
+    fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    #[inline(always)]
+    fn cell_window(&self) -> &CellWindow {
+        &self.first.cell_window
+    }
+
+    fn empty_from(&self, tick: u64) -> u64 {
+        let empty_from =
+            |window: &Window| (window.cell(tick) + window.cell_window.summed()) * window.ticks.divisor();
+        self.windows().map(empty_from).fold(0, u64::max)
+    }
+
+    fn enter<W: Words>(&self, words: W, tick: u64) {
+        let state = self.state(words);
+        self.enter_cell(state, state.control(), tick);
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+        if self.needs_one_sum {
+            self.attempt_by(None, limit, words, tick, permits)
+        } else if limit == self.first.cell_window.limit() {
+            self.attempt_all(&self.first.cell_window, opaque_copy(words), tick, permits)
+        } else {
+            let first = self.first.cell_window.with_limit(limit);
+            self.attempt_all(&first, opaque_copy(words), tick, permits)
         }
     }
 }

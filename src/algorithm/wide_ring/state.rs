@@ -32,31 +32,23 @@ impl<W: Words> State<W> {
         // Release: pairs with the Acquire in `control`; publishes the slots as this thread has observed them. This thread may
         // have admitted because a refund had raised a slot, and a thread that enters the next cell must observe that slot
         // raised. The exchange is a read-modify-write, so it continues the release sequence of the last `open`.
-        // Relaxed on failure: the caller starts over from `control`.
         // Claim: counter_ring 3, an admission expects the control word that it was decided by.
         // Claim: counter_ring 6, an admission publishes the slots that were raised.
         self.words
-            .exchange(
-                Self::CONTROL,
-                seen.raw(),
-                new.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
+            .exchange(Self::CONTROL, seen.raw(), new.raw(), Ordering::Release)
             .is_ok()
     }
 
     /// Exchanges `{ n, c, entering }` for `{ n, c, open }`. If this fails, another thread has opened the cell.
     pub(super) fn open(self, entering: TotalWord) {
         // Release: pairs with the Acquire in `control`; publishes the bases and slots of the cell.
-        // Relaxed on failure: another helper has opened the cell, so nothing is left to do.
+        // If it fails, another helper has opened the cell, so nothing is left to do.
         // Claim: counter_ring 3, an open cell has its base.
         let _ = self.words.exchange(
             Self::CONTROL,
             entering.raw(),
             entering.open().raw(),
             Ordering::Release,
-            Ordering::Relaxed,
         );
     }
 
@@ -90,16 +82,13 @@ impl<W: Words> State<W> {
             // - A published word publishes the control word that has entered the cell.
             // - A published slot also publishes the base.
             // - A raised word publishes the words that the same refund has raised before.
-            // Relaxed on failure: a helper that finds the word published writes nothing. A thread that acquires the next word
-            // that this thread publishes observes no older value of this word than this thread did.
+            // A failure acquires nothing: a helper that finds the word published writes nothing. A thread that acquires the next
+            // word that this thread publishes observes no older value of this word than this thread did.
             // Claim: counter_ring 4, a published word publishes the control word of its cell.
-            match self.words.exchange(
-                index,
-                seen.raw(),
-                replacement.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
+            match self
+                .words
+                .exchange(index, seen.raw(), replacement.raw(), Ordering::Release)
+            {
                 Ok(_) => return,
                 // These words cannot be exchanged: they are read-only, or their entry belongs to another key now.
                 Err(same) if same == seen.raw() => return,

@@ -1,8 +1,7 @@
 //! The words of a wide counter ring.
 
-use core::fmt;
-
 use crate::algorithm::traits::FIRST_WORD_BITS;
+use crate::debug::debug_fields;
 
 /// A word of a wide counter ring: control, base or slot.
 ///
@@ -125,12 +124,8 @@ impl TotalWord {
     }
 }
 
-impl fmt::Debug for TotalWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TotalWord")
-            .field("tick", &self.tick())
-            .field("total", &self.total())
-            .field("entering", &self.entering())
-            .finish()
-    }
-}
+debug_fields!(TotalWord {
+    tick,
+    total,
+    entering
+});

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::admitted::Admitted;
 use super::reservation::Reservation;
+use super::rule_state::RuleState;
 use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::clock::Clock;
 use crate::decision::Peek;
@@ -70,8 +71,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// The time until the state would admit a request for `permits`, if no other request came before. `None` if it never would.
     /// Zero for a state that no longer exists. For a slot in flight, which only a release frees, it is the time until the next check.
     pub(crate) fn ready_in(&self, request: &R, state: u64, permits: u64) -> Option<Duration> {
-        self.latest(request, state, |peek, _| {
-            let is_later = || permits <= peek.algorithm().max_request() && peek.algorithm().is_in_flight();
+        self.latest(request, state, |peek, of_state| {
+            let is_later = || permits <= peek.algorithm().max_request() && of_state.is_in_flight();
             peek.retry_after(permits)
                 .or_else(|| is_later().then_some(RELEASE_CHECK))
         })
@@ -79,9 +80,13 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// A lower bound of the time until the state has admitted `before` permits of other requests and then `permits`.
     pub(crate) fn earliest_in(&self, request: &R, state: u64, before: u64, permits: u64) -> Option<Duration> {
-        self.latest(request, state, |peek, has_several_limits| {
+        self.latest(request, state, |peek, of_state| {
             // The other requests may have a higher limit.
-            let before = if has_several_limits { 0 } else { before };
+            let before = if of_state.extractor.has_several_limits() {
+                0
+            } else {
+                before
+            };
             peek.earliest_after(before.saturating_add(permits))
         })
     }
@@ -91,7 +96,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         &self,
         request: &R,
         state: u64,
-        time: impl Fn(Peek<'_, AnyAlgorithm>, bool) -> Option<Duration>,
+        time: impl Fn(Peek<'_, AnyAlgorithm>, &RuleState<R>) -> Option<Duration>,
     ) -> Option<Duration> {
         let now = self.clock.now();
         let seeds = &self.states.seeds;
@@ -104,9 +109,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
                 if extracted.is_denied() {
                     return None;
                 }
-                let has_several_limits = candidate.extractor.has_several_limits();
                 let peek = candidate.peek(&extracted, now);
-                latest = latest.max(time(peek.get(), has_several_limits)?);
+                latest = latest.max(time(peek.get(), candidate)?);
             }
         }
         Some(latest)

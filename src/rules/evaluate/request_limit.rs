@@ -1,6 +1,5 @@
-use core::fmt;
-
 use crate::algorithm::{AnyAlgorithm, Reclaim};
+use crate::debug::debug_fields;
 use crate::decision::Peek;
 
 /// The limit of one request: that of its tier, or a lower one. It is one word, so that an extraction stays small.
@@ -56,14 +55,7 @@ impl RequestLimit {
     }
 }
 
-impl fmt::Debug for RequestLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestLimit")
-            .field("tier", &self.tier())
-            .field("lowered", &self.lowered())
-            .finish()
-    }
-}
+debug_fields!(RequestLimit { tier, lowered });
 
 /// The algorithm with the limit `at_most`, or with its own limit if that is lower.
 ///

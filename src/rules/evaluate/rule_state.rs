@@ -4,8 +4,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 
 use super::extractor::{Extracted, Extractor};
-use super::key_hashes::KeyHashes;
-use super::key_hashes::Seeds;
+use super::key_hashes::{KeyHashes, Seeds};
 use super::request_limit::{RequestLimit, StatePeek};
 use super::state_algorithms::{StateAlgorithms, StateKind};
 use super::state_decision::StateDecision;

@@ -1,5 +1,3 @@
-use core::fmt;
-
 use super::state_decision::StateDecision;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
 use crate::decision::{Peek, StateRef};
@@ -11,20 +9,12 @@ use crate::table::{Entry, SeenWord};
 use crate::time::Nanos;
 
 /// The words of one state.
+#[derive(Debug)]
 pub(crate) enum StateStorage {
     /// The words of one limiter, for all requests together.
     Single(OwnWords),
     /// A table with words for each key.
     Keyed(Store),
-}
-
-impl fmt::Debug for StateStorage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Single(words) => f.debug_tuple("Single").field(words).finish(),
-            Self::Keyed(store) => f.debug_tuple("Keyed").field(store).finish(),
-        }
-    }
 }
 
 /// The place where the words of a key were found. In a keyed state it is only a hint, which each operation validates.

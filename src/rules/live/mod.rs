@@ -12,8 +12,7 @@ use super::migration::{self, Migration};
 use super::rule::error::RuleError;
 use super::set::RuleSet;
 use super::set::builder::RuleSetBuilder;
-use crate::clock::Clock;
-use crate::clock::DefaultClock;
+use crate::clock::{Clock, DefaultClock};
 use crate::time::Nanos;
 
 use published::{InUse, Published, Replaced};

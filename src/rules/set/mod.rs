@@ -1,8 +1,7 @@
 use core::fmt;
 
 use crate::algorithm::AnyAlgorithm;
-use crate::clock::Clock;
-use crate::clock::DefaultClock;
+use crate::clock::{Clock, DefaultClock};
 use crate::quota::Quota;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
@@ -10,8 +9,7 @@ use crate::rules::evaluate::admitted::Admitted;
 use crate::rules::evaluate::denied::Denied;
 use crate::rules::evaluate::evidence::DeniedQuotas;
 use crate::rules::evaluate::key_hashes::KeyHashes;
-use crate::rules::evaluate::peek::EnforcedQuota;
-use crate::rules::evaluate::peek::RulePeek;
+use crate::rules::evaluate::peek::{EnforcedQuota, RulePeek};
 use crate::rules::evaluate::reservation::Reservation;
 use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
 use crate::time::Nanos;

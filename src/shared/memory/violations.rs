@@ -32,11 +32,10 @@ impl KeyViolations {
     /// Counts a violation, or a retry if the key is blocked. Returns whether a block began.
     pub(super) fn violate(&mut self, block: &Block, now: u64) -> bool {
         self.algorithm = block.violations();
-        let was_blocked = self.blocked_for(now).is_some();
-        if let Some(word) = self.algorithm.after_denial(self.word, Nanos::new(now)) {
-            self.word = word;
-        }
-        !was_blocked && self.blocked_for(now).is_some()
+        let changed = self.algorithm.after_denial(self.word, Nanos::new(now));
+        let (word, began) = changed.unwrap_or((self.word, false));
+        self.word = word;
+        began
     }
 
     /// Whether the word means as much as that of a new key.

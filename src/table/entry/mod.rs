@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering;
 
 use super::layout::WAYS;
 use crate::algorithm::FIRST_WORD_BITS;
+use crate::debug::debug_fields;
 use crate::sync::AtomicU64;
 
 mod memory;
@@ -273,14 +274,7 @@ impl fmt::Debug for Entry<'_> {
     }
 }
 
-impl fmt::Debug for EntryWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EntryWord")
-            .field("state", &self.state())
-            .field("word", &self.word())
-            .finish()
-    }
-}
+debug_fields!(EntryWord { state, word });
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use core::task::{Context, Poll, Waker, ready};
 use std::io;
 
 use super::error::to_io_error;
-use super::local_limit::{Capacity, LocalLimit};
+use super::local_limit::{ByteBudget, LocalLimit, to_usize};
 use super::shared_limit::SharedLimit;
 use crate::error::ConfigError;
 use crate::time::Nanos;
@@ -16,13 +16,6 @@ pub(super) struct Direction {
     pub(super) local: Option<LocalLimit>,
     pub(super) shared: Option<Box<dyn SharedLimit>>,
     forfeited: u64,
-}
-
-/// The bytes that may be moved now, and the reading at which they are charged to the local limit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ByteBudget {
-    pub(super) at: Nanos,
-    pub(super) bytes: usize,
 }
 
 impl Direction {
@@ -66,16 +59,12 @@ impl Direction {
                 bytes: want,
             }));
         };
-        let polled = local.poll_capacity(want as u64, waker);
+        let polled = local.poll_capacity(want, waker);
         if !matches!(polled, Poll::Ready(Ok(_))) {
             // Without local capacity, the connection could not use its turn.
             self.leave();
         }
-        let Capacity { at, bytes } = ready!(polled)?;
-        Poll::Ready(Ok(ByteBudget {
-            at,
-            bytes: to_usize(bytes),
-        }))
+        polled
     }
 
     /// Waits for a turn of the shared limit of up to `want` bytes. The same poll must call [`charge`](Self::charge).
@@ -106,8 +95,4 @@ impl Direction {
             shared.leave();
         }
     }
-}
-
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -74,31 +74,20 @@ impl<R: ?Sized> RuleState<R> {
         Some(now.saturating_add(remaining))
     }
 
-    /// Counts a violation of the key, which may begin a block.
+    /// Counts a denial of the key, which may begin a block or extend it.
+    #[inline(never)]
     fn violate(&self, extracted: &Extracted, now: Nanos) {
-        if self.exchange(extracted, 1, now) {
+        let denial = Extracted {
+            permits: 1,
+            ..*extracted
+        };
+        let counted = self.charge(&denial, self.find(&denial), now);
+        // A key without an entry has no violations. The receipt of the overflow policy has no mark.
+        if counted.is_ok_and(|counted| counted.receipt.mark() == Violations::BEGAN) {
             self.count_state(ShardId::current(), RuleEvent::Blocked);
         }
         // The thread that began the block may not have raised the filter yet.
         self.raise(extracted.key, now);
-    }
-
-    /// Extends the key's block after a retry, if the block does that.
-    fn extend(&self, extracted: &Extracted, now: Nanos) {
-        if self.exchange(extracted, Violations::RETRY, now) {
-            self.raise(extracted.key, now);
-        }
-    }
-
-    /// Returns whether a block began or was extended.
-    fn exchange(&self, extracted: &Extracted, permits: u64, now: Nanos) -> bool {
-        let extracted = Extracted {
-            permits,
-            ..*extracted
-        };
-        let charged = self.charge(&extracted, self.find(&extracted), now);
-        // A key without an entry has no violations. The receipt of the overflow policy has no mark.
-        charged.is_ok_and(|charged| charged.receipt.mark() > 0)
     }
 
     fn raise(&self, key: u64, now: Nanos) {
@@ -217,9 +206,7 @@ impl<R: ?Sized> RuleStates<R> {
             let Some(extracted) = block.extractor.extract_for_block(request, &self.seeds) else {
                 continue;
             };
-            if is_retry {
-                block.extend(&extracted, now);
-            } else if extracted.enforced && self.is_violation(first, request, now) {
+            if is_retry || extracted.enforced && self.is_violation(first, request, now) {
                 block.violate(&extracted, now);
             }
         }

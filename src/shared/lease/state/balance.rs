@@ -1,7 +1,6 @@
 //! The word that orders everything that happens to a lease.
 
-use core::fmt;
-
+use crate::debug::debug_fields;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The balance of a lease as a value. From the lowest bit:
@@ -66,15 +65,7 @@ impl Balance {
     }
 }
 
-impl fmt::Debug for Balance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Balance")
-            .field("epoch", &self.epoch())
-            .field("budget", &self.budget())
-            .field("used", &self.used())
-            .finish()
-    }
-}
+debug_fields!(Balance { epoch, budget, used });
 
 /// A node's report to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-use core::sync::atomic::Ordering;
-
+use crate::algorithm::one_word::OneWord;
 use crate::sync::Words;
 
 /// A value of the word: a time, and the flags `lowered` and `refunded`.
@@ -12,6 +11,11 @@ impl Word {
 
     const LOWERED: u64 = 2;
     const REFUNDED: u64 = 1;
+
+    #[inline]
+    pub(super) fn read(words: impl Words) -> Self {
+        Self(OneWord(words).read())
+    }
 
     /// `{ time, lowered, refunded: false }`.
     #[inline]
@@ -51,27 +55,6 @@ impl Word {
     #[inline]
     pub(super) fn time_from(self, now: u64) -> u64 {
         core::hint::select_unpredictable(self.0 > Self::refunded(now).0, self.time(), now)
-    }
-}
-
-/// The atomic word, and its transitions.
-#[derive(Clone, Copy)]
-pub(super) struct State<W>(pub(super) W);
-
-impl<W: Words> State<W> {
-    #[inline]
-    pub(super) fn observe(self) -> Word {
-        // Relaxed: the word is the whole state, so it publishes no other memory.
-        Word(self.0.load(0, Ordering::Relaxed))
-    }
-
-    #[inline]
-    pub(super) fn replace(self, seen: Word, new: Word) -> bool {
-        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
-        // Claim: gcra proof, the exchange expects the word that was decided about.
-        self.0
-            .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
     }
 }
 
