@@ -174,11 +174,14 @@ impl WideRing {
         permits: u64,
         from: u64,
     ) -> Option<Nanos> {
-        // Only the first window can have shares, and then there is no other window. The shares repeat after N cells.
+        // Only the first window can have shares, and then there is no other window. The shares repeat after N cells. A cell after
+        // the newest is empty, so its share alone decides, and no slot is read.
         let ready = match self.first.cell_window.shares() {
             None => Some(from),
-            Some(shares) => (from..=from + shares.cells())
-                .find(|&tick| permits <= Self::capacity(state, &self.first, seen, tick)),
+            Some(shares) => (from..=from + shares.cells()).find(|&tick| match tick > seen.tick() {
+                true => permits <= shares.of(self.first.cell(tick)),
+                false => permits <= Self::capacity(state, &self.first, seen, tick),
+            }),
         };
         self.instant(now, tick, ready?)
     }
