@@ -26,7 +26,6 @@ pub struct Reference {
     marks: Vec<(Mark, u64)>,
     /// The newest reading in the state. Calls with an older reading use this one.
     published: Nanos,
-    denial_publishes: bool,
     exact: bool,
 }
 
@@ -49,7 +48,7 @@ impl Reference {
                 },
             },
         };
-        // A counter ring of several words enters a cell with the first call in it, even if that is denied.
+        // A counter ring of several words enters a cell with the first request in it that a cell could admit, even if it is denied.
         let denial_publishes = matches!(algorithm, Any::Counter(_)) && algorithm.words() > 1;
         Self {
             kind: setting.kind,
@@ -58,7 +57,6 @@ impl Reference {
             events: Vec::new(),
             marks: Vec::new(),
             published: Nanos::ZERO,
-            denial_publishes,
             // The definition leaves open where the cells of further windows begin, and what is forgotten with a unit.
             exact: !matches!(setting.kind, Kind::Several | Kind::Units | Kind::Window),
         }
@@ -113,9 +111,8 @@ impl Reference {
         });
     }
 
-    pub fn denied(&mut self, now: Nanos) {
-        self.definition.deny(now.get());
-        if self.denial_publishes {
+    pub fn denied(&mut self, now: Nanos, permits: u64) {
+        if self.definition.deny(now.get(), permits) {
             self.published = self.published.max(now);
         }
     }
