@@ -147,18 +147,6 @@ fn other_lines_are_errors_with_a_reason() {
 }
 
 #[test]
-fn host_names_are_clients_where_the_log_has_them() {
-    let names = twenty(|number| access("in24.example.net", number));
-    let object = assert_half_denied("", &names);
-    assert_eq!(
-        texts(&object, "notes"),
-        ["clients may be host names, as \"in24.example.net\" in line 1"]
-    );
-    let mixed = twenty(|number| access("in24.example.net", number)) + &access("198.51.100.9", 5);
-    assert_eq!(json(&replay("", &mixed))["rules"][0]["keys"], 2);
-}
-
-#[test]
 fn clients_of_named_fields_are_addresses() {
     let object = |fields: &str| {
         twenty(|number| {

@@ -36,6 +36,15 @@ pub(crate) fn rules(content: &str) -> NamedTempFile {
     file
 }
 
+/// The report of a replay of a file with this content by a rules file.
+pub(crate) fn by_rules(content: &str, args: &str, log: impl AsRef<[u8]>) -> Value {
+    let rules = rules(content);
+    json(&on_file(
+        &format!("--json --quiet {args} --rules {}", rules.path().display()),
+        log,
+    ))
+}
+
 /// Runs a replay of a file with this content.
 pub(crate) fn on_file(args: &str, content: impl AsRef<[u8]>) -> Output {
     tool(args, Some(file(content).path())).output().unwrap()
