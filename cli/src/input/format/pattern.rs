@@ -4,7 +4,7 @@ use regex::bytes::{CaptureLocations, Regex};
 
 use crate::failure::Failure;
 use crate::input::format::columns::{Columns, Part, REQUEST, Standard};
-use crate::input::format::{LogFormat, Parsed, TimeKind, WantedFields, nginx};
+use crate::input::format::{LogFormat, ParseResult, Parsed, TimeKind, WantedFields, nginx};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -91,12 +91,7 @@ impl Pattern {
 }
 
 impl LogFormat for Pattern {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         if self.regex.captures_read(&mut self.groups, line).is_none() {
             match &self.loose {
                 None => return Ok(Parsed::Other),
