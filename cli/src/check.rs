@@ -133,14 +133,12 @@ fn sentences(view: &RuleView<'_>) -> Vec<String> {
     if let Some(block) = view.block {
         let (after, (factor, longest)) = (block.after(), block.growth());
         let (number, window) = (after.limit(), after.window());
-        let mut sentence = format!(
-            "a key is blocked for {:?} from violation {number} within {window:?} on",
-            block.duration(1)
-        );
+        let first = block.duration(1);
+        let mut sentence = format!("violation {number} of a key within {window:?} blocks it for {first:?}");
         if factor > 1 {
-            let forgiven = block.forgive_after();
             sentence += &format!(
-                ", each time {factor} times as long up to {longest:?}, and forgiven after {forgiven:?}"
+                "; each further block is {factor} times as long, up to {longest:?}, until the key is forgiven after {:?}",
+                block.forgive_after()
             );
         }
         if block.extends() {

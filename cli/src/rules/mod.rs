@@ -133,7 +133,14 @@ impl Plan {
             for quota in view.quotas {
                 let name = match view.quotas {
                     [_] => view.name.to_string(),
-                    _ => format!("{}-{:?}", view.name, quota.window()),
+                    _ => {
+                        let mut name = format!("{}-{:?}", view.name, quota.window());
+                        // Another rule may have that name.
+                        while rules.rules().iter().any(|other| other.view().name == name) {
+                            name.push('\'');
+                        }
+                        name
+                    }
                 };
                 entries.push(PlanEntry {
                     name,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::brute_force::{self, Expected, ExpectedKey, Model, Request, SECOND};
 use crate::log::{START, line, lines, shuffled, text};
-use crate::tool::{file, json, on_file, stderr, tool};
+use crate::tool::{assert_fields, file, json, on_file, stderr, tool};
 
 fn number(object: &Value, name: &str) -> u64 {
     object[name]
@@ -34,10 +34,7 @@ pub(crate) fn assert_report(object: &Value, expected: &Expected, context: &str) 
     assert_eq!(number(rule, "worst"), expected.worst, "{context}");
     assert!(number(rule, "worst") <= number(rule, "bound"), "{context}");
     assert_eq!(number(rule, "keys"), expected.keys.len() as u64, "{context}");
-    assert_eq!(
-        (&object["from"], &object["to"]),
-        (&expected.from.into(), &expected.to.into())
-    );
+    assert_fields(object, "from to", [expected.from, expected.to], "");
     assert_keys(object, expected, context);
     assert_series(object, expected, context);
 }

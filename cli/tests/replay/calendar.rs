@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::tool::{self, by_rules, on_file, run, stderr};
+use crate::tool::{self, assert_fields, by_rules, on_file, run, stderr};
 
 /// A log of these times of UTC, each with a number of requests.
 fn log(times: &[(&str, u32)]) -> String {
@@ -55,10 +55,7 @@ fn months_end_in_their_time_zone() {
         (&rule["algorithm"], &rule["cells"]),
         (&Value::from("calendar"), &Value::Null)
     );
-    assert_eq!(
-        (&rule["limit"], &rule["bound"], &rule["bytes"]),
-        (&3.into(), &6.into(), &8.into())
-    );
+    assert_fields(rule, "limit bound bytes", [3, 6, 8], "");
     // Other limits are tried in the same months.
     let what_if = &report["what_if"][0];
     let numbers = |name: &str| -> Vec<u64> {

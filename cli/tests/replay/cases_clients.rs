@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::log::{access, clock, twenty};
-use crate::tool::{by_rules, json, replay, rules, run, stderr, texts};
+use crate::tool::{assert_fields, by_rules, json, replay, rules, run, stderr, texts};
 
 /// The expected result.
 pub(crate) enum Expected {
@@ -347,11 +347,7 @@ fn rules_that_a_log_cannot_show_are_left_out() {
     ] {
         for text in [quota.to_owned() + &more, more.clone() + quota] {
             let object = by_rules(&text, "", &log);
-            assert_eq!(
-                (&object["requests"], &object["denied"]),
-                (&20.into(), &10.into()),
-                "{name}"
-            );
+            assert_fields(&object, "requests denied", [20, 10], name);
             let said = texts(&object, "notes");
             assert_eq!(said.len(), notes, "{name}: {said:?}");
             if notes > 0 {

@@ -92,7 +92,7 @@ login
   applies to requests with path=/login
   a request costs 1 permit
   keys that are always denied: 1
-  a key is blocked for 600s from violation 3 within 60s on
+  violation 3 of a key within 60s blocks it for 600s
 
 bytes
   1000 permits in 1s for all requests together, by gcra: at most 1049 in any window, 8 bytes of state a key
@@ -106,8 +106,8 @@ pages
 8 bytes of state a key
   applies to requests with path=/page
   a request costs 1 permit
-  a key is blocked for 1s from violation 1 within 3600s on, each time 2 times as long up to 3600s, and forgiven after 86400s; \
-a retry begins the block anew
+  violation 1 of a key within 3600s blocks it for 1s; each further block is 2 times as long, up to 3600s, until the key is \
+forgiven after 86400s; a retry begins the block anew
 
 all
   60 permits in 60s for all requests together, by sliding-window in 60 cells: at most 60 in any window, 496 bytes of state a key

@@ -146,6 +146,10 @@ fn conditions_tiers_lists_and_shadow_rules_are_applied() {
     // Each quota of a rule is reported.
     let several = rule.replace("quota = '2/h'", "quotas = ['2/s', '2/h']");
     assert_eq!(found(&several), [12, 0, 18]);
+    // Each has a name of its own, also if a rule has the name of one.
+    let same = of(&(several + "[[rules]]\nname = 'r-1s'\nquota = '9/h'\n"));
+    let names = same["series"]["by_rule"].as_object().unwrap().keys();
+    assert!(names.eq(["r-1s", "r-1s'", "r-3600s"]), "{same}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::agreement::{assert_report, models};
 use crate::brute_force::{self, Request, SECOND};
-use crate::formats::{combined, common, csv, json_lines, requests, rfc3339};
+use crate::formats::{combined, common, csv, free, json_lines, requests, rfc3339};
 use crate::tool::{json, on_pipe, run, stderr, tool};
 
 pub(crate) fn gzip(text: &[u8]) -> Vec<u8> {
@@ -45,13 +45,7 @@ fn with_paths(args: &str, paths: &[PathBuf]) -> std::process::Output {
 #[test]
 fn files_of_several_formats_are_one_input() {
     let requests = requests(3_000, 36, SECOND);
-    let free: Vec<Request> = requests
-        .iter()
-        .map(|request| Request {
-            cost: 1,
-            ..request.clone()
-        })
-        .collect();
+    let free = free(&requests);
     let [first, second, third, fourth] = [0, 1, 2, 3].map(|part| &requests[part * 750..][..750]);
     let members = [
         gzip(common(&second[..300]).as_bytes()),

@@ -3,7 +3,7 @@
 use crate::cases_lines::{ODD, keys};
 use crate::compressed::gzip;
 use crate::log::clock;
-use crate::tool::{json, on_pipe, texts, tool};
+use crate::tool::{assert_fields, json, on_pipe, texts, tool};
 
 /// Writes a line with a time, the forms of a time with bars between them, and the seconds by which it is later without a zone.
 type Forms<'a> = (&'a dyn Fn(&str) -> String, &'a str, i64);
@@ -94,11 +94,7 @@ fn times_in_other_forms_are_read() {
                 &lines,
             );
             let object = json(&output);
-            assert_eq!(
-                (&object["requests"], &object["unreadable"]),
-                (&20.into(), &0.into()),
-                "{time}"
-            );
+            assert_fields(&object, "requests unreadable", [20, 0], time);
             assert_eq!(object["from"], AT - local * 1000, "{time}");
             // Without the option, a note says what was assumed.
             let object = json(&on_pipe(&mut tool("--json --quiet --rule 5/s", None), &lines));

@@ -1,5 +1,6 @@
 //! Runs of the tool.
 
+use core::fmt::Debug;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -70,6 +71,18 @@ pub(crate) fn stderr(output: &Output) -> String {
 pub(crate) fn json(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Asserts that fields of an object, whose names have spaces between them, have these values.
+#[track_caller]
+pub(crate) fn assert_fields<T: Into<Value>, const N: usize>(
+    object: &Value,
+    names: &str,
+    values: [T; N],
+    context: impl Debug,
+) {
+    let found: Vec<Value> = names.split(' ').map(|name| object[name].clone()).collect();
+    assert_eq!(found, values.map(Into::into), "{context:?}: {names} of {object}");
 }
 
 /// Replays the input by a rule that admits ten requests of a client in a minute.

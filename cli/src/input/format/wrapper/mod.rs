@@ -81,7 +81,9 @@ pub(crate) trait Envelope: Debug {
     fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable>;
 
     /// The names of its own fields, by their numbers.
-    fn fields(&self) -> &'static [&'static str];
+    fn fields(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// The number of a field of its own.
     fn field(&mut self, name: &str) -> Option<usize> {
