@@ -51,11 +51,11 @@ impl Pattern {
         Ok(Self::new(regex, columns, None))
     }
 
-    /// The lines of a `log_format` of nginx.
+    /// The lines of a `log_format` of nginx. The time is that of a variable, or of the line around the message.
     ///
     /// # Errors
     ///
-    /// When the string is invalid, or does not have a wanted field or the time.
+    /// When the string is invalid, or does not have a wanted field.
     pub(crate) fn of_nginx(format: &str, wanted: &WantedFields) -> Result<Self, Failure> {
         let expressions = nginx::expression(format)?;
         let columns = Columns::new(
@@ -65,13 +65,6 @@ impl Pattern {
             nginx::TIMES,
             wanted,
         )?;
-        if !columns.has_time() {
-            return Err(Failure::argument(
-                "--log-format",
-                "no time",
-                "$time_local, $time_iso8601 or $msec, or --time-field",
-            ));
-        }
         Ok(Self::new(expressions.exact, columns, Some(expressions.loose)))
     }
 

@@ -64,6 +64,10 @@ fn lines_are_read_by_a_log_format() {
     assert_half_denied(&format!("{format} --key request_id,path"), &log(""));
     assert_half_denied(format, &log("2015-05-17T10:05:03.1Z stdout F "));
     assert_half_denied(format, &log("<190>May 17 10:05:03 web nginx: "));
+    // Without a time of its own, a request has that of the line around it.
+    let timeless = twenty(|number| format!("May 17 {} web nginx: 198.51.100.9,GET /a", clock(number)));
+    let object = assert_half_denied("--log-format=$remote_addr,$request --year 2015", &timeless);
+    assert_eq!(object["from"], 1_431_857_100_000_i64);
     assert_error(format, &log("- "), "not a line of --log-format");
     assert_error(
         "--log-format=$remote_addr",
