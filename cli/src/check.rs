@@ -88,7 +88,10 @@ fn of_store(view: &RuleView<'_>) -> String {
     };
     match view.mode {
         Mode::Local => "in mode Local: each machine counts separately, and no store is asked".to_owned(),
-        mode => format!("served by a store, in mode {mode:?}{key}"),
+        mode => format!(
+            "served by a store, in mode {mode:?}, or without its answer by {:?}{key}",
+            view.on_error
+        ),
     }
 }
 
@@ -126,6 +129,22 @@ fn sentences(view: &RuleView<'_>) -> Vec<String> {
     }
     if view.denied > 0 {
         sentences.push(format!("keys that are always denied: {}", view.denied));
+    }
+    if let Some(block) = view.block {
+        let (after, (factor, longest)) = (block.after(), block.growth());
+        let (number, window) = (after.limit(), after.window());
+        let first = block.duration(1);
+        let mut sentence = format!("violation {number} of a key within {window:?} blocks it for {first:?}");
+        if factor > 1 {
+            sentence += &format!(
+                "; each further block is {factor} times as long, up to {longest:?}, until the key is forgiven after {:?}",
+                block.forgive_after()
+            );
+        }
+        if block.extends() {
+            sentence += "; a retry begins the block anew";
+        }
+        sentences.push(sentence);
     }
     if view.enforced <= 0.0 {
         sentences.push("in the shadow: counts, and denies nothing".to_owned());

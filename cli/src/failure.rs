@@ -38,26 +38,19 @@ impl Failure {
     }
 }
 
-/// An algorithm or a store cannot be built.
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Self(error.to_string())
-    }
+/// Declares errors whose text is the whole message.
+macro_rules! whole_messages {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self(error.to_string())
+            }
+        })+
+    };
 }
 
-/// A rule of the command line cannot be built.
-impl From<RuleError> for Failure {
-    fn from(error: RuleError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// A rules file is invalid.
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Self {
-        Self(error.to_string())
-    }
-}
+// Of an algorithm or a store, of a rule of the command line, and of a rules file.
+whole_messages!(ConfigError, RuleError, FileError);
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

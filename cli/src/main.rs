@@ -150,8 +150,11 @@ fn status(truncated: bool) -> ExitCode {
     ExitCode::from(u8::from(truncated))
 }
 
-/// Refuses to write over a file that is read.
+/// Refuses to write over a file that is read, or to standard output, which has the tables.
 fn reject_input(output: &Path, sources: impl IntoIterator<Item = Source>) -> Result<(), Failure> {
+    if Source::of(output) == Source::StandardInput {
+        return Err(Failure::argument("--html", "-", "a file"));
+    }
     for source in sources {
         if source.is_file(output) {
             return Err(Failure::argument(

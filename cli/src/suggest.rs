@@ -132,9 +132,7 @@ pub(crate) fn suggest(
         found.notes.extend(always);
         let (requests, keys) = (by_key.requests(), by_key.survey.keys);
         found.warnings.extend(entry.warnings(requests, 0, 0));
-        let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);
-        let mut search = Search::new(entry, &mut by_key, span);
-        search.try_limits(ladder(top, 1, 60), progress)?;
+        let mut search = search(entry, &mut by_key, span, progress)?;
         for share in shares {
             let (most, most_keys) = (share.of(requests), share.of(keys));
             let of_requests = search.lowest(|found| found.denied <= most, progress)?;
@@ -179,6 +177,19 @@ pub(crate) fn suggest(
     Ok((found, requests.unreadable.examples))
 }
 
+/// A search that has tried a ladder of limits.
+fn search<'e>(
+    entry: &'e PlanEntry,
+    by_key: &'e mut ByKey,
+    span: Span,
+    progress: &mut Progress,
+) -> Result<Search<'e>, Failure> {
+    let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);
+    let mut search = Search::new(entry, by_key, span);
+    search.try_limits(ladder(top, 1, 60), progress)?;
+    Ok(search)
+}
+
 /// The limits for requests of a log, for each share.
 fn limits_by_log(
     entry: &PlanEntry,
@@ -189,10 +200,8 @@ fn limits_by_log(
 ) -> Result<Vec<Option<u64>>, Failure> {
     let mut entry = entry.clone();
     entry.counting = entry.counting.by(AlgorithmName::Log);
-    let top = entry.counting.enough(by_key.survey.demand_in_two, entry.quota);
     let requests = by_key.requests();
-    let mut search = Search::new(&entry, by_key, span);
-    search.try_limits(ladder(top, 1, 60), progress)?;
+    let mut search = search(&entry, by_key, span, progress)?;
     let mut limits = Vec::new();
     for share in shares {
         let most = share.of(requests);
@@ -269,17 +278,18 @@ fn cells(found: Option<LimitDenials>, of: &Suggestion, requests: bool) -> [Strin
     ]
 }
 
-/// Quotas with a limit of 1 for windows such as `60s` and `h`.
+/// Rules with a limit of 1 for windows such as `60s` and `h`, under the names of their options.
 pub(crate) fn rules(windows: &[String]) -> Result<Vec<String>, Failure> {
+    let wrong = |given, allowed| Failure::argument("--window", given, allowed);
+    let mut quotas: Vec<Quota> = Vec::new();
     let rules = windows.iter().map(|window| {
-        let quota: Quota = format!("1/{window}").parse().map_err(|_| {
-            Failure::argument(
-                "--window",
-                format!("{window:?}"),
-                "1us to 366d, as in 60s, 5min, h",
-            )
-        })?;
-        Ok(quota.to_string())
+        let quota = format!("1/{window}").parse();
+        let quota = quota.map_err(|_| wrong(format!("{window:?}"), "1us to 366d, as in 60s, 5min, h"))?;
+        if quotas.contains(&quota) {
+            return Err(wrong(format!("{window:?} twice"), "each window once"));
+        }
+        quotas.push(quota);
+        Ok(format!("{quota} as \"--window {window}\""))
     });
     rules.collect()
 }

@@ -80,6 +80,7 @@ Fields:
     stream, and those of a message in another format.
   --log-format '$remote_addr [$time_local] "$request" $status'
     The variables, as in nginx's directive, and those of common that they have.
+    The time is that of a variable, or that of the line around the message.
   --pattern 'Failed password for .* from (?<address>\S+)'
     The named groups of a regular expression. Lines that it does not match are
     no requests. The time is that of a group "time", or that of the line around

@@ -59,5 +59,3 @@ mod warnings;
 mod format_variants;
 #[path = "replay/rules.rs"]
 mod rules;
-#[path = "../../tests/common/skipped.rs"]
-mod skipped;

@@ -7,9 +7,9 @@
 //!    `wrapper/mod.rs` instead.
 //! 2. A value of [`FormatArg`](choice::FormatArg). The compiler then asks for its row in `choice`: the place in the detection, the
 //!    reason, and how its lines are told and read.
-//! 3. Lines in `formats_that_people_bring_are_read` (`cli/tests/replay/cases_clients.rs`), and in both lists of
-//!    `damaged_lines_of_any_format_are_counted` (`cli/tests/replay/inputs/own_formats.rs`), where each format reads damaged lines of
-//!    every other one.
+//! 3. Lines in `formats_that_people_bring_are_read` (`cli/tests/replay/inputs/brought_formats.rs`), and in both
+//!    lists of `damaged_lines_of_any_format_are_counted` (`cli/tests/replay/inputs/own_formats.rs`), where each format reads damaged
+//!    lines of every other one.
 
 pub(crate) mod choice;
 pub(crate) mod client;

@@ -67,11 +67,15 @@ fn open_lines(
             return wrap(kind, why, choice, lines, wanted);
         }
         if outermost && probe.time_kind() == TimeKind::Absent {
-            return Err(Failure::argument(
-                name,
-                "no group called time, and no time before the lines",
-                "a group (?<time>..), --time-field, or lines of syslog, the journal or a container",
-            ));
+            let (given, named) = match own {
+                Own::LogFormat(_) => ("no time", "$time_local, $time_iso8601 or $msec"),
+                Own::Pattern(_) => (
+                    "no group called time, and no time before the lines",
+                    "a group (?<time>..)",
+                ),
+            };
+            let expected = format!("{named}, --time-field, or lines of syslog, the journal or a container");
+            return Err(Failure::argument(name, given, expected));
         }
         return Ok(Opened {
             format: Box::new(pattern(wanted)?),

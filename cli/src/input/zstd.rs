@@ -71,6 +71,9 @@ impl<R: BufRead> Zstd<R> {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::BadMagicNumber(_))) => {
+                    return Err(io::Error::other("no zstd frame where the last one ends"));
+                }
                 Err(error) => return Err(of_decoder(error)),
             }
         }

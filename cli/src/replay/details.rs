@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::input::row::{Row, shown};
@@ -35,8 +35,7 @@ pub(crate) struct Details {
 }
 
 /// The most frequent values of a field; the fields are those of the JSON object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FieldReport {
     pub(crate) field: String,
     /// Values with the number of denied requests, in descending order.

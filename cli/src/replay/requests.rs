@@ -227,7 +227,11 @@ impl Inputs {
             if line.is_blank() {
                 continue;
             }
-            let parsed = format.read(line, &mut self.timestamps, &mut collector.row);
+            collector.row.clear();
+            let parsed = match line.whole {
+                true => format.parse(line.bytes, &mut self.timestamps, &mut collector.row),
+                false => Err(Unreadable::line("line exceeds 64 KiB")),
+            };
             let parsed = match parsed {
                 Ok(Parsed::Request) if self.is_out_of_range(collector.row.time) => {
                     collector.findings.out_of_range += collector.row.count;

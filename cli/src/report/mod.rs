@@ -3,7 +3,7 @@
 pub(crate) mod page;
 pub(crate) mod tables;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use crate::replay::details::FieldReport;
@@ -13,8 +13,7 @@ use crate::replay::sliding_counts::{Point, SlidingCounts};
 pub(crate) const VERSION: u32 = 1;
 
 /// The results of a replay. Times are milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) version: u32,
     /// The names of the inputs.
@@ -50,8 +49,7 @@ pub(crate) struct Report {
 }
 
 /// A rule, or one of its quotas if it has several.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RuleReport {
     pub(crate) name: String,
     pub(crate) quota: String,
@@ -76,9 +74,8 @@ pub(crate) struct RuleReport {
     pub(crate) burst: Option<u64>,
     /// Whether it is enforced for no key, or for a part of the keys.
     pub(crate) shadow: bool,
-    /// The parts of the rule without which other limits and algorithms are tried, as `tiers`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, serde(default))]
+    /// The parts of the rule that other limits, other algorithms and the rule to copy leave out, as `tiers`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) left_out: Vec<String>,
     /// Requests that the rule applied to.
     pub(crate) requests: u64,
@@ -107,8 +104,7 @@ impl RuleReport {
 }
 
 /// The requests of each interval of the log.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SeriesReport {
     pub(crate) requests: Vec<u64>,
     pub(crate) denied: Vec<u64>,
@@ -116,8 +112,7 @@ pub(crate) struct SeriesReport {
 }
 
 /// One of the top keys.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KeyReport {
     pub(crate) rule: String,
     pub(crate) key: String,
@@ -130,8 +125,7 @@ pub(crate) struct KeyReport {
 }
 
 /// The history of one key, for the chart of the page.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChosenReport {
     pub(crate) rule: String,
     pub(crate) key: String,
@@ -149,8 +143,7 @@ pub(crate) struct ChosenReport {
 }
 
 /// The denied requests of a rule at other limits.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WhatIfReport {
     pub(crate) rule: String,
     /// Ascending.
@@ -162,8 +155,7 @@ pub(crate) struct WhatIfReport {
 }
 
 /// One row of the comparison of algorithms.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(serde::Deserialize))]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ComparisonReport {
     pub(crate) rule: String,
     pub(crate) algorithm: String,

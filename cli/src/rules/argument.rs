@@ -109,32 +109,27 @@ pub(crate) fn read(
     if let Some(burst) = part("burst") {
         rule = rule.burst(number("burst", burst)?);
     }
+    // A part that the rule lacks is that of an option.
+    let invalid = |name: &str, option: &str, given: &str, allowed: &str| match part(name) {
+        Some(_) => wrong(text, option, &format!("{given:?}"), allowed),
+        None => Failure::argument(format!("--{option}"), format!("{given:?}"), allowed),
+    };
     let key = part("by").unwrap_or(&otherwise.key);
     if key != ALL {
-        let key = fields.layout().key(key).ok_or_else(|| {
-            wrong(
-                text,
-                "key",
-                &format!("{key:?}"),
-                "a field, or several with commas between them, or \"all\"",
-            )
-        })?;
+        let allowed = "a field, or several with commas between them, or \"all\"";
+        let known = fields.layout().key(key);
+        let key = known.ok_or_else(|| invalid("by", "key", key, allowed))?;
         rule = rule.by(&key);
     }
     if let Some(cost) = part("cost").or(otherwise.cost.as_deref()) {
-        let cost = fields.layout().cost(cost);
-        let cost = cost.ok_or_else(|| wrong(text, "cost", "empty", "a field"))?;
+        let known = fields.layout().cost(cost);
+        let cost = known.ok_or_else(|| invalid("cost", "cost", cost, "a field"))?;
         rule = rule.cost(&cost);
     }
     if let Some(when) = part("when").or(condition) {
-        let condition = fields.layout().condition(when).ok_or_else(|| {
-            wrong(
-                text,
-                "condition",
-                &format!("{when:?}"),
-                "field, field=value, field!=value or field=prefix*, 64 in all",
-            )
-        })?;
+        let allowed = "field, field=value, field!=value or field=prefix*, 64 in all";
+        let known = fields.layout().condition(when);
+        let condition = known.ok_or_else(|| invalid("when", "when", when, allowed))?;
         rule = rule.when(&condition);
     }
     Ok(rule)

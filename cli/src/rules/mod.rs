@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::SystemTime;
 
-use ringgate::rules::{AnyRule, Extractors, RuleSetBuilder};
+use ringgate::keyed::OnFull;
+use ringgate::rules::{AnyRule, Extractors, Mode, OnError, RuleSetBuilder};
 use ringgate::{Algorithm, ManualClock, Quota, RuleSet};
 
 use crate::args::{AlgorithmName, CountArgs};
@@ -132,7 +133,14 @@ impl Plan {
             for quota in view.quotas {
                 let name = match view.quotas {
                     [_] => view.name.to_string(),
-                    _ => format!("{}-{:?}", view.name, quota.window()),
+                    _ => {
+                        let mut name = format!("{}-{:?}", view.name, quota.window());
+                        // Another rule may have that name.
+                        while rules.rules().iter().any(|other| other.view().name == name) {
+                            name.push('\'');
+                        }
+                        name
+                    }
                 };
                 entries.push(PlanEntry {
                     name,
@@ -168,6 +176,10 @@ impl Plan {
                         (view.allowed, "allow"),
                         (view.denied, "deny"),
                         (usize::from(view.block.is_some()), "block"),
+                        (usize::from(view.capacity.is_some()), "capacity"),
+                        (usize::from(view.on_full != OnFull::default()), "on_full"),
+                        (usize::from(view.on_error != OnError::default()), "on_error"),
+                        (usize::from(view.mode != Mode::default()), "mode"),
                         (usize::from(view.enforced < 100.0), "shadow"),
                     ]
                     .into_iter()

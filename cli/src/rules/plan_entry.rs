@@ -37,7 +37,7 @@ pub(crate) struct PlanEntry {
     pub(crate) lists: bool,
     /// The limits of the tiers.
     pub(super) tiers: Vec<u64>,
-    /// The parts of the rule without which other limits and algorithms are tried, by their names in a file.
+    /// The parts of the rule that other limits, other algorithms and the rule to copy leave out, by their names in a file.
     pub(crate) left_out: Vec<&'static str>,
 }
 

@@ -44,50 +44,8 @@ fn help_is_no_error() {
     assert!(stdout(&run("check --help")).contains("Exit status:"));
 }
 
-/// Errors name the argument and the expected values.
 #[test]
-fn invalid_arguments_are_named() {
-    for (args, words) in [
-        ("check", &["<URL>"][..]),
-        (
-            "check --timeout 9 redis://127.0.0.1:1",
-            &["--timeout", "9", "10..=60000"],
-        ),
-        (
-            "check --prefix a{b} redis://127.0.0.1:1",
-            &["prefix", "a{b}", "without braces"],
-        ),
-        (
-            "check rediss://127.0.0.1:1/#insecure",
-            &["url", "insecure", "a certificate that can be checked"],
-        ),
-        (
-            "check 127.0.0.1:6379",
-            &["error: invalid url: not a URL of Redis (expected redis://[user:password@]host:port"],
-        ),
-        (
-            "check redis:///0",
-            &["invalid url: Missing hostname (expected redis://"],
-        ),
-        (
-            "check redis://host/x",
-            &["invalid url: Invalid database number (expected redis://"],
-        ),
-    ] {
-        let output = run(args);
-        assert_eq!(
-            (output.status.code(), stdout(&output)),
-            (Some(2), String::new()),
-            "{args}"
-        );
-        for word in words {
-            assert!(
-                stderr(&output).contains(word),
-                "{args}: {word} in {}",
-                stderr(&output)
-            );
-        }
-    }
+fn standard_input_without_an_address_is_an_error() {
     let output = run_with("check -", "\n  \n");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("no address"), "{}", stderr(&output));

@@ -2,14 +2,11 @@
 
 use alloc::collections::BTreeSet;
 use core::iter::repeat_n;
-use std::fs;
-
 use serde_json::Value;
 
 use crate::brute_force::{self, Expected, ExpectedKey, Model, Request, SECOND};
 use crate::log::{START, line, lines, shuffled, text};
-use crate::skipped::skipped;
-use crate::tool::{file, json, on_file, stderr, tool};
+use crate::tool::{assert_fields, file, json, on_file, stderr, tool};
 
 fn number(object: &Value, name: &str) -> u64 {
     object[name]
@@ -37,10 +34,7 @@ pub(crate) fn assert_report(object: &Value, expected: &Expected, context: &str) 
     assert_eq!(number(rule, "worst"), expected.worst, "{context}");
     assert!(number(rule, "worst") <= number(rule, "bound"), "{context}");
     assert_eq!(number(rule, "keys"), expected.keys.len() as u64, "{context}");
-    assert_eq!(
-        (&object["from"], &object["to"]),
-        (&expected.from.into(), &expected.to.into())
-    );
+    assert_fields(object, "from to", [expected.from, expected.to], "");
     assert_keys(object, expected, context);
     assert_series(object, expected, context);
 }
@@ -150,68 +144,45 @@ fn an_unordered_log_agrees_with_brute_force() {
     assert_agrees(&text(&shuffled(lines(2_000, 2), 3)), &QUOTAS);
 }
 
-/// Returns the log outside of the repository. Without it, reports that the test is skipped.
-pub(crate) fn shared_log() -> Option<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/access.log");
-    match fs::read(path) {
-        Ok(log) => Some(String::from_utf8_lossy(&log).into_owned()),
-        // Other tests cover the same with generated logs.
-        Err(_) => {
-            skipped("file ../shared/data/access.log");
-            None
-        }
-    }
-}
-
-#[test]
-fn the_shared_log_agrees_with_brute_force() {
-    if let Some(log) = shared_log() {
-        assert_agrees(&log, &QUOTAS);
-    }
-}
-
 #[test]
 fn other_limits_and_algorithms_are_replayed_exactly() {
-    let own = Some((text(&lines(2_000, 21)), vec![(20, 60), (10, 10), (50, 3600)]));
-    let shared = shared_log().map(|log| (log, vec![(20, 60)]));
-    for (log, quotas) in own.into_iter().chain(shared) {
-        let requests = brute_force::requests(&log);
-        for (limit, window) in quotas {
-            let compared: Vec<(&str, Model)> = models(limit, window)
-                .into_iter()
-                .filter(|(algorithm, _)| !algorithm.contains("--cells"))
-                .collect();
-            for (place, (algorithm, model)) in compared.iter().enumerate() {
-                let args = format!("--json --compare --rule {limit}/{window}s {algorithm}");
-                let object = json(&on_file(&args, &log));
-                let what_if = &object["what_if"][0];
-                let limits = numbers(&what_if["limits"]);
-                assert!(limits.is_sorted() && limits[0] == 1 && limits.contains(&(limit as u64)));
-                // The highest limit denies no request.
-                assert_eq!(numbers(&what_if["denied"]).last(), Some(&0), "{args}");
-                assert_eq!(number(what_if, "requests"), requests.len() as u64);
-                let denied = numbers(&what_if["denied"]).into_iter();
-                let found = denied.zip(numbers(&what_if["keys_denied"]));
-                // One limit in three, since brute force is slow.
-                for (other, (denied, keys)) in limits.into_iter().zip(found).skip(place % 3).step_by(3) {
-                    let other = other as i64;
-                    if matches!(model, Model::Bucket) && window * 2_000_000_000 % other != 0
-                        || matches!(model, Model::Cells { shares: true, .. }) && other % 5 != 0
-                    {
-                        continue;
-                    }
-                    let expected = brute_force::replay(&requests, other, window * SECOND, *model);
-                    let of_keys = expected.keys.iter().filter(|key| key.denied > 0).count();
-                    assert_eq!(
-                        (denied, keys),
-                        (expected.denied, of_keys as u64),
-                        "{args}, limit {other}"
-                    );
+    let log = text(&lines(2_000, 21));
+    let requests = brute_force::requests(&log);
+    for (limit, window) in [(20, 60), (10, 10), (50, 3600)] {
+        let compared: Vec<(&str, Model)> = models(limit, window)
+            .into_iter()
+            .filter(|(algorithm, _)| !algorithm.contains("--cells"))
+            .collect();
+        for (place, (algorithm, model)) in compared.iter().enumerate() {
+            let args = format!("--json --compare --rule {limit}/{window}s {algorithm}");
+            let object = json(&on_file(&args, &log));
+            let what_if = &object["what_if"][0];
+            let limits = numbers(&what_if["limits"]);
+            assert!(limits.is_sorted() && limits[0] == 1 && limits.contains(&(limit as u64)));
+            // The highest limit denies no request.
+            assert_eq!(numbers(&what_if["denied"]).last(), Some(&0), "{args}");
+            assert_eq!(number(what_if, "requests"), requests.len() as u64);
+            let denied = numbers(&what_if["denied"]).into_iter();
+            let found = denied.zip(numbers(&what_if["keys_denied"]));
+            // One limit in three, since brute force is slow.
+            for (other, (denied, keys)) in limits.into_iter().zip(found).skip(place % 3).step_by(3) {
+                let other = other as i64;
+                if matches!(model, Model::Bucket) && window * 2_000_000_000 % other != 0
+                    || matches!(model, Model::Cells { shares: true, .. }) && other % 5 != 0
+                {
+                    continue;
                 }
-                // The comparison does not depend on the rule's own algorithm.
-                if place == 0 {
-                    assert_comparison(&object, &requests, limit, window, &compared);
-                }
+                let expected = brute_force::replay(&requests, other, window * SECOND, *model);
+                let of_keys = expected.keys.iter().filter(|key| key.denied > 0).count();
+                assert_eq!(
+                    (denied, keys),
+                    (expected.denied, of_keys as u64),
+                    "{args}, limit {other}"
+                );
+            }
+            // The comparison does not depend on the rule's own algorithm.
+            if place == 0 {
+                assert_comparison(&object, &requests, limit, window, &compared);
             }
         }
     }

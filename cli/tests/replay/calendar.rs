@@ -4,35 +4,23 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::tool::{file, json, run, stderr};
+use crate::tool::{self, assert_fields, by_rules, on_file, run, stderr};
 
 /// A log of these times of UTC, each with a number of requests.
-fn log(times: &[(&str, u32)]) -> tempfile::NamedTempFile {
-    let mut text = String::new();
-    for (time, requests) in times {
-        for _ in 0..*requests {
-            text += &format!("192.0.2.1 - - [{time} +0000] \"GET / HTTP/1.1\" 200 17\n");
-        }
-    }
-    file(text)
+fn log(times: &[(&str, u32)]) -> String {
+    let line = |time: &str| format!("192.0.2.1 - - [{time} +0000] \"GET / HTTP/1.1\" 200 17\n");
+    times
+        .iter()
+        .map(|(time, requests)| line(time).repeat(*requests as usize))
+        .collect()
 }
 
-fn rules(fields: &str) -> tempfile::NamedTempFile {
-    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-    fs::write(file.path(), format!("[[rules]]\nname = 'contract'\n{fields}")).unwrap();
-    file
+fn rules(fields: &str) -> String {
+    format!("[[rules]]\nname = 'contract'\n{fields}")
 }
 
-/// The report of a replay.
-fn replayed(fields: &str, times: &[(&str, u32)], arguments: &[&str]) -> Value {
-    let (rules, log) = (rules(fields), log(times));
-    let paths = [
-        "--rules",
-        rules.path().to_str().unwrap(),
-        log.path().to_str().unwrap(),
-    ];
-    let all = ["replay", "--json"].iter().chain(arguments).chain(&paths);
-    json(&run(all))
+fn replayed(fields: &str, times: &[(&str, u32)], args: &str) -> Value {
+    by_rules(&rules(fields), args, log(times))
 }
 
 fn decided(report: &Value) -> [u64; 2] {
@@ -54,7 +42,7 @@ const MONTH: &[(&str, u32)] = &[
 fn months_end_in_their_time_zone() {
     let in_zone = |zone: &str, limit: u64| {
         let fields = format!("calendar = '{limit}/month'\ntime_zone = '{zone}'\nkey = 'client'");
-        replayed(&fields, MONTH, &[])
+        replayed(&fields, MONTH, "")
     };
     // Three of four in October, three of five in November, and three in December.
     let report = in_zone("America/New_York", 3);
@@ -67,10 +55,7 @@ fn months_end_in_their_time_zone() {
         (&rule["algorithm"], &rule["cells"]),
         (&Value::from("calendar"), &Value::Null)
     );
-    assert_eq!(
-        (&rule["limit"], &rule["bound"], &rule["bytes"]),
-        (&3.into(), &6.into(), &8.into())
-    );
+    assert_fields(rule, "limit bound bytes", [3, 6, 8], "");
     // Other limits are tried in the same months.
     let what_if = &report["what_if"][0];
     let numbers = |name: &str| -> Vec<u64> {
@@ -96,20 +81,20 @@ fn days_have_their_hours() {
         ("02/Nov/2026:04:59:59", 1),
         ("02/Nov/2026:05:00:00", 2),
     ];
-    assert_eq!(decided(&replayed(fields, &autumn, &[])), [4, 1]);
+    assert_eq!(decided(&replayed(fields, &autumn, "")), [4, 1]);
     let spring = [
         ("08/Mar/2026:05:00:00", 2),
         ("09/Mar/2026:03:59:59", 1),
         ("09/Mar/2026:04:00:00", 2),
     ];
-    assert_eq!(decided(&replayed(fields, &spring, &[])), [4, 1]);
+    assert_eq!(decided(&replayed(fields, &spring, "")), [4, 1]);
 }
 
 /// Rules with and without a calendar are one decision, and the shadow counts.
 #[test]
 fn a_calendar_is_decided_with_other_rules() {
     let fields = "calendar = '3/month'\ntime_zone = 'America/New_York'\nshadow = true\n\n[[rules]]\nname = 'rate'\nquota = '1/500ms'";
-    let report = replayed(fields, MONTH, &[]);
+    let report = replayed(fields, MONTH, "");
     assert_eq!(report["denied"], 6);
     // One request of each second is admitted, and no month has more than three of these.
     assert_eq!(
@@ -120,7 +105,7 @@ fn a_calendar_is_decided_with_other_rules() {
 
 #[test]
 fn a_calendar_is_not_compared_with_windows() {
-    let report = replayed("calendar = '3/month'", MONTH, &["--compare"]);
+    let report = replayed("calendar = '3/month'", MONTH, "--compare");
     assert_eq!(report["compare"], Value::Array(Vec::new()));
     let notes = report["notes"].to_string();
     let note = "no comparison of rule \\\"contract\\\": no other algorithm has calendar periods";
@@ -129,16 +114,18 @@ fn a_calendar_is_not_compared_with_windows() {
 
 #[test]
 fn times_before_1970_are_an_error() {
-    let (rules, log) = (rules("calendar = '3/month'"), log(&[("31/Dec/1969:20:00:00", 2)]));
-    let (rules, log) = (rules.path().to_str().unwrap(), log.path().to_str().unwrap());
-    let output = run(["replay", "--rules", rules, log]);
+    let file = tool::rules(&rules("calendar = '3/month'"));
+    let args = format!("--rules {}", file.path().display());
+    let output = on_file(&args, log(&[("31/Dec/1969:20:00:00", 2)]));
     let expected = "a time in the years 1970 to 9900";
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
 }
 
 #[test]
 fn a_calendar_is_explained_in_words() {
-    let rules = rules("calendar = '50_000/month from the 5th'\ntime_zone = 'Europe/Berlin'\nkey = 'client'");
+    let rules = tool::rules(&rules(
+        "calendar = '50_000/month from the 5th'\ntime_zone = 'Europe/Berlin'\nkey = 'client'",
+    ));
     let output = run(["check", rules.path().to_str().unwrap()]);
     let expected = "\
 1 rule
@@ -155,11 +142,12 @@ contract
 #[test]
 fn a_page_states_the_calendar() {
     let fields = "calendar = '3/month from 5'\ntime_zone = 'America/New_York'\nkey = 'client'";
-    let (rules, log) = (rules(fields), log(MONTH));
+    let (rules, log) = (tool::rules(&rules(fields)), tool::file(log(MONTH)));
     let page = tempfile::Builder::new().suffix(".html").tempfile().unwrap();
     let [rules, log, page] = [rules.path(), log.path(), page.path()].map(|path| path.to_str().unwrap());
     let output = run(["replay", "--html", page, "--rules", rules, log]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // The tables are printed, too.
+    assert!(output.stdout.starts_with(b"requests "), "{}", stderr(&output));
     let page = fs::read_to_string(page).unwrap();
     for expected in [
         "3\u{a0}per\u{a0}month from 5, America/New_York",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::log::clock;
-use crate::tool::{json, on_pipe, run, texts, tool};
+use crate::tool::{assert_fields, json, on_pipe, run, texts, tool};
 
 /// A file of `cases/logs`, further arguments, and the expected requests, clients and format. No line is unreadable.
 const FILES: [(&str, &str, u64, u64, &str); 11] = [
@@ -424,11 +424,7 @@ fn a_fault_within_a_wrapped_line_or_an_own_format_hides_no_request() {
             "$remote_addr [$time_local] \"$request\" $status $body_bytes_sent \"$http_user_agent\" $upstream_time",
         ]);
         let object = json(&on_pipe(&mut command, lines));
-        assert_eq!(
-            (&object["requests"], &object["unreadable"]),
-            (&20.into(), &0.into()),
-            "{status}"
-        );
+        assert_fields(&object, "requests unreadable", [20, 0], status);
     }
 }
 
@@ -468,11 +464,7 @@ fn a_fault_in_a_needed_field_is_unreadable() {
             format!("{good}\n{line}\n"),
         );
         let object = json(&output);
-        assert_eq!(
-            (&object["requests"], &object["unreadable"]),
-            (&1.into(), &1.into()),
-            "{line}"
-        );
+        assert_fields(&object, "requests unreadable", [1, 1], line);
     }
     let line = |status: &str| format!("{ODD} - - [17/May/2015:10:05:03 +0000] \"GET /\" {status} 5\n");
     let lines = line("-") + &line("200") + &line("-") + &line("0");

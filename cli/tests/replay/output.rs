@@ -3,67 +3,8 @@
 use std::io::{Read, Write};
 use std::process::Stdio;
 
-use crate::log::{START, line, lines, text};
-use crate::tool::{file, on_file, stderr, tool};
-
-#[test]
-fn errors_name_the_argument_and_the_expected_values() {
-    let log = file(text(&lines(3, 1)));
-    for (args, message) in [
-        ("--rule 20x", "\"20x\""),
-        ("--rule 0/60s", "limit"),
-        ("--rule 1/500d", "window"),
-        ("", "--rule"),
-        ("--rule 1/s --algorithm window", "gcra"),
-        ("--rule 2000000/h --algorithm log", "1048576"),
-        ("--rule 1/s --cells 0", "4096"),
-        ("--rule 1/s --cells 4097 --algorithm even", "4097"),
-        ("--rule 1/s --cells x", "invalid value 'x' for '--cells"),
-        ("--rule 1/s --cells 5 --algorithm log", "log rule"),
-        ("--rule 1/s --cells 5 --algorithm gcra", "gcra rule"),
-        ("--rule 1/s --cells 1 --algorithm fixed", "fixed window"),
-        ("--rule 1/s --rule 1/s", "\"1/s\" again"),
-        ("--rule 1/s --rules rules.toml", "cannot be used with"),
-        ("--rules absent.toml", "absent.toml"),
-        ("--rule 1/s --key ,", "invalid --rule \"1/s\": key: \",\""),
-        (
-            "--rule 1/s --key usr",
-            "invalid field: \"usr\" (expected a field of the common or combined format",
-        ),
-        ("--rule 1/s --time-field t", "invalid --time-field: \"t\""),
-        (
-            "--rule 1/s --alias x",
-            "invalid --alias: \"x\" (expected NAME=FIELD",
-        ),
-        (
-            "--rule 1/s --utc-offset 2",
-            "invalid --utc-offset: \"2\" (expected -14:00 to +14:00",
-        ),
-        ("--rule 1/s --year 1", "1678"),
-        ("--rule 1/s --format xml", "syslog"),
-        ("--rule 1/s --color", "unexpected argument"),
-    ] {
-        let output = tool(args, Some(log.path())).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args}");
-        assert!(output.stdout.is_empty(), "{args}");
-        let error = stderr(&output);
-        assert!(
-            error.starts_with("error: ") && error.contains(message),
-            "{args}: {error}"
-        );
-    }
-}
-
-#[test]
-fn a_file_that_cannot_be_read_is_an_error() {
-    let directory = tempfile::tempdir().unwrap();
-    for path in [directory.path(), &directory.path().join("absent.log")] {
-        let output = tool("--rule 1/s", Some(path)).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        assert!(output.stdout.is_empty());
-        assert!(stderr(&output).contains("cannot read "), "{}", stderr(&output));
-    }
-}
+use crate::log::{START, line, text};
+use crate::tool::{file, on_file, tool};
 
 #[test]
 fn the_json_object_has_these_fields() {
@@ -134,21 +75,6 @@ most denied    requests  denied  peak demand          first denied
 2001:db8::/64         2       1            2  2020-02-28T23:30:00Z
 ";
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
-}
-
-#[test]
-fn a_page_is_written() {
-    let log = text(&["a", "a", "<i>"].map(|address| line(address, START)));
-    let page = tempfile::NamedTempFile::new().unwrap();
-    let args = format!("--rule 1/60s --html {}", page.path().display());
-    let output = on_file(&args, &log);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(!output.stdout.is_empty(), "the tables are printed, too");
-    let page = std::fs::read_to_string(page.path()).unwrap();
-    assert!(page.starts_with("<!doctype html>") && !page.contains("<i>"));
-    let output = on_file("--rule 1/60s --html /nowhere/page.html", log);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("cannot write /nowhere/page.html"));
 }
 
 #[test]

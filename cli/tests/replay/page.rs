@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 use crate::log::{lines, text};
-use crate::tool::{file, json, run};
+use crate::tool::{by_rules, file, json, run};
 
 /// Four requests of a client whose name would end a script element, of which two are denied.
 const LOG: &str = r#"{"time": 1431857103, "user": "</script>"}
@@ -22,6 +22,12 @@ fn report_of(page: &str) -> Value {
         .unwrap();
     let (report, _) = after.split_once("</script>").unwrap();
     serde_json::from_str(report).unwrap()
+}
+
+/// The rules to copy.
+fn blocks(html: &str) -> impl Iterator<Item = &str> {
+    let blocks = html.split("<pre><code>").skip(1);
+    blocks.map(|block| block.split_once("</code>").unwrap().0)
 }
 
 #[test]
@@ -49,25 +55,17 @@ fn the_page_contains_the_json_report() {
 /// The page proposes the lowest limit that denies few enough requests, and the rule to copy has that limit.
 #[test]
 fn the_rule_to_copy_is_the_lowest_good_limit() {
-    let log = file(text(&lines(3_000, 51)));
+    let lines = text(&lines(3_000, 51));
+    let log = file(&lines);
     let page = tempfile::NamedTempFile::new().unwrap();
     let html = page.path().to_str().unwrap();
     let path = log.path().to_str().unwrap();
     let rule = "5/60s by client when path!=/none algorithm classic cells 4 as it's";
     let output = run(["replay", "--json", "--rule", rule, "--html", html, path]);
     let object = json(&output);
-    let html = std::fs::read_to_string(page.path()).unwrap();
-    let blocks: Vec<String> = html
-        .split("<pre><code>")
-        .skip(1)
-        .map(|block| {
-            block
-                .split("</code>")
-                .next()
-                .unwrap()
-                .replace("&amp;", "&")
-                .replace("&gt;", ">")
-        })
+    let html = fs::read_to_string(page.path()).unwrap();
+    let blocks: Vec<String> = blocks(&html)
+        .map(|block| block.replace("&amp;", "&").replace("&gt;", ">"))
         .collect();
     assert_eq!(blocks.len(), 3);
     assert!(
@@ -99,15 +97,7 @@ fn the_rule_to_copy_is_the_lowest_good_limit() {
             .contains(&limit.into())
     );
     // The rules file and the argument both contain the rule.
-    let rules = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-    std::fs::write(rules.path(), &blocks[0]).unwrap();
-    let of_file = json(&run([
-        "replay",
-        "--json",
-        "--rules",
-        rules.path().to_str().unwrap(),
-        path,
-    ]));
+    let of_file = by_rules(&blocks[0], "", &lines);
     assert_eq!(of_file["denied"], denied(limit), "{}", blocks[0]);
     assert_eq!(of_file["rules"][0]["name"], "it's");
     let argument = blocks[2].split('\'').nth(1).unwrap();
@@ -143,6 +133,10 @@ fn the_rule_to_copy_denies_as_many_as_stated() {
         ("quota = \"5/s\"\nwhen = \"msg=sent by ann\"", ""),
         ("quota = \"5/s\"\nshadow = true", "shadow"),
         (
+            "quota = \"5/s\"\ncapacity = 100\non_full = \"deny\"\non_error = \"admit\"\nmode = \"local\"",
+            "capacity, on_full, on_error, mode",
+        ),
+        (
             "quota = \"5/s\"\ntiers = { by = \"plan\", limits = { free = 2, paid = 900 } }",
             "tiers",
         ),
@@ -172,11 +166,7 @@ fn the_rule_to_copy_denies_as_many_as_stated() {
             let said = answer.split_once("leave out a part of the rule: ");
             let said = said.map_or("", |(_, said)| said.split_once('.').unwrap().0);
             assert_eq!(said, left_out, "{rule}");
-            let blocks: Vec<&str> = answer
-                .split("<pre><code>")
-                .skip(1)
-                .map(|block| block.split("</code>").next().unwrap())
-                .collect();
+            let blocks: Vec<&str> = blocks(answer).collect();
             let copied = crate::tool::rules(blocks[0]);
             let denied = |args: &[&str]| {
                 let args = ["replay", "--json", "--quiet"]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::brute_force::{self, Model, Request, SECOND};
 use crate::formats::requests;
 use crate::log::{START, line, lines, text};
-use crate::tool::{file, json, run, stderr};
+use crate::tool::{by_rules, file, json, on_file, run, texts};
 
 /// Decides by two log rules: one for each client, with unit costs, and one for all requests, with their costs. A request
 /// that one rule denies is charged to neither.
@@ -104,17 +104,8 @@ fn rules_of_arguments_and_files_are_one_decision() {
     for (ending, rules) in [(".toml", toml), (".json", json_rules)] {
         let file = tempfile::Builder::new().suffix(ending).tempfile().unwrap();
         fs::write(file.path(), rules).unwrap();
-        let output = run([
-            "replay",
-            "--json",
-            "--rules",
-            file.path().to_str().unwrap(),
-            "--alias",
-            "user=client",
-            "--alias",
-            "bytes=size",
-            path,
-        ]);
+        let args = "replay --json --alias user=client --alias bytes=size --rules".split(' ');
+        let output = run(args.chain([file.path().to_str().unwrap(), path]));
         assert_eq!(denied(&json(&output)), expected, "{ending}");
     }
 }
@@ -128,14 +119,7 @@ fn conditions_tiers_lists_and_shadow_rules_are_applied() {
             ["a", "b", "c"].map(|client| second(at, client, if at % 2 == 0 { "/login" } else { "/" }))
         })
         .collect();
-    let log = file(log);
-    let of = |rules: &str| {
-        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-        fs::write(file.path(), rules).unwrap();
-        let args = ["replay", "--json", "--rules"].map(Into::into).into_iter();
-        let paths = [file.path(), log.path()].map(|path| path.as_os_str().to_owned());
-        json(&run(args.chain(paths)))
-    };
+    let of = |rules: &str| by_rules(rules, "", &log);
     let found = |rules: &str| {
         let object = of(rules);
         let rule = &object["rules"][0];
@@ -162,41 +146,10 @@ fn conditions_tiers_lists_and_shadow_rules_are_applied() {
     // Each quota of a rule is reported.
     let several = rule.replace("quota = '2/h'", "quotas = ['2/s', '2/h']");
     assert_eq!(found(&several), [12, 0, 18]);
-}
-
-#[test]
-fn an_address_is_one_key_and_one_condition_in_every_spelling() {
-    let spellings = [
-        "2001:db8::1",
-        "2001:DB8::1",
-        "2001:0db8:0:0:0:0:0:1",
-        "[2001:db8::1]:443",
-    ];
-    let log: String = spellings
-        .iter()
-        .map(|address| line(address, START) + "\n")
-        .collect();
-    let log = file(log + &line("2001:db8::2", START));
-    for condition in [
-        "client=2001:DB8:0::1",
-        "client=2001:0db8:0:0:0:0:0:1",
-        "client!=2001:db8::0002",
-    ] {
-        let rule = format!("1/h when {condition}");
-        let object = json(&run([
-            "replay",
-            "--json",
-            "--rule",
-            &rule,
-            log.path().to_str().unwrap(),
-        ]));
-        let rule = &object["rules"][0];
-        assert_eq!(
-            (&rule["requests"], &rule["denied"]),
-            (&4.into(), &3.into()),
-            "{condition}"
-        );
-    }
+    // Each has a name of its own, also if a rule has the name of one.
+    let same = of(&(several + "[[rules]]\nname = 'r-1s'\nquota = '9/h'\n"));
+    let names = same["series"]["by_rule"].as_object().unwrap().keys();
+    assert!(names.eq(["r-1s", "r-1s'", "r-3600s"]), "{same}");
 }
 
 #[test]
@@ -206,49 +159,13 @@ fn a_capacity_that_is_too_small_is_noted() {
             .map(|number| line(&format!("k{number}"), START))
             .collect::<Vec<_>>(),
     );
-    let log = file(log);
-    let rules = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-    fs::write(
-        rules.path(),
-        "[[rules]]\nname = 'r'\nquota = '2/h'\nkey = 'client'\ncapacity = 100\n",
-    )
-    .unwrap();
-    let args = ["replay", "--rules"].map(Into::into).into_iter();
-    let paths = [rules.path(), log.path()].map(|path| path.as_os_str().to_owned());
-    let message = String::from_utf8(run(args.chain(paths)).stdout).unwrap();
-    assert!(
-        message.contains("note       rule \"r\" had no free entry for a key"),
-        "{message}"
-    );
+    let rules = "[[rules]]\nname = 'r'\nquota = '2/h'\nkey = 'client'\ncapacity = 100\n";
+    let object = by_rules(rules, "", &log);
+    let said = "rule \"r\" had no free entry for a key";
+    assert!(texts(&object, "notes")[1].starts_with(said), "{object}");
     // Rules of the command line have capacity for all keys.
-    let message =
-        String::from_utf8(run(["replay", "--rule", "2/h", log.path().to_str().unwrap()]).stdout).unwrap();
-    assert!(!message.contains("no room"), "{message}");
-}
-
-#[test]
-fn invalid_rules_are_errors_with_a_position() {
-    for (rules, message) in [
-        (
-            "[[rules]]\nname = 'r'\nquota = '2/x'\n",
-            ".toml:3:9: rule \"r\": ",
-        ),
-        (
-            "[[rules]]\nname = 'r'\nquota = '2/h'\nkey = ''\n",
-            "a field of the input",
-        ),
-        ("rules = []", "no rules in "),
-        ("[[rules]]\nname = 'r'\nquota = '2/h'\nkey = 'usr'\n", "\"usr\""),
-    ] {
-        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-        fs::write(file.path(), rules).unwrap();
-        let log = crate::tool::file(line("a", START));
-        let args = ["replay", "--rules"].map(Into::into).into_iter();
-        let paths = [file.path(), log.path()].map(|path| path.as_os_str().to_owned());
-        let output = run(args.chain(paths));
-        assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains(message), "{}", stderr(&output));
-    }
+    let message = String::from_utf8(on_file("--rule 2/h", &log).stdout).unwrap();
+    assert!(!message.contains("no free entry"), "{message}");
 }
 
 #[test]
@@ -307,25 +224,6 @@ fn suggested_limits_are_the_lowest_that_deny_few_enough() {
     }
 }
 
-#[test]
-fn invalid_windows_and_shares_are_errors() {
-    let log = file(line("a", START));
-    for (args, message) in [
-        ("--window 60x", "invalid --window: \"60x\" (expected 1us to 366d"),
-        ("--deny 1", "invalid --deny: \"1\" (expected 0% to 100%"),
-        ("--deny 101%", "0% to 100%"),
-        ("--algorithm log --cells 5", "cells"),
-    ] {
-        let args = ["suggest"]
-            .into_iter()
-            .chain(args.split_whitespace())
-            .map(Into::into);
-        let output = run(args.chain([log.path().as_os_str().to_owned()]));
-        assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains(message), "{}", stderr(&output));
-    }
-}
-
 /// A limit in bytes may have a unit, and may be too large to count each byte.
 #[test]
 fn a_limit_in_bytes_may_have_a_unit() {
@@ -357,11 +255,9 @@ fn a_listed_key_is_denied_at_any_cost() {
             format!("{{\"time\":1431857103.5,\"user\":\"{key}\",\"n\":{cost}}}\n")
         })
         .collect();
-    let log = file(log);
     let found = |rule: &str| {
-        let rules = crate::tool::rules(&format!("[[rules]]\nname = \"r\"\nkey = \"user\"\n{rule}\n"));
-        let [rules, log] = [rules.path(), log.path()].map(|path| path.to_str().unwrap());
-        json(&run(["replay", "--json", "--quiet", "--rules", rules, log]))["rules"][0]["denied"].clone()
+        let rules = format!("[[rules]]\nname = \"r\"\nkey = \"user\"\n{rule}\n");
+        by_rules(&rules, "", &log)["rules"][0]["denied"].clone()
     };
     for (rule, denied) in [
         ("quota = \"100/h\"\ncost = \"n\"\ndeny = [\"b\"]", 6),

@@ -14,7 +14,7 @@ pub(crate) mod wrapper;
 use core::fmt::Debug;
 
 use crate::failure::Failure;
-use crate::input::lines::{LONGEST, Line, without_zeros};
+use crate::input::lines::{LONGEST, without_zeros};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -50,6 +50,9 @@ pub(crate) enum Parsed {
     Other,
 }
 
+/// The result of parsing a line.
+pub(crate) type ParseResult = Result<Parsed, Unreadable>;
+
 /// How complete the times of a format are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimeKind {
@@ -65,12 +68,7 @@ pub(crate) trait LogFormat: Debug {
     /// # Errors
     ///
     /// When the line is not a request in this format.
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable>;
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult;
 
     /// How complete the times are.
     fn time_kind(&self) -> TimeKind {
@@ -113,24 +111,6 @@ pub(crate) trait LogFormat: Debug {
     /// When the last message of the input is incomplete.
     fn finish(&mut self) -> Result<(), Unreadable> {
         Ok(())
-    }
-
-    /// Clears the row and reads a line into it.
-    ///
-    /// # Errors
-    ///
-    /// When the line is not a request in this format, or was cut because of its length.
-    fn read(
-        &mut self,
-        line: Line<'_>,
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
-        row.clear();
-        if !line.whole {
-            return Err(Unreadable::line("line exceeds 64 KiB"));
-        }
-        self.parse(line.bytes, timestamps, row)
     }
 }
 

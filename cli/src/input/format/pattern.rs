@@ -4,7 +4,7 @@ use regex::bytes::{CaptureLocations, Regex};
 
 use crate::failure::Failure;
 use crate::input::format::columns::{Columns, Part, REQUEST, Standard};
-use crate::input::format::{LogFormat, Parsed, TimeKind, WantedFields, nginx};
+use crate::input::format::{LogFormat, ParseResult, Parsed, TimeKind, WantedFields, nginx};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -51,11 +51,11 @@ impl Pattern {
         Ok(Self::new(regex, columns, None))
     }
 
-    /// The lines of a `log_format` of nginx.
+    /// The lines of a `log_format` of nginx. The time is that of a variable, or of the line around the message.
     ///
     /// # Errors
     ///
-    /// When the string is invalid, or does not have a wanted field or the time.
+    /// When the string is invalid, or does not have a wanted field.
     pub(crate) fn of_nginx(format: &str, wanted: &WantedFields) -> Result<Self, Failure> {
         let expressions = nginx::expression(format)?;
         let columns = Columns::new(
@@ -65,13 +65,6 @@ impl Pattern {
             nginx::TIMES,
             wanted,
         )?;
-        if !columns.has_time() {
-            return Err(Failure::argument(
-                "--log-format",
-                "no time",
-                "$time_local, $time_iso8601 or $msec, or --time-field",
-            ));
-        }
         Ok(Self::new(expressions.exact, columns, Some(expressions.loose)))
     }
 
@@ -91,12 +84,7 @@ impl Pattern {
 }
 
 impl LogFormat for Pattern {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         if self.regex.captures_read(&mut self.groups, line).is_none() {
             match &self.loose {
                 None => return Ok(Parsed::Other),

@@ -5,7 +5,7 @@ use memchr::memchr;
 use crate::failure::Failure;
 use crate::input::format::columns::{Columns, Part, Standard};
 use crate::input::format::realign::aligned;
-use crate::input::format::{LogFormat, Parsed, WantedFields};
+use crate::input::format::{LogFormat, ParseResult, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -86,12 +86,7 @@ impl W3c {
 }
 
 impl LogFormat for W3c {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         if line.starts_with(FIELDS) {
             self.columns = None;
             self.fields(line)

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::input::format::columns::{Columns, Standard};
-use crate::input::format::{LogFormat, Parsed, WantedFields};
+use crate::input::format::{LogFormat, ParseResult, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -118,12 +118,7 @@ impl WordFormat {
 }
 
 impl LogFormat for WordFormat {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         let mut words = Vec::with_capacity(32);
         let split = (self.layout.split)(line, &mut words)?;
         // A client may send a quotation mark to a server that does not escape it, and a long line may be cut. Then the words

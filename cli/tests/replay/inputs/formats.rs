@@ -29,6 +29,15 @@ pub(crate) fn requests(count: usize, seed: u64, step: i64) -> Vec<Request> {
     (0..count).map(request).collect()
 }
 
+/// The requests with a cost of one.
+pub(crate) fn free(requests: &[Request]) -> Vec<Request> {
+    let one = |request: &Request| Request {
+        cost: 1,
+        ..request.clone()
+    };
+    requests.iter().map(one).collect()
+}
+
 /// Returns the number of clients at a time.
 fn random_clients(at: i64) -> u64 {
     if at / (600 * SECOND) % 2 == 0 { 5 } else { 30 }
@@ -211,13 +220,7 @@ fn all_formats_and_timestamps_agree_with_brute_force() {
         } else {
             vec![ordered, in_none]
         } {
-            let free: Vec<Request> = requests
-                .iter()
-                .map(|request| Request {
-                    cost: 1,
-                    ..request.clone()
-                })
-                .collect();
+            let free = free(&requests);
             let message = format!("--time-format {name} --year 2020");
             let lines = json_lines(&requests, clock);
             assert_agrees("--year 2020 --key http.from", &lines, &free);
@@ -247,13 +250,7 @@ fn all_formats_and_timestamps_agree_with_brute_force() {
 #[test]
 fn log_lines_agree_with_brute_force() {
     let requests = shuffled(requests(2_000, 33, SECOND), 34);
-    let free: Vec<Request> = requests
-        .iter()
-        .map(|request| Request {
-            cost: 1,
-            ..request.clone()
-        })
-        .collect();
+    let free = free(&requests);
     for (format, lines) in [("common", common(&requests)), ("combined", combined(&requests))] {
         for args in ["", &format!("--format {format}"), "--key remote_addr"] {
             assert_agrees(args, &lines, &free);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::process::Output;
 
 use crate::log::{START, line, lines, shuffled, text};
-use crate::tool::{json, on_file, on_pipe, stderr, tool};
+use crate::tool::{assert_fields, json, on_file, on_pipe, stderr, tool};
 
 #[test]
 fn a_pipe_equals_a_file() {
@@ -104,7 +104,7 @@ fn blank_lines_before_a_header_are_skipped() {
         &mut tool(args, None),
         "\n \t\r\n\r\ntime,client\r\n\n1,a\n2,a",
     ));
-    assert_eq!((&object["lines"], &object["requests"]), (&7.into(), &2.into()));
+    assert_fields(&object, "lines requests", [7, 2], "");
     assert_eq!(object["unreadable"], 0);
 }
 
@@ -143,10 +143,7 @@ fn fields_are_detected_in_several_lines() {
                  {\"time\":2,\"ip\":\"a\"}\n{\"time\":3,\"ip\":\"b\"}\n";
     let object = json(&on_pipe(&mut tool("--json --rule 9/60s", None), input));
     // The first line has no time. The second has no client, which is a key of its own.
-    assert_eq!(
-        (&object["unreadable"], &object["requests"]),
-        (&1.into(), &3.into())
-    );
+    assert_fields(&object, "unreadable requests", [1, 3], "");
     assert_eq!(object["rules"][0]["keys"], 3);
     let note = "requests without the field \"client\", which share the key (none): 1";
     assert_eq!(object["warnings"][1], note);
@@ -176,10 +173,7 @@ fn unreadable_lines_are_counted_and_three_are_shown() {
     log.extend_from_slice(b"a - - [29/Feb/2020:12:00:00 +0000] \"GET /\xff\xfe HTTP/1.1\" 200 5 \"\xff\"");
     let output = on_file("--json --rule 2/60s", &log);
     let object = json(&output);
-    assert_eq!(
-        (&object["requests"], &object["denied"], &object["unreadable"]),
-        (&7.into(), &3.into(), &4.into())
-    );
+    assert_fields(&object, "requests denied unreadable", [7, 3, 4], "");
     let shown = stderr(&output);
     let shown: Vec<&str> = shown.lines().collect();
     assert_eq!(

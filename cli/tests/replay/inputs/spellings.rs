@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::log::{access, clock};
-use crate::tool::{json, on_file, on_pipe, rules, run, stderr, texts, tool};
+use crate::tool::{assert_fields, json, on_file, on_pipe, rules, run, stderr, texts, tool};
 
 /// Writes a line with a value.
 type LineOf<'a> = &'a dyn Fn(&str) -> String;
@@ -306,11 +306,7 @@ fn an_alias_names_a_field_wherever_a_rule_does() {
         let args = "--alias user=uid --alias both=ip,uid --alias first=uid=u1 --alias size=n";
         let object = by_rule(args, rule, &input);
         let found = &object["rules"][0];
-        assert_eq!(
-            (&found["keys"], &found["requests"], &found["denied"]),
-            (&keys.into(), &requests.into(), &denied.into()),
-            "{rule}"
-        );
+        assert_fields(found, "keys requests denied", [keys, requests, denied], rule);
     }
     let file = rules("[[rules]]\nname = \"a\"\nquota = \"2/min\"\nkey = \"ip,user\"\nwhen = \"user=u1\"\n");
     let path = file.path().to_str().unwrap();
@@ -350,11 +346,7 @@ fn words_in_quotation_marks_are_no_keywords() {
         (r#"5/min when "q!=\"q\"" by client"#, 15, 15),
     ] {
         let found = &by_rule("", rule, &input)["rules"][0];
-        assert_eq!(
-            (&found["keys"], &found["requests"]),
-            (&keys.into(), &requests.into()),
-            "{rule}"
-        );
+        assert_fields(found, "keys requests", [keys, requests], rule);
     }
     for (rule, said) in [
         ("5/min when \"msg=Created by", "quotation mark: not closed"),

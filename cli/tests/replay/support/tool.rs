@@ -1,5 +1,6 @@
 //! Runs of the tool.
 
+use core::fmt::Debug;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -36,6 +37,15 @@ pub(crate) fn rules(content: &str) -> NamedTempFile {
     file
 }
 
+/// The report of a replay of a file with this content by a rules file.
+pub(crate) fn by_rules(content: &str, args: &str, log: impl AsRef<[u8]>) -> Value {
+    let rules = rules(content);
+    json(&on_file(
+        &format!("--json --quiet {args} --rules {}", rules.path().display()),
+        log,
+    ))
+}
+
 /// Runs a replay of a file with this content.
 pub(crate) fn on_file(args: &str, content: impl AsRef<[u8]>) -> Output {
     tool(args, Some(file(content).path())).output().unwrap()
@@ -61,6 +71,18 @@ pub(crate) fn stderr(output: &Output) -> String {
 pub(crate) fn json(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Asserts that fields of an object, whose names have spaces between them, have these values.
+#[track_caller]
+pub(crate) fn assert_fields<T: Into<Value>, const N: usize>(
+    object: &Value,
+    names: &str,
+    values: [T; N],
+    context: impl Debug,
+) {
+    let found: Vec<Value> = names.split(' ').map(|name| object[name].clone()).collect();
+    assert_eq!(found, values.map(Into::into), "{context:?}: {names} of {object}");
 }
 
 /// Replays the input by a rule that admits ten requests of a client in a minute.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::input::client;
 use crate::input::format::columns::{Columns, REQUEST};
 use crate::input::format::words::closing;
-use crate::input::format::{LogFormat, Parsed, WantedFields};
+use crate::input::format::{LogFormat, ParseResult, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::{STAMP, TimestampParser};
 
@@ -103,12 +103,7 @@ impl Common {
 }
 
 impl LogFormat for Common {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         let CommonLine {
             time,
             values,

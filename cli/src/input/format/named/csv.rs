@@ -7,7 +7,7 @@ use memchr::memchr;
 use crate::failure::Failure;
 use crate::input::format::named::fields::NamedFields;
 use crate::input::format::realign::aligned;
-use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
+use crate::input::format::{LogFormat, ParseResult, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -87,12 +87,7 @@ impl Csv {
 impl LogFormat for Csv {
     /// A line may have another number of values than the header: a value has delimiters and no quotation marks, or the line was cut
     /// within a quoted value behind the needed ones.
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         let Header { delimiter, names } = &self.header;
         let (values, cut) = split(line, *delimiter);
         let values: Vec<&[u8]> = values.iter().map(AsRef::as_ref).collect();

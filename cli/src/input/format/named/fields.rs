@@ -22,8 +22,8 @@ const FORWARDED: &str = "x_forwarded_for http_x_forwarded_for X-Forwarded-For re
                          request_X-Forwarded-For headers.x-forwarded-for forwarded_for";
 
 /// Names of the time, where `--time-field` is not given.
-const TIME: &str = "StartUTC EdgeStartTimestamp time timestamp @timestamp ts datetime date time_iso8601 time_local \
-                    start_time msec t";
+const TIME: &str = "StartUTC EdgeStartTimestamp time timestamp @timestamp ts datetime date msec time_iso8601 time_local \
+                    start_time t";
 
 /// Other names of the tool's own fields.
 const OTHERS: &[Standard] = &[

@@ -12,7 +12,7 @@ use crate::input::format::named::paths::{Open, Paths};
 use crate::input::format::named::servers::{
     ACCESS_OF_CADDY, CADDY, Messages, has_all, is_access, is_of_request,
 };
-use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
+use crate::input::format::{LogFormat, ParseResult, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -136,12 +136,7 @@ fn is_request(line: &[u8], marks: &[&str]) -> Option<bool> {
 }
 
 impl LogFormat for Json {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         if !self.marks.is_empty() && is_request(line, self.marks) == Some(false) {
             return Ok(Parsed::Other);
         }

@@ -7,7 +7,7 @@ use crate::input::format::named::fields::NamedFields;
 use crate::input::format::named::object::decoded;
 use crate::input::format::named::servers::{Messages, is_of_request};
 use crate::input::format::words::closing;
-use crate::input::format::{LogFormat, Parsed, WantedFields, sample};
+use crate::input::format::{LogFormat, ParseResult, Parsed, WantedFields, sample};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -52,12 +52,7 @@ impl Logfmt {
 }
 
 impl LogFormat for Logfmt {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         let columns = &self.named.columns;
         let (pairs, cut) = pairs(line);
         let mut values = vec![None; columns.names().len()];

@@ -129,8 +129,4 @@ impl Envelope for Timed {
         parts.message.extend_from_slice(&line[space + 1..]);
         Ok(())
     }
-
-    fn fields(&self) -> &'static [&'static str] {
-        &[]
-    }
 }

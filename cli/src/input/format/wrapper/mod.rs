@@ -8,7 +8,7 @@ pub(crate) mod syslog;
 use core::fmt::Debug;
 
 use crate::failure::Failure;
-use crate::input::format::{LogFormat, Parsed, TimeKind};
+use crate::input::format::{LogFormat, ParseResult, Parsed, TimeKind};
 use crate::input::lines::LONGEST;
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
@@ -81,7 +81,9 @@ pub(crate) trait Envelope: Debug {
     fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable>;
 
     /// The names of its own fields, by their numbers.
-    fn fields(&self) -> &'static [&'static str];
+    fn fields(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// The number of a field of its own.
     fn field(&mut self, name: &str) -> Option<usize> {
@@ -168,12 +170,7 @@ pub(crate) fn messages(envelope: &mut dyn Envelope, lines: &[(usize, Vec<u8>)]) 
 }
 
 impl LogFormat for Wrapped {
-    fn parse(
-        &mut self,
-        line: &[u8],
-        timestamps: &mut TimestampParser,
-        row: &mut Row,
-    ) -> Result<Parsed, Unreadable> {
+    fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
         let parts = &mut self.parts;
         parts.clear();
         self.envelope.split(line, parts)?;
