@@ -66,7 +66,7 @@
 //! |---|---|---|---|---|
 //! | [`SlidingWindow`] | by its choice of the next three rows | **L** | by its choice | by its choice |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N, plus the time in which a unit fills |
+//! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N after the last permit of a *unit* |
 //! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1) with M = min(L, N): 98 % for L ≥ 60 with the default N = 60 | up to W + W/N |
 //! | [`CounterRing`], classic | 8 or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8 or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
@@ -86,7 +86,7 @@
 //! - A decision takes no lock, allocates nothing, makes no system call, waits for no thread and needs no timer. There is one
 //!   exception: the first decision that a thread makes by a `RuleSet` takes a lock, and may allocate a cache line for the
 //!   thread's counts.
-//! - A table of keys never grows. While permits of a key count, no other key takes its entry, except with
+//! - A table of keys never grows. An entry passes to another key only when no permit of its key counts any more, except with
 //!   [`OnFull::Forget`](keyed::OnFull::Forget).
 //! - A request that one of several rules denies is charged to none of them, because its charges to the other rules are refunded.
 //!   [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts permits that an algorithm could not refund.

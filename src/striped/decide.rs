@@ -131,8 +131,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// *Closes* the limiter: publishes the denial of a request for `permits`, so that requests for as many permits or more are
-    /// denied until capacity for one of them can exist.
+    /// *Closes* the limiter: publishes the denial of a request for `permits`. Requests for as many permits or more are then
+    /// denied, at most until the earliest time at which a request for `permits` could be admitted.
     fn close(&self, permits: u64, now: Nanos) {
         let Some(closing) = self.published_denial.begin(permits) else {
             return;
@@ -232,8 +232,8 @@ impl<C: Clock> StripedLimiter<C> {
         word.is_chargeable() && self.is_expired(word, now)
     }
 
-    /// Whether the whole count of a stripe has expired at the time that the ring can publish for the reading `at`: the beginning
-    /// of the cell that contains `at`, or of the last cell that a word can hold.
+    /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`. The ring can publish no
+    /// later time for this reading. (After the last cell that a word can hold, it is the beginning of that cell.)
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
@@ -252,8 +252,8 @@ impl<C: Clock> StripedLimiter<C> {
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
     }
 
-    /// Charges a stripe that the caller has claimed. The first charge of the stripe in a period also [charges the old
-    /// stripes](Self::charge_old_stripes).
+    /// Charges a stripe that the caller has claimed. The first charge in a period, unless a denied one came before, also [charges
+    /// the old stripes](Self::charge_old_stripes).
     #[cold]
     #[inline(never)]
     fn flush(&self, index: usize, word: StripeWord) {
@@ -308,8 +308,8 @@ impl<C: Clock> StripedLimiter<C> {
     /// Charges the stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes
     /// expired counts.
     ///
-    /// The caller has just charged its own stripe at the time `at`, and `charged_before` is the period of the charge before that.
-    /// If both are in one period, this does nothing, because it was called after the earlier charge.
+    /// The caller has just charged its own stripe at the time `at`, and `charged_before` is the period that the stripe word had
+    /// before. If `at` is not in a later period, this does nothing, so that the other stripes are not read at every charge.
     pub(super) fn charge_old_stripes(&self, charged_before: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= charged_before {

@@ -58,7 +58,7 @@ pub(super) struct Evictable<'a> {
 pub(super) enum Idle<'a> {
     Found(Seen<'a>),
     /// The search stopped early, for one of two reasons. The backyard has a vacant entry, which the key takes rather than an
-    /// idle one. Or another thread may have begun a step in an entry, which shows whether it is idle only after that step.
+    /// idle one. Or an entry may have an unfinished step of another thread, so its word does not show yet whether it is idle.
     Unknown,
     None,
 }
@@ -104,7 +104,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             if seen.is_of(key) {
                 return self.take_own::<COMMON>(seen);
             }
-            // The entry is claimed, or has passed to another key. So this thread's key may have another entry in the front.
+            // The entry is claimed, or has passed to another key. `entry_of` returns the first match only, so the key may have
+            // another entry in the front.
             if COMMON {
                 return InsertOutcome::Retry;
             }
@@ -215,8 +216,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     /// The time at which a state of the key begins: the reading, or the region's `reclaimed` if that is later. A thread that
-    /// decides calls this after its scan: if the scan missed an entry that the key has lost, `reclaimed` is no earlier than the
-    /// loss.
+    /// decides calls this after its scan. If the scan found no entry because the key was evicted from it, `reclaimed` is no
+    /// earlier than the reading of the evicting thread.
     #[inline(always)]
     pub(super) fn begin_time(&self) -> Nanos {
         self.now.max(self.region.reclaimed())
@@ -250,9 +251,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         seen.entry.rename(self.probe.key);
         let tentative = seen.entry.publish(claimed);
         let met = self.region.rendezvous(self.probe.key);
-        // An entry of the key that the scan has missed was published by a thread whose rendezvous comes after `before` was
-        // read. If no other rendezvous came since, that thread has its rendezvous later, and sees this entry. So no second scan
-        // is needed.
+        // Suppose that the scan has missed an entry that another thread has published for the key. Then that thread's rendezvous
+        // comes after `before` was read. If this thread's rendezvous is the first since then, that thread's comes later, and that
+        // thread sees this entry. So no second scan is needed.
         // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         let is_open = if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
             seen.entry.open(tentative)

@@ -20,9 +20,9 @@ pub(super) mod word;
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
 /// Time is counted in *ticks*, and a cell of a window lasts one tick or more. The control word has the current tick and the total
-/// of all admissions. Each slot belongs to a cell, and has the total at which that cell was entered. The base has the total at
-/// which the oldest entered cell of the window's sum was entered. So the sum is the total in the control word minus the total in
-/// the base.
+/// of all admissions. Each slot belongs to a cell, and has the total at which that cell was entered. The base has this total for
+/// the oldest cell that was entered and that the window sums. So the sum is the total in the control word minus the total in the
+/// base.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
     layout: TotalLayout,
@@ -158,7 +158,7 @@ impl WideRing {
         rest.fold(first, u64::min)
     }
 
-    /// The permits that the window with the base at the index `base` counts.
+    /// The permits counted by the window whose base has the index `base`.
     #[inline]
     fn sum<W: Words>(state: State<W>, base: usize, seen: TotalWord) -> u64 {
         seen.since(state.total(base))
@@ -169,8 +169,8 @@ impl WideRing {
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
         if seen.entering() {
-            // Another thread has replaced the previous cell in the control word. So this thread passes the new tick, and
-            // `publish_and_open` searches the slots of all earlier cells.
+            // The control word no longer has the tick that came before. So this thread passes the new tick as `newest_before`,
+            // and `publish_and_open` searches the slots of all earlier cells that the window sums.
             self.publish_and_open(state, seen, seen.tick());
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
