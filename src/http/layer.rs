@@ -195,14 +195,14 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
     /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word (see below) | everything while the charge counts |
-    /// | a window of N cells | everything while the charge counts: at least N − 1 cells |
+    /// | a window of N cells | everything while the charge counts, which it does for at least N − 1 cells |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
     /// A rule with a key counts in one word by default, and at a high limit in units of several permits. There, each refund can
-    /// make less than one unit of older permits count for longer. So set [`cells`](crate::Rule::cells) if the predicate refunds
-    /// most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false` for
-    /// each of them.
+    /// keep older permits in the count for longer, but fewer than one unit of them. So set [`cells`](crate::Rule::cells) if the
+    /// predicate refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate
+    /// returns `false` for each of them.
     ///
     /// # Cost
     ///
@@ -393,7 +393,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Without jitter, all clients that one limit rejects in a window are told to retry in the same second, and most of them are
     /// rejected again. Set `max_jitter` to three times the time in which the limit admits one request of each client: 30 seconds
     /// for 1,000 clients at 100 requests per second. Then at least 95 % are admitted at their first retry, if each obeys
-    /// `Retry-After` and sends one request. A limit of each client needs no jitter.
+    /// `Retry-After` and sends one request. A rule whose key is the client needs no jitter.
     ///
     /// # Guarantee
     ///

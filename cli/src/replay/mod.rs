@@ -330,8 +330,8 @@ fn coarse(
         let Ok(policy) = Quota::new(limit, window).and_then(|quota| spec.build(quota)) else {
             return Ok((note, None));
         };
-        // Measuring turns off the shortcut for keys with little demand (`never_denies`). It would use the demand in two windows
-        // of the rule, and not in two windows of this quota.
+        // A window to measure (the last argument) turns off the shortcut for keys with little demand (`never_denies`). The
+        // shortcut knows the demand in two windows of the rule, but not in two of the longer window.
         simulations.push(Simulation::new(spec, policy, limit, span, Some(entry.window())));
     }
     let simulations = simulate(simulations, by_key, progress, "trying other times")?;

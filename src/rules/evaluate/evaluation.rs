@@ -20,7 +20,7 @@ use crate::rules::decided_by::DecidedBy;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
-/// A [`RuleState`] that applies to the request, with the values that it extracted from the request and the entry of its key.
+/// A [`RuleState`] that applies to the request, with the entry of its key, and the values that it extracted from the request.
 struct Evaluation<'a, R: ?Sized> {
     /// The index of the state in its rule set.
     index: u16,
@@ -310,7 +310,7 @@ impl<R: ?Sized> RuleStates<R> {
                     continue;
                 }
                 Handling::Block => continue,
-                // In the shadow: `peek_all` denies an enforced request.
+                // Only a state in the shadow gets here, because `peek_all` denies the request for an enforced one.
                 Handling::Deny => Err(false),
             };
             match charge {
@@ -420,8 +420,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Passes the quotas of a state that have too little capacity left to `add`: at least one if the state `has_denied` the
-    /// request.
+    /// Calls `add` with each violated quota of a state, and with at least one if the state `has_denied` the request.
     pub(super) fn add_violations(
         &self,
         index: u16,

@@ -158,8 +158,8 @@ impl LeaseManager {
         is_charging.then_some((self.lease_id, self.sequence))
     }
 
-    /// The permits that were reported and are not known to be charged: those of the unanswered request, and those of the next
-    /// one.
+    /// The use that has left the balance and is not known to be charged: that of the unanswered request, and the carried permits,
+    /// which the next request charges.
     pub(super) fn reported_permits(&self) -> u64 {
         let unanswered = self.phase.unanswered();
         self.carried_permits + unanswered.map_or(0, |request| request.report.charge)
@@ -287,7 +287,8 @@ impl LeaseManager {
         };
         if !releases && !self.is_due(lease, state, now, dirty) {
             if self.demand.target_permits == 0 {
-                // Without recent demand, no caller waits: the store has decided the requests that `unmet_permits` counts.
+                // With so little demand, no caller waits for this lease (`is_worth_waiting`): the store decides the requests that
+                // `unmet_permits` counts.
                 self.demand.unmet_permits = 0;
             }
             return None;
@@ -301,7 +302,8 @@ impl LeaseManager {
             self.begin(new_id(), Standing::New);
         }
         if wanted_permits < state.balance().budget() {
-            // The request returns a part of the budget, so the store will have permits: the lease no longer denies by itself.
+            // The request returns a part of the budget, so the store may have room. The notice that it has none ends, and the
+            // store decides the requests that the lease does not cover.
             state.reopen();
         }
         let mut report = state.report(wanted_permits);
@@ -378,7 +380,7 @@ impl LeaseManager {
                     Some(after) if grant.remaining() == 0 => {
                         let after = nanos(after);
                         let until = now.saturating_add(after.min(lease.period));
-                        // The retry time of a grant is that of one permit.
+                        // A grant states when the limit leaves one more permit, so this retry time is for requests of one permit.
                         state.close((now, until), 0, (1, now.saturating_add(after)));
                     }
                     _ => state.reopen(),
