@@ -14,11 +14,9 @@ use core::time::Duration;
 use ::http::Response;
 use ::http::request::Parts;
 
-use super::admission::ChargeIf;
 use super::answer::{Rejection, RejectionReason, RejectionResponse, Statuses, respond};
 use super::rules::{Options, RuleQueue};
 use crate::clock::Clock;
-use crate::rules::Cost;
 use crate::time::jitter;
 
 /// The rules and settings of a layer. `R` makes the responses to rejected requests, and `M` is the type of response bodies.
@@ -38,12 +36,8 @@ pub(super) struct Settings<C> {
     pub(super) slot_retry_after: Option<Duration>,
     /// The longest time that is added to `Retry-After`.
     pub(super) max_jitter: Duration,
-    pub(super) decision_extension: bool,
     /// Select the requests that pass to the inner service without a decision.
     pub(super) skip: Vec<Arc<Skips>>,
-    pub(super) charge_if: Option<Arc<ChargeIf>>,
-    /// The cost that is settled by the bytes of the body.
-    pub(super) body_cost: Option<Cost<Parts>>,
     pub(super) on_rejected: Option<Arc<OnRejected>>,
     /// Whether it was logged that the server does not provide a key, and that a request states a key that cannot be read.
     #[cfg(feature = "observe")]
@@ -87,6 +81,19 @@ impl<C: Clock + Clone + Send + Sync + 'static, R, M> Config<C, R, M> {
     }
 }
 
+impl<C> Settings<C> {
+    /// Whether a request passes to the inner service without a decision.
+    #[inline(always)]
+    pub(super) fn skips(&self, head: &Parts) -> bool {
+        !self.skip.is_empty() && self.is_skipped(head)
+    }
+
+    #[inline(never)]
+    fn is_skipped(&self, head: &Parts) -> bool {
+        self.skip.iter().any(|skips| skips(head))
+    }
+}
+
 #[cfg(feature = "observe")]
 impl<C> Settings<C> {
     /// Logs the first rejection of each kind that the operator has to know of.
@@ -126,11 +133,12 @@ impl<C, R: fmt::Debug, M> fmt::Debug for Config<C, R, M> {
         let settings = &self.settings;
         f.debug_struct("Config")
             .field("rejection_response", &self.rejection_response)
-            .field("options", &settings.options)
+            .field("headers", &settings.options.headers)
+            .field("max_wait", &settings.options.max_wait)
             .field("statuses", &settings.statuses)
             .field("slot_retry_after", &settings.slot_retry_after)
             .field("max_jitter", &settings.max_jitter)
-            .field("body_cost", &settings.body_cost)
+            .field("body_cost", &settings.options.body_cost)
             .finish_non_exhaustive()
     }
 }

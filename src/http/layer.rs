@@ -78,16 +78,15 @@ impl<S: HttpRules> RateLimitLayer<S> {
             rules: Arc::clone(&rules).with_queue(DEFAULT_MAX_WAITING),
             options: Options {
                 headers: QuotaHeaders::Standard,
-                reserves: false,
                 max_wait: None,
+                decision_extension: true,
+                charge_if: None,
+                body_cost: None,
             },
             statuses: Statuses::DEFAULT,
             slot_retry_after: None,
             max_jitter: Duration::ZERO,
-            decision_extension: true,
             skip: Vec::new(),
-            charge_if: None,
-            body_cost: None,
             on_rejected: None,
             #[cfg(feature = "observe")]
             reported: Arc::default(),
@@ -140,7 +139,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Sets whether admitted requests get a [`Decision`](super::Decision) in their extensions. The default is `true`.
     pub fn decision_extension(self, enabled: bool) -> Self {
-        self.with(|settings| settings.decision_extension = enabled)
+        self.with(|settings| settings.options.decision_extension = enabled)
     }
 
     /// Sets the status of rejections. The default is 429.
@@ -231,10 +230,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # }
     /// ```
     pub fn charge_if(self, predicate: impl Fn(&response::Parts) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|settings| {
-            settings.charge_if = Some(Arc::new(predicate));
-            settings.options.reserves = true;
-        })
+        self.with(|settings| settings.options.charge_if = Some(Arc::new(predicate)))
     }
 
     /// Calls a function with each rejection, before the response is made.
@@ -329,10 +325,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # }
     /// ```
     pub fn settle_body(self, cost: &Cost<Parts>) -> RateLimitLayer<S, R, Metered> {
-        let layer = self.with(|settings| {
-            settings.body_cost = Some(cost.clone());
-            settings.options.reserves = true;
-        });
+        let layer = self.with(|settings| settings.options.body_cost = Some(cost.clone()));
         layer.until_body_end()
     }
 

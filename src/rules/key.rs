@@ -270,9 +270,9 @@ impl<R: ?Sized> Key<R> {
         prefixes: Prefixes,
     ) -> Self {
         let (hashed, found) = (Arc::clone(&source), Arc::clone(&source));
-        let key = Self::optional(name, OnMissingKey::Fail, move |request, key| {
-            key_address::hash(&*hashed, request, prefixes, key)
-        });
+        let hash =
+            move |request: &R, seeds: &SeededState| key_address::hash(&*hashed, request, prefixes, seeds);
+        let key = Self::of_hash(name, Arc::new(hash));
         #[cfg(feature = "shared")]
         let key = {
             let shared = Arc::clone(&source);

@@ -1,11 +1,11 @@
 //! Keys that are addresses of clients.
 
 use alloc::sync::Arc;
-use core::hash::Hash;
+use core::hash::BuildHasher;
 use core::net::IpAddr;
 
 use super::key_missing::{Missing, MissingCause, MissingFn, OnMissingKey};
-use crate::keyed::{ClientAddress, KeyHasher, Prefixes};
+use crate::keyed::{ClientAddress, Prefixes, SeededState};
 
 /// A function of a request that finds the address of the client.
 pub(crate) trait AddressSource<R: ?Sized>: Send + Sync + 'static {
@@ -33,16 +33,19 @@ impl<R: ?Sized, F: Fn(&R) -> Option<IpAddr> + Send + Sync + 'static> AddressSour
     }
 }
 
-/// Hashes the client of a request. Returns `false` if the request has no address.
+/// Hashes the client of a request. `None` if the request has no address.
+///
+/// The hasher is created when the address is known, so that its state is kept in registers over no call.
 #[inline]
 pub(crate) fn hash<R: ?Sized>(
     source: &impl AddressSource<R>,
     request: &R,
     prefixes: Prefixes,
-    hasher: &mut KeyHasher,
-) -> bool {
-    let hash = |address| ClientAddress::masked(address, prefixes).hash(hasher);
-    source.with(request, hash).is_some()
+    seeds: &SeededState,
+) -> Option<u64> {
+    source.with(request, |address| {
+        seeds.hash_one(ClientAddress::masked(address, prefixes))
+    })
 }
 
 /// Adds the octets of the client's address, without the bits after the prefix.

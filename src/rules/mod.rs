@@ -87,6 +87,7 @@ pub(crate) use evaluate::denied::DeniedValues;
 pub(crate) use evaluate::evidence::DeniedQuotas;
 pub(crate) use evaluate::key_hashes::KeyHashes;
 pub(crate) use evaluate::peek::EnforcedQuota;
+pub(crate) use evaluate::rule_states::KeyDecision;
 pub(crate) use key_address::AddressSource;
 pub(crate) use key_missing::MissingCause;
 pub(crate) use set::live_counts::RuleUsage;

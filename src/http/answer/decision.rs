@@ -28,6 +28,15 @@ pub struct Decision {
 }
 
 impl Decision {
+    #[inline(always)]
+    pub(in crate::http) const fn admission(at: Nanos, limited: bool) -> Self {
+        Self {
+            at,
+            admitted: true,
+            limited,
+        }
+    }
+
     /// Returns the clock reading at which the rules decided. With shared rules, it is a reading after the decision.
     #[must_use]
     pub const fn at(self) -> Nanos {

@@ -205,9 +205,12 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
     denied: bool,
     hashes: &mut KeyHashes,
 ) {
-    rules.enforced_quotas(request, at, denied, hashes, |values| {
-        add_stricter(policies, QuotaPolicy::new(values))
-    });
+    rules.enforced_quotas(request, at, denied, hashes, |values| add(policies, values));
+}
+
+/// Adds the policy of a quota with these values.
+pub(in crate::http) fn add<'a>(policies: &mut Policies<'a>, values: EnforcedQuota<'a>) {
+    add_stricter(policies, QuotaPolicy::new(values));
 }
 
 /// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides.

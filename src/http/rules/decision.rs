@@ -1,7 +1,6 @@
 //! The decisions about a request.
 
 use alloc::boxed::Box;
-#[cfg(feature = "shared")]
 use alloc::sync::Arc;
 use core::pin::Pin;
 use core::time::Duration;
@@ -11,45 +10,88 @@ use ::http::request::Parts;
 use super::queue::LocalQueue;
 #[cfg(feature = "shared")]
 use super::shared_queue::SharedQueue;
-use crate::http::admission::{Charge, OnResponse};
-use crate::http::answer::{QuotaHeaders, QuotaPolicy};
+use crate::http::admission::{Charge, ChargeIf, OnResponse};
+use crate::http::answer::{Decision, QuotaHeaders, QuotaPolicy};
+use crate::rules::Cost;
 #[cfg(feature = "shared")]
 use crate::shared::{CheckPlan, Denied, SharedRules};
 use crate::time::Nanos;
 use crate::wait::WaitError;
 
 /// The options of a layer that its decisions need.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(in crate::http) struct Options {
     pub(in crate::http) headers: QuotaHeaders,
-    /// Whether the charge of an admitted request may be refunded or settled.
-    pub(in crate::http) reserves: bool,
     /// The longest wait of a request that has no capacity. `None`: it is rejected.
     pub(in crate::http) max_wait: Option<Duration>,
+    /// Whether admitted requests get the decision in their extensions.
+    pub(in crate::http) decision_extension: bool,
+    pub(in crate::http) charge_if: Option<Arc<ChargeIf>>,
+    /// The cost that is settled by the bytes of the body.
+    pub(in crate::http) body_cost: Option<Cost<Parts>>,
 }
 
-/// The decision about a request, if there is one. `T` is the response to a rejected request.
-pub(in crate::http) enum Outcome<C, T> {
-    Admitted(Admission),
+impl Options {
+    /// Whether the charge of an admitted request may be refunded or settled.
+    #[inline(always)]
+    pub(super) const fn reserves(&self) -> bool {
+        self.charge_if.is_some() || self.body_cost.is_some()
+    }
+
+    /// Whether a request is admitted or rejected at once, and an admission is final.
+    #[inline(always)]
+    pub(super) const fn is_plain(&self) -> bool {
+        !self.reserves() && self.max_wait.is_none()
+    }
+
+    /// Records a decision in an admitted request.
+    #[inline(always)]
+    pub(super) fn record(&self, decision: Decision, head: &mut Parts) {
+        if self.decision_extension {
+            head.extensions.insert(decision);
+        }
+    }
+}
+
+/// The decision about a request, if there is one. `T` is the response to a rejected request. With a `T` of one word, it is returned in
+/// registers.
+pub(in crate::http) enum Outcome<T> {
+    /// The request is admitted, or skipped. This work is left for its response.
+    Admitted(Option<Box<OnResponse>>),
     Rejected(T),
-    Undecided(Undecided<C>),
+    Undecided(Undecided),
+}
+
+/// How a request that could not be decided at once is decided.
+pub(in crate::http) enum Undecided {
+    /// By the queue.
+    Waits,
+    /// By the store. It does not wait.
+    #[cfg(feature = "shared")]
+    Asks(Box<Ask>),
+}
+
+/// The plan by which a store decides a request, and the rules that made it.
+#[cfg(feature = "shared")]
+pub(in crate::http) struct Ask {
+    pub(super) queue: SharedQueue,
+    pub(super) rules: Arc<SharedRules<Parts>>,
+    pub(super) plan: Box<CheckPlan>,
 }
 
 /// The decision that a request is admitted.
-pub(in crate::http) struct Admission {
-    pub(in crate::http) at: Nanos,
-    pub(in crate::http) limited: bool,
-    /// Present if the response gets headers, if the options say that the charge is [reserved](Options::reserves), or if a rule limits
-    /// requests in flight. The box keeps the futures of requests small.
-    pub(in crate::http) on_response: Option<Box<OnResponse>>,
+pub(super) struct Admission {
+    pub(super) decision: Decision,
+    /// Present if the response gets headers, if the charge is [reserved](Options::reserves), or if a rule limits requests in flight. The
+    /// box keeps the futures of requests small.
+    on_response: Option<Box<OnResponse>>,
 }
 
 impl Admission {
     #[inline(always)]
     pub(super) const fn new(at: Nanos, limited: bool) -> Self {
         Self {
-            at,
-            limited,
+            decision: Decision::admission(at, limited),
             on_response: None,
         }
     }
@@ -63,18 +105,17 @@ impl Admission {
         let on_response = self.on_response.get_or_insert_default();
         headers.write_admission(policies, &mut on_response.headers);
     }
-}
 
-/// A request that could not be decided at once.
-pub(in crate::http) enum Undecided<C> {
-    /// It joins the queue of local rules.
-    Local(LocalQueue<C>),
-    /// It waits for shared rules.
-    #[cfg(feature = "shared")]
-    Shared(SharedQueue),
-    /// The rules that it was planned by, and the plan that the store decides by. It does not wait.
-    #[cfg(feature = "shared")]
-    Planned(SharedQueue, Arc<SharedRules<Parts>>, Box<CheckPlan>),
+    /// Records the decision in the request, and returns the work that is left for its response.
+    pub(super) fn record(self, options: &Options, head: &mut Parts) -> Option<Box<OnResponse>> {
+        options.record(self.decision, head);
+        let mut on_response = self.on_response;
+        if let Some(on_response) = &mut on_response {
+            let (charge_if, cost) = (options.charge_if.as_ref(), options.body_cost.as_ref());
+            on_response.reserve(charge_if, cost, head);
+        }
+        on_response
+    }
 }
 
 /// The reason for which a request is rejected after a wait or a call of a store.
@@ -85,6 +126,9 @@ pub(in crate::http) enum Refusal<C> {
     Shared(Arc<SharedRules<Parts>>, Denied<'static>),
 }
 
-/// A decision that a wait or a store delays. It returns the head of the request.
-pub(in crate::http) type DecisionFuture<C> =
-    Pin<Box<dyn Future<Output = (Parts, Result<Admission, Refusal<C>>)> + Send>>;
+/// A decision that a wait or a store delays. It returns the head of the request, and the work that is left for the response to an
+/// admitted one.
+pub(in crate::http) type DecisionFuture<C> = Pin<Box<dyn Future<Output = (Parts, Delayed<C>)> + Send>>;
+
+/// The work that is left for the response to an admitted request, or the reason of a rejection.
+pub(super) type Delayed<C> = Result<Option<Box<OnResponse>>, Refusal<C>>;

@@ -5,74 +5,125 @@ use alloc::sync::Arc;
 
 use ::http::request::Parts;
 
-use super::decision::{Admission, Options, Outcome, Refusal, Undecided};
+use super::decision::{Admission, Delayed, Options, Outcome, Refusal, Undecided};
 use super::queue::LocalQueue;
 use crate::clock::Clock;
-use crate::http::admission::{Charge, Slots};
-use crate::http::answer::{Rejection, policy};
-use crate::rules::{Admitted, Cost, Denied, DeniedQuotas, KeyHashes, Reservation, RuleSet};
+use crate::http::admission::{Charge, OnResponse, Slots};
+use crate::http::answer::{Decision, QuotaHeaders, Rejection, policy};
+use crate::rules::{Admitted, Cost, Denied, DeniedQuotas, KeyDecision, KeyHashes, Reservation, RuleSet};
+use crate::time::Nanos;
 use crate::wait::WaitError;
 
-#[inline]
+#[inline(always)]
 pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static, T>(
     queue: &LocalQueue<C>,
-    options: Options,
-    head: &Parts,
+    options: &Options,
+    head: &mut Parts,
     reject: impl FnOnce(Rejection<'_>) -> T,
-) -> Outcome<C, T> {
+) -> Outcome<T> {
     let rules = queue.limiter().load();
-    let reserves = options.reserves || rules.has_slots();
-    let mut hashes = options.headers.key_hashes();
-    let charged = |charge: Admitted| Admission::new(charge.at(), charge.is_limited());
-    let admit = |mut admission: Admission, hashes: Option<&mut KeyHashes>| {
-        if let Some(hashes) = hashes {
-            add_headers(&mut admission, options, &rules, head, hashes);
+    let mut decided = None;
+    if options.is_plain() {
+        decided = rules.check_by_key(head);
+        if let Some(decided) = &decided
+            && let Some(at) = decided.admitted_at()
+        {
+            options.record(Decision::admission(at, true), head);
+            return Outcome::Admitted(match options.headers {
+                QuotaHeaders::Off => None,
+                headers => Some(headers_by_key(headers, &rules, decided, at)),
+            });
         }
-        Outcome::Admitted(admission)
-    };
-    if options.max_wait.is_some() {
+    }
+    decide_by_more((queue, &rules), options, decided, head, reject)
+}
+
+/// Returns the quota headers for a request that was admitted by its key alone.
+#[inline(never)]
+fn headers_by_key<C: Clock>(
+    headers: QuotaHeaders,
+    rules: &RuleSet<Parts, C>,
+    decided: &KeyDecision,
+    at: Nanos,
+) -> Box<OnResponse> {
+    let mut policies = policy::Policies::new();
+    rules
+        .states
+        .quotas_by_key(decided, at, |values| policy::add(&mut policies, values));
+    let mut on_response = Box::<OnResponse>::default();
+    headers.write_admission(&policies, &mut on_response.headers);
+    on_response
+}
+
+/// Decides a request that was not admitted by its key alone, or completes the decision `by_key`.
+#[inline(never)]
+fn decide_by_more<C: Clock + Clone + Send + Sync + 'static, T>(
+    (queue, rules): (&LocalQueue<C>, &RuleSet<Parts, C>),
+    options: &Options,
+    by_key: Option<KeyDecision>,
+    head: &mut Parts,
+    reject: impl FnOnce(Rejection<'_>) -> T,
+) -> Outcome<T> {
+    let reserves = options.reserves() || rules.has_slots();
+    let mut hashes = options.headers.key_hashes();
+    let mut admission = if options.max_wait.is_some() {
+        let head = &*head;
         let admission = match queue.must_queue(&head) {
             true => None,
             false if reserves => rules.reserve_waiting(head).map(|charge| reserved(queue, charge)),
             false => rules.check_waiting(head).map(charged),
         };
-        return match admission {
-            Some(admission) => admit(admission, hashes.as_mut()),
+        match admission {
+            Some(admission) => admission,
             // If the request is never admitted, the queue returns the error.
-            None => Outcome::Undecided(Undecided::Local(Arc::clone(queue))),
+            None => return Outcome::Undecided(Undecided::Waits),
+        }
+    } else {
+        let (head, mut seen) = (&*head, DeniedQuotas::new());
+        let decided = match by_key {
+            Some(by_key) => rules
+                .states
+                .conclude_by_key(by_key, head, true, &mut seen)
+                .map(charged),
+            None if reserves => reserve(queue, rules, head, &mut seen),
+            None => rules.check_by_more(head, hashes.as_mut(), &mut seen).map(charged),
         };
-    }
-    let mut seen = DeniedQuotas::new();
-    let decided = match reserves {
-        true => reserve(queue, &rules, head, &mut seen),
-        false => rules.check_with(head, hashes.as_mut(), &mut seen).map(charged),
+        match decided {
+            Ok(admission) => admission,
+            Err(denied) => return Outcome::Rejected(reject(rejection(&seen, &denied, head))),
+        }
     };
-    match decided {
-        Ok(admission) => admit(admission, hashes.as_mut()),
-        Err(denied) => Outcome::Rejected(reject(rejection(&seen, &denied, head))),
+    if let Some(hashes) = &mut hashes {
+        add_headers(&mut admission, options, rules, head, hashes);
     }
+    Outcome::Admitted(admission.record(options, head))
+}
+
+fn charged(charge: Admitted) -> Admission {
+    Admission::new(charge.at(), charge.is_limited())
 }
 
 /// Waits until the request is admitted.
 pub(super) async fn wait<C: Clock + Clone + Send + Sync + 'static>(
     queue: LocalQueue<C>,
     options: Options,
-    head: Parts,
-) -> (Parts, Result<Admission, Refusal<C>>) {
+    mut head: Parts,
+) -> (Parts, Delayed<C>) {
     let max_wait = options.max_wait.unwrap_or_default();
     let waited = queue.acquire(&head).within(max_wait).await;
     let charge = match waited {
         Ok(charge) => charge,
         Err(error) => return (head, Err(Refusal::Local(queue, error))),
     };
-    let mut admission = match options.reserves || charge.holds_slots() {
+    let mut admission = match options.reserves() || charge.holds_slots() {
         true => reserved(&queue, charge),
         false => Admission::new(charge.at(), charge.is_limited()),
     };
     if let Some(hashes) = &mut options.headers.key_hashes() {
-        add_headers(&mut admission, options, &queue.limiter().load(), &head, hashes);
+        add_headers(&mut admission, &options, &queue.limiter().load(), &head, hashes);
     }
-    (head, Ok(admission))
+    let on_response = admission.record(&options, &mut head);
+    (head, Ok(on_response))
 }
 
 /// Passes the rejection of a request that has waited to `reject`.
@@ -121,13 +172,13 @@ fn reserve<'a, C: Clock + Clone + Send + Sync + 'static>(
 #[inline(never)]
 fn add_headers<C: Clock>(
     admission: &mut Admission,
-    options: Options,
+    options: &Options,
     rules: &RuleSet<Parts, C>,
     head: &Parts,
     hashes: &mut KeyHashes,
 ) {
     let mut policies = policy::Policies::new();
-    policy::add_policies(&mut policies, rules, head, admission.at, false, hashes);
+    policy::add_policies(&mut policies, rules, head, admission.decision.at, false, hashes);
     admission.add_headers(options.headers, &policies);
 }
 

@@ -9,10 +9,12 @@ mod shared;
 mod shared_queue;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use ::http::request::Parts;
 
-pub(super) use self::decision::{Admission, DecisionFuture, Options, Outcome, Refusal, Undecided};
+use self::decision::Undecided;
+pub(super) use self::decision::{DecisionFuture, Options, Outcome, Refusal};
 pub(super) use self::queue::{LocalQueue, Queueable, RuleQueue};
 use super::answer::Rejection;
 use crate::clock::Clock;
@@ -27,17 +29,30 @@ impl<S: Queueable> HttpRules for S {}
 
 impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue<C> {
     /// Decides a request, unless this needs a wait or a call of a store.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide<T>(
         &self,
-        options: Options,
-        head: &Parts,
+        options: &Options,
+        head: &mut Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Outcome<C, T> {
+    ) -> Outcome<T> {
         match self {
             Self::Local(queue) => local::decide(queue, options, head, reject),
             #[cfg(feature = "shared")]
             Self::Shared(queue) => shared::decide(queue, options, head, reject),
+        }
+    }
+
+    /// Decides a request by a wait or a call of a store.
+    pub(super) fn delay(&self, undecided: Undecided, options: Options, head: Parts) -> DecisionFuture<C> {
+        match undecided {
+            Undecided::Waits => match self {
+                Self::Local(queue) => Box::pin(local::wait(Arc::clone(queue), options, head)),
+                #[cfg(feature = "shared")]
+                Self::Shared(queue) => Box::pin(shared::wait(Arc::clone(queue), options, head)),
+            },
+            #[cfg(feature = "shared")]
+            Undecided::Asks(ask) => Box::pin(shared::ask(ask, options, head)),
         }
     }
 
@@ -56,19 +71,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue<C> {
             Self::Local(queue) => queue.limiter().load().missing_cause(head),
             #[cfg(feature = "shared")]
             Self::Shared(queue) => queue.rules().with_rules(|rules| rules.missing_cause(head)),
-        }
-    }
-}
-
-impl<C: Clock + Clone + Send + Sync + 'static> Undecided<C> {
-    /// Decides a request by a wait or a call of a store.
-    pub(super) fn decide(self, options: Options, head: Parts) -> DecisionFuture<C> {
-        match self {
-            Self::Local(queue) => Box::pin(local::wait(queue, options, head)),
-            #[cfg(feature = "shared")]
-            Self::Shared(queue) => Box::pin(shared::wait(queue, options, head)),
-            #[cfg(feature = "shared")]
-            Self::Planned(queue, rules, plan) => Box::pin(shared::ask(queue, rules, plan, options, head)),
         }
     }
 }

@@ -7,7 +7,7 @@ use ::http::request::Parts;
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
 
-use super::decision::{Admission, Options, Outcome, Refusal, Undecided};
+use super::decision::{Admission, Ask, Delayed, Options, Outcome, Refusal, Undecided};
 use super::shared_queue::SharedQueue;
 use crate::http::admission::{Charge, Slots};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
@@ -15,52 +15,55 @@ use crate::rules::Cost;
 use crate::shared::{Admitted, Charges, CheckPlan, Denied, Reason, SharedRules};
 use crate::wait::SharedAdmission;
 
-#[inline]
-pub(super) fn decide<C, T>(
+#[inline(never)]
+pub(super) fn decide<T>(
     queue: &SharedQueue,
-    options: Options,
-    head: &Parts,
+    options: &Options,
+    head: &mut Parts,
     reject: impl FnOnce(Rejection<'_>) -> T,
-) -> Outcome<C, T> {
+) -> Outcome<T> {
     queue.rules().with_rules(|rules| {
         let waits = options.max_wait.is_some();
         if waits && queue.must_wait(rules, head) {
-            return Outcome::Undecided(Undecided::Shared(Arc::clone(queue)));
+            return Outcome::Undecided(Undecided::Waits);
         }
         match rules.decide_or_plan(head, 1) {
-            Ok(Ok(admitted)) => Outcome::Admitted(admit(queue, rules, options, head, admitted)),
+            Ok(Ok(admitted)) => {
+                let admission = admit(queue, rules, options, head, admitted);
+                Outcome::Admitted(admission.record(options, head))
+            }
             // The wait begins with a decision.
-            _ if waits => Outcome::Undecided(Undecided::Shared(Arc::clone(queue))),
+            _ if waits => Outcome::Undecided(Undecided::Waits),
             Ok(Err(denied)) => Outcome::Rejected(self::reject(rules, &denied, head, reject)),
-            Err(plan) => Outcome::Undecided(Undecided::Planned(Arc::clone(queue), Arc::clone(rules), plan)),
+            Err(plan) => {
+                let (queue, rules) = (Arc::clone(queue), Arc::clone(rules));
+                Outcome::Undecided(Undecided::Asks(Box::new(Ask { queue, rules, plan })))
+            }
         }
     })
 }
 
 /// Waits until the request is admitted.
-pub(super) async fn wait<C>(
-    queue: SharedQueue,
-    options: Options,
-    head: Parts,
-) -> (Parts, Result<Admission, Refusal<C>>) {
+pub(super) async fn wait<C>(queue: SharedQueue, options: Options, mut head: Parts) -> (Parts, Delayed<C>) {
     let max_wait = options.max_wait.unwrap_or_default();
     let decided = match queue.wait_for(&head, max_wait).await {
-        Ok(SharedAdmission { rules, admitted, .. }) => Ok(admit(&queue, &rules, options, &head, admitted)),
+        Ok(SharedAdmission { rules, admitted, .. }) => {
+            let admission = admit(&queue, &rules, &options, &head, admitted);
+            Ok(admission.record(&options, &mut head))
+        }
         Err(ended) => Err(Refusal::Shared(ended.rules, ended.denied)),
     };
     (head, decided)
 }
 
 /// Asks the store about a request that does not wait.
-pub(super) async fn ask<C>(
-    queue: SharedQueue,
-    rules: Arc<SharedRules<Parts>>,
-    plan: Box<CheckPlan>,
-    options: Options,
-    head: Parts,
-) -> (Parts, Result<Admission, Refusal<C>>) {
+pub(super) async fn ask<C>(ask: Box<Ask>, options: Options, mut head: Parts) -> (Parts, Delayed<C>) {
+    let Ask { queue, rules, plan } = *ask;
     let decided = match rules.decide(*plan).await {
-        Ok(admitted) => Ok(admit(&queue, &rules, options, &head, admitted)),
+        Ok(admitted) => {
+            let admission = admit(&queue, &rules, &options, &head, admitted);
+            Ok(admission.record(&options, &mut head))
+        }
         Err(denied) => Err(Refusal::Shared(rules, denied)),
     };
     (head, decided)
@@ -85,7 +88,7 @@ pub(super) fn reject<T>(
 fn admit(
     queue: &SharedQueue,
     rules: &Arc<SharedRules<Parts>>,
-    options: Options,
+    options: &Options,
     head: &Parts,
     admitted: Admitted<Charges<Parts>>,
 ) -> Admission {
@@ -94,7 +97,7 @@ fn admit(
         let statuses = rules.statuses_after(head, admitted.known_statuses(), admitted.decided_by());
         admission.add_headers(options.headers, &policy::of_statuses(&statuses));
     }
-    if options.reserves || admitted.holds_slots() {
+    if options.reserves() || admitted.holds_slots() {
         admission.reserve(SharedCharge {
             rules: Arc::clone(rules),
             admitted,

@@ -15,8 +15,11 @@ pub trait Metering<B> {
     /// The body of a response.
     type Body;
 
-    /// Gives a response this body.
-    fn meter(response: Response<B>, on_response: Option<Box<OnResponse>>) -> Response<Self::Body>;
+    /// Gives the response of an inner future this body. A response that keeps its body is not moved.
+    fn meter<E>(
+        response: Poll<Result<Response<B>, E>>,
+        on_response: Option<Box<OnResponse>>,
+    ) -> Poll<Result<Response<Self::Body>, E>>;
 }
 
 /// Response bodies are those of the inner service. This is the default of a [`RateLimitLayer`](crate::http::RateLimitLayer).
@@ -30,8 +33,11 @@ pub enum Metered {}
 impl<B> Metering<B> for Unmetered {
     type Body = B;
 
-    #[inline]
-    fn meter(response: Response<B>, _: Option<Box<OnResponse>>) -> Response<B> {
+    #[inline(always)]
+    fn meter<E>(
+        response: Poll<Result<Response<B>, E>>,
+        _: Option<Box<OnResponse>>,
+    ) -> Poll<Result<Response<B>, E>> {
         response
     }
 }
@@ -39,8 +45,11 @@ impl<B> Metering<B> for Unmetered {
 impl<B> Metering<B> for Metered {
     type Body = MeteredBody<B>;
 
-    fn meter(response: Response<B>, on_response: Option<Box<OnResponse>>) -> Response<MeteredBody<B>> {
-        response.map(|inner| MeteredBody { inner, on_response })
+    fn meter<E>(
+        response: Poll<Result<Response<B>, E>>,
+        on_response: Option<Box<OnResponse>>,
+    ) -> Poll<Result<Response<MeteredBody<B>>, E>> {
+        response.map_ok(|response| response.map(|inner| MeteredBody { inner, on_response }))
     }
 }
 

@@ -14,9 +14,9 @@ use tower_service::Service;
 use self::body::Metering;
 pub use self::body::{Metered, MeteredBody, Unmetered};
 use super::admission::OnResponse;
-use super::answer::{Decision, Problem, RejectionResponse};
-use super::config::{Config, RejectedResponse, Settings};
-use super::rules::{Admission, DecisionFuture, HttpRules, Outcome};
+use super::answer::{Problem, Rejection, RejectionResponse};
+use super::config::{Config, RejectedResponse};
+use super::rules::{DecisionFuture, HttpRules, Outcome};
 use crate::rules::LiveRules;
 
 /// A rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
@@ -70,71 +70,40 @@ where
         let Self { inner, config } = self;
         let settings = &config.settings;
         let (mut head, body) = request.into_parts();
-        let on_response = if settings.skip.iter().any(|skips| skips(&head)) {
-            None
+        let outcome = if settings.skips(&head) {
+            Outcome::Admitted(None)
         } else {
-            let rules = &settings.rules;
-            match rules.decide(settings.options, &head, |rejection| config.reject(rejection)) {
-                Outcome::Admitted(admission) => record(admission, settings, &mut head),
-                Outcome::Rejected(response) => {
-                    let response = Some(response);
-                    let state = FutureState::Rejected { response };
-                    return RateLimitFuture { state };
-                }
-                Outcome::Undecided(undecided) => {
-                    // The service that is called must be the one that was ready. The clone is polled for readiness again.
-                    let clone = inner.clone();
-                    let deciding = Some(Box::new(Deciding {
-                        inner: core::mem::replace(inner, clone),
-                        config: Arc::clone(config),
-                        decision: undecided.decide(settings.options, head),
-                        body,
-                    }));
-                    let state = FutureState::Deciding { deciding };
-                    return RateLimitFuture { state };
-                }
-            }
+            let reject = |rejection: Rejection<'_>| config.reject(rejection);
+            settings.rules.decide(&settings.options, &mut head, reject)
         };
-        let request = Request::from_parts(head, body);
         // There are two branches, because nothing has to be dropped in the first if `call` panics. So the compiler builds the inner
         // future in place. Inner futures can be large, and should not be moved.
-        match on_response {
-            None => RateLimitFuture {
-                state: FutureState::Admitted {
-                    inner: inner.call(request),
-                    on_response: None,
-                },
+        let state = match outcome {
+            Outcome::Admitted(None) => FutureState::Admitted {
+                inner: inner.call(Request::from_parts(head, body)),
+                on_response: None,
             },
-            on_response => RateLimitFuture {
-                state: FutureState::Admitted {
-                    inner: inner.call(request),
-                    on_response,
-                },
+            Outcome::Admitted(on_response) => FutureState::Admitted {
+                inner: inner.call(Request::from_parts(head, body)),
+                on_response,
             },
-        }
+            Outcome::Rejected(response) => FutureState::Rejected {
+                response: Some(response),
+            },
+            Outcome::Undecided(undecided) => {
+                // The service that is called must be the one that was ready. The clone is polled for readiness again.
+                let clone = inner.clone();
+                let deciding = Some(Box::new(Deciding {
+                    inner: core::mem::replace(inner, clone),
+                    config: Arc::clone(config),
+                    decision: settings.rules.delay(undecided, settings.options.clone(), head),
+                    body,
+                }));
+                FutureState::Deciding { deciding }
+            }
+        };
+        RateLimitFuture { state }
     }
-}
-
-/// Records the decision in an admitted request, and returns the work that is left for its response.
-#[inline]
-fn record<C>(admission: Admission, settings: &Settings<C>, head: &mut Parts) -> Option<Box<OnResponse>> {
-    let Admission {
-        at,
-        limited,
-        mut on_response,
-    } = admission;
-    if settings.decision_extension {
-        head.extensions.insert(Decision {
-            at,
-            admitted: true,
-            limited,
-        });
-    }
-    if let Some(on_response) = &mut on_response {
-        let (charge_if, cost) = (settings.charge_if.as_ref(), settings.body_cost.as_ref());
-        on_response.reserve(charge_if, cost, head);
-    }
-    on_response
 }
 
 impl<T: Clone, S: HttpRules, R, M> Clone for RateLimitService<T, S, R, M> {
@@ -222,32 +191,51 @@ where
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.as_mut().project().state.project() {
+            StateProjection::Admitted {
+                inner,
+                on_response: None,
+            } => M::meter(inner.poll(cx), None),
+            StateProjection::Admitted { .. }
+            | StateProjection::Rejected { .. }
+            | StateProjection::Deciding { .. } => self.poll_by_state(cx),
+        }
+    }
+}
+
+impl<T, Q, B, S, R, M> RateLimitFuture<T, T::Future, Q, B, S, R, M>
+where
+    T: Service<Request<Q>, Response = Response<B>>,
+    S: HttpRules,
+    R: RejectionResponse<B>,
+    M: Metering<B>,
+{
+    #[inline(never)]
+    fn poll_by_state(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<M::Body>, T::Error>> {
         loop {
             let mut state = self.as_mut().project().state;
             let next = match state.as_mut().project() {
-                // This is a separate branch, so that the response is not moved.
-                StateProjection::Admitted {
-                    inner,
-                    on_response: None,
-                } => return inner.poll(cx).map_ok(|response| M::meter(response, None)),
                 StateProjection::Admitted { inner, on_response } => {
-                    let response = ready!(inner.poll(cx));
+                    let mut response = ready!(inner.poll(cx));
                     // Also after an error the request has ended, although its future may be kept.
-                    let on_response = on_response.take();
-                    return Poll::Ready(response.map(|response| match on_response {
-                        Some(mut on_response) => M::meter(on_response.apply(response), Some(on_response)),
-                        None => M::meter(response, None),
-                    }));
+                    let mut on_response = on_response.take();
+                    if let Some(on_response) = &mut on_response {
+                        response = response.map(|response| on_response.apply(response));
+                    }
+                    return M::meter(Poll::Ready(response), on_response);
                 }
                 StateProjection::Rejected { response } => match response.take() {
-                    Some(response) => return Poll::Ready(Ok(M::meter(*response, None))),
+                    Some(response) => return M::meter(Poll::Ready(Ok(*response)), None),
                     None => panic!("`RateLimitFuture` polled after completion"),
                 },
                 StateProjection::Deciding { deciding } => {
                     let Some(mut request) = deciding.take() else {
                         panic!("`RateLimitFuture` polled after a panic");
                     };
-                    let Poll::Ready((mut head, decided)) = request.decision.as_mut().poll(cx) else {
+                    let Poll::Ready((head, decided)) = request.decision.as_mut().poll(cx) else {
                         *deciding = Some(request);
                         return Poll::Pending;
                     };
@@ -258,13 +246,10 @@ where
                         ..
                     } = *request;
                     match decided {
-                        Ok(admission) => {
-                            let on_response = record(admission, &config.settings, &mut head);
-                            FutureState::Admitted {
-                                inner: inner.call(Request::from_parts(head, body)),
-                                on_response,
-                            }
-                        }
+                        Ok(on_response) => FutureState::Admitted {
+                            inner: inner.call(Request::from_parts(head, body)),
+                            on_response,
+                        },
                         Err(refusal) => FutureState::Rejected {
                             response: Some(refusal.reject(&head, |rejection| config.reject(rejection))),
                         },

@@ -12,7 +12,8 @@ use super::reservation::Reservation;
 use super::reservation::held_slots::HeldSlots;
 use super::reservation::state_charge::StateCharge;
 use super::rule_state::RuleState;
-use super::rule_states::RuleStates;
+use super::rule_states::{KeyDecision, RuleStates};
+use super::state_decision::StateDecision;
 use super::storage::StorageLookup;
 use crate::keyed::Charged;
 use crate::receipt::Receipt;
@@ -72,6 +73,25 @@ impl<R: ?Sized> RuleStates<R> {
     pub(crate) fn check<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
+        now: impl FnOnce() -> Nanos + Copy,
+        violates: bool,
+        evidence: &mut E,
+    ) -> Result<Admitted, Denied<'a, R>> {
+        match self.decide_by_key(request, now) {
+            Some(decided) => match decided.admitted_at() {
+                Some(at) => Ok(Admitted::new(DecidedBy::Local, at)),
+                None => self.conclude_by_key(decided, request, violates, evidence),
+            },
+            None => self.check_by_more(request, now, None, violates, evidence),
+        }
+    }
+
+    /// Decides a request of which more than the key is read, or that several states decide. Keys whose hashes are known are not
+    /// extracted again.
+    #[inline(always)]
+    pub(crate) fn check_by_more<'a, E: Evidence<'a>>(
+        &'a self,
+        request: &'a R,
         now: impl FnOnce() -> Nanos,
         mut hashes: Option<&mut KeyHashes>,
         violates: bool,
@@ -107,7 +127,38 @@ impl<R: ?Sized> RuleStates<R> {
         violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
-        let mut decision = state.decide(extracted, now);
+        let decision = state.decide(extracted, now);
+        if decision.is_admitted_by_entry() {
+            state.count(ShardId::current(), RuleEvent::Admitted(extracted.permits));
+            return Ok(Admitted::new(DecidedBy::Local, decision.at));
+        }
+        self.conclude(state, extracted, decision, request, violates, evidence)
+    }
+
+    /// Completes a decision that [`decide_by_key`](Self::decide_by_key) has begun about this request.
+    pub(crate) fn conclude_by_key<'a, E: Evidence<'a>>(
+        &'a self,
+        KeyDecision { key, decision }: KeyDecision,
+        request: &'a R,
+        violates: bool,
+        evidence: &mut E,
+    ) -> Result<Admitted, Denied<'a, R>> {
+        let extracted = Extracted::plain(key);
+        self.conclude(&self.states[0], &extracted, decision, request, violates, evidence)
+    }
+
+    /// Completes the decision of the only state: a denial, or a decision by the overflow policy.
+    #[cold]
+    #[inline(never)]
+    fn conclude<'a, E: Evidence<'a>>(
+        &'a self,
+        state: &RuleState<R>,
+        extracted: &Extracted,
+        mut decision: StateDecision,
+        request: &'a R,
+        violates: bool,
+        evidence: &mut E,
+    ) -> Result<Admitted, Denied<'a, R>> {
         // If the evidence finds enough capacity, permits were freed, so the request is decided again.
         while E::KEPT
             && !decision.is_admitted()

@@ -161,6 +161,19 @@ impl<R: ?Sized> Extractor<R> {
         self.extract_by(request, seeds, |key| hashes.hash(key, request, &seeds.tables))
     }
 
+    /// Returns the fingerprint of the request's key, or [`NO_KEY`] for a rule without a key. `None` if the rule reads more than the key,
+    /// or if the request lacks the key.
+    #[inline(always)]
+    pub(super) fn only_key(&self, request: &R, seeds: &Seeds) -> Option<u64> {
+        if !self.is_plain || self.limit_by.is_some() {
+            return None;
+        }
+        match &self.key {
+            Some(key) => key.hash(request, &seeds.tables).map(Store::fingerprint),
+            None => Some(NO_KEY),
+        }
+    }
+
     #[inline(always)]
     fn extract_by(
         &self,

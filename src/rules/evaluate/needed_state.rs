@@ -38,7 +38,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Charges a request that waits if it is denied, so that the denial is no violation.
     pub(crate) fn check_waiting(&self, request: &R) -> Option<Admitted> {
         self.states
-            .check(request, || self.clock.now(), None, false, &mut ())
+            .check(request, || self.clock.now(), false, &mut ())
             .ok()
     }
 

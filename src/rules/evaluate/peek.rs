@@ -6,7 +6,7 @@ use super::extractor::{Extracted, Handling};
 use super::key_hashes::KeyHashes;
 use super::request_limit::StatePeek;
 use super::rule_state::{CopiedWords, RuleState};
-use super::rule_states::RuleStates;
+use super::rule_states::{KeyDecision, RuleStates};
 use crate::algorithm::AnyAlgorithm;
 use crate::quota::Quota;
 use crate::rules::quota_status::QuotaStatus;
@@ -109,6 +109,18 @@ impl<R: ?Sized> RuleStates<R> {
                 self.enforced_quotas_of((index, &extracted, None), now, denied, |_, values| add(values));
             }
         }
+    }
+
+    /// Passes the values of each quota of the only state to `add`, for a request that this state has admitted by its key.
+    #[inline]
+    pub(crate) fn quotas_by_key<'a>(
+        &'a self,
+        decided: &KeyDecision,
+        now: Nanos,
+        mut add: impl FnMut(EnforcedQuota<'a>),
+    ) {
+        let extracted = Extracted::plain(decided.key);
+        self.enforced_quotas_of((0, &extracted, None), now, false, |_, values| add(values));
     }
 
     /// Passes the index and the current values of each enforced quota of one state, or those of a copy of its words, to `add`.

@@ -159,8 +159,9 @@ impl<R: ?Sized> RuleState<R> {
     /// quotas are in several states.
     #[inline]
     pub(crate) fn count(&self, shard: ShardId, event: RuleEvent) {
-        for counts in &self.counts {
-            counts.add(shard, event);
+        match &*self.counts {
+            [counts] => counts.add(shard, event),
+            all => all.iter().for_each(|counts| counts.add(shard, event)),
         }
     }
 

@@ -28,6 +28,12 @@ impl StateDecision {
         Self { at, outcome }
     }
 
+    /// Whether the request was admitted, and not by the overflow policy.
+    #[inline(always)]
+    pub(crate) const fn is_admitted_by_entry(&self) -> bool {
+        matches!(self.outcome, StateOutcome::Admitted)
+    }
+
     /// Whether the request was admitted.
     #[inline(always)]
     pub(crate) const fn is_admitted(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::rules::evaluate::evidence::DeniedQuotas;
 use crate::rules::evaluate::key_hashes::KeyHashes;
 use crate::rules::evaluate::peek::{EnforcedQuota, RulePeek};
 use crate::rules::evaluate::reservation::Reservation;
-use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
+use crate::rules::evaluate::rule_states::{KeyDecision, NamedCounts, RuleStates};
 use crate::time::Nanos;
 
 pub(crate) mod builder;
@@ -107,21 +107,26 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// later, because a later rule denies. Such a charge may cause the denial of another request, but never an admission.
     #[inline]
     pub fn check<'a>(&'a self, request: &'a R) -> Result<Admitted, Denied<'a, R>> {
-        self.states
-            .check(request, || self.clock.now(), None, true, &mut ())
+        self.states.check(request, || self.clock.now(), true, &mut ())
     }
 
-    /// Charges the request as [`check`](Self::check) does. Keys whose hashes are known are not extracted again. A denial adds the
-    /// values that it saw to `seen`.
-    #[inline]
-    pub(crate) fn check_with<'a>(
+    /// Charges the request as [`check`](Self::check) does, if the only state reads only its key. `None` if nothing is decided.
+    /// [`RuleStates::conclude_by_key`] completes a decision that is no admission.
+    #[inline(always)]
+    pub(crate) fn check_by_key(&self, request: &R) -> Option<KeyDecision> {
+        self.states.decide_by_key(request, || self.clock.now())
+    }
+
+    /// Charges the request as [`check`](Self::check) does, after [`check_by_key`](Self::check_by_key) has decided nothing. Keys whose
+    /// hashes are known are not extracted again. A denial adds the values that it saw to `seen`.
+    pub(crate) fn check_by_more<'a>(
         &'a self,
         request: &'a R,
         hashes: Option<&mut KeyHashes>,
         seen: &mut DeniedQuotas<'a>,
     ) -> Result<Admitted, Denied<'a, R>> {
-        self.states
-            .check(request, || self.clock.now(), hashes, true, seen)
+        let now = || self.clock.now();
+        self.states.check_by_more(request, now, hashes, true, seen)
     }
 
     /// Charges the request as [`reserve`](Self::reserve) does. A denial adds the values that it saw to `seen`.
@@ -141,7 +146,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// When a rule has too little capacity left. The error names every such rule.
     #[inline]
     pub fn check_at<'a>(&'a self, request: &'a R, now: Nanos) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || now, None, true, &mut ())
+        self.states.check(request, || now, true, &mut ())
     }
 
     /// Charges the request as [`check`](Self::check) does, and returns a reservation to [`refund`](Self::refund) or

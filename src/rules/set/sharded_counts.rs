@@ -48,7 +48,7 @@ impl ShardedCounts {
         Self([(); OWN_SHARDS + 1].map(|()| CachePadded::default()))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&self, shard: ShardId, outcome: RuleEvent) {
         let counts = &self.0[shard.index];
         match outcome {

@@ -120,12 +120,16 @@ type FindPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 /// Passes the address of the peer, from the extension of the server, to `read`.
 ///
 /// An address that is stored in two pieces and loaded in one waits for the stores. So `read` gets each address from its extension,
-/// and not from a variable that they share.
+/// and not from a variable that they share. The versions of a [`PeerAddress`] are two calls, so that no address is copied before its
+/// version is known.
 #[inline(always)]
 fn with_peer<T>(request: &Parts, read: impl FnOnce(IpAddr) -> T) -> Option<T> {
     let extensions = &request.extensions;
     if let Some(PeerAddress(peer)) = extensions.get() {
-        return Some(read(*peer));
+        return Some(match *peer {
+            IpAddr::V4(peer) => read(IpAddr::V4(peer)),
+            IpAddr::V6(peer) => read(IpAddr::V6(peer)),
+        });
     }
     #[cfg(feature = "axum")]
     if let Some(axum::extract::ConnectInfo(peer)) =

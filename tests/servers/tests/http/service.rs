@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use ringgate::Clock;
 use ringgate::http::{Decision, HttpKey, QuotaHeaders};
+use ringgate::keyed::OnFull;
 
 use super::*;
 
@@ -264,4 +265,36 @@ fn polling_after_completion_panics() {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(rejected.as_mut().poll(&mut cx).is_ready());
     let _ = rejected.as_mut().poll(&mut cx);
+}
+
+/// A rule with a key takes a short path, on which a decision for want of an entry must not be made twice.
+#[test]
+fn a_request_is_decided_once_whatever_the_headers_are() {
+    for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
+        // The smallest table has twelve entries.
+        let small = || {
+            let small = rule("small", "2/10s").by(&HttpKey::peer());
+            live([small.capacity(1).on_full(on_full)]).0
+        };
+        let requests = || (0_u8..60).map(|number| from(&format!("192.0.2.{}", number % 40)));
+        let checked = small();
+        let statuses: Vec<u16> = requests()
+            .map(|request| match checked.load().check(&request.into_parts().0) {
+                Ok(_) => 200,
+                Err(_) => 429,
+            })
+            .collect();
+        for headers in [QuotaHeaders::Off, QuotaHeaders::Both] {
+            let rules = small();
+            let mut service = RateLimitLayer::new(Arc::clone(&rules))
+                .headers(headers)
+                .layer(Hello);
+            let answers: Vec<u16> = requests()
+                .map(|request| send(&mut service, request).status().as_u16())
+                .collect();
+            assert_eq!(answers, statuses, "{on_full:?}, {headers:?}");
+            let counts = |rules: &Live| rules.load().counts().map(|(_, counts)| counts).next();
+            assert_eq!(counts(&rules), counts(&checked), "{on_full:?}, {headers:?}");
+        }
+    }
 }
