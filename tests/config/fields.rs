@@ -133,37 +133,55 @@ fn limits_in_flight_are_read() {
 
 #[test]
 fn algorithms_are_read() {
-    for (word, algorithm) in [
-        ("classic", RuleAlgorithm::Classic),
-        ("even", RuleAlgorithm::Even),
-        ("fixed", RuleAlgorithm::Fixed),
-        ("log", RuleAlgorithm::Log),
-        ("gcra", RuleAlgorithm::Gcra),
-    ] {
-        means(
-            &format!("quota = '12/s'\nalgorithm = '{word}'"),
-            rule("12/s").algorithm(algorithm),
+    use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
+    let by_user = || rule("30/s").by(&user());
+    for (toml, built, without) in [
+        (
+            "quota = '12/s'\nalgorithm = 'classic'",
+            rule("12/s").algorithm(Classic),
             rule("12/s"),
-        );
+        ),
+        (
+            "quota = '12/s'\nalgorithm = 'even'",
+            rule("12/s").algorithm(Even),
+            rule("12/s"),
+        ),
+        (
+            "quota = '12/s'\nalgorithm = 'fixed'",
+            rule("12/s").algorithm(Fixed),
+            rule("12/s"),
+        ),
+        (
+            "quota = '12/s'\nalgorithm = 'log'",
+            rule("12/s").algorithm(Log),
+            rule("12/s"),
+        ),
+        (
+            "quota = '12/s'\nalgorithm = 'gcra'",
+            rule("12/s").algorithm(Gcra),
+            rule("12/s"),
+        ),
+        (
+            "quota = '12/s'\nalgorithm = 'counter'",
+            rule("12/s").algorithm(Counter),
+            rule("12/s").algorithm(Classic),
+        ),
+        (
+            "quota = '30/s'\nkey = 'user'\nalgorithm = 'sliding-window'",
+            by_user(),
+            by_user().algorithm(Counter),
+        ),
+        // A sliding window with cells is a counter.
+        (
+            "quota = '30/s'\nkey = 'user'\nalgorithm = 'sliding-window'\ncells = 60",
+            by_user().algorithm(Counter),
+            by_user(),
+        ),
+        ("quota = '12/s'\ncells = 2", rule("12/s").cells(2), rule("12/s")),
+    ] {
+        means(toml, built, without);
     }
-    means(
-        "quota = '12/s'\nalgorithm = 'counter'",
-        rule("12/s").algorithm(RuleAlgorithm::Counter),
-        rule("12/s").algorithm(RuleAlgorithm::Classic),
-    );
-    means(
-        "quota = '30/s'\nkey = 'user'\nalgorithm = 'sliding-window'",
-        rule("30/s").by(&user()),
-        rule("30/s").by(&user()).algorithm(RuleAlgorithm::Counter),
-    );
-    // A sliding window with cells is a counter.
-    means(
-        "quota = '30/s'\nkey = 'user'\nalgorithm = 'sliding-window'\ncells = 60",
-        rule("30/s").by(&user()).algorithm(RuleAlgorithm::Counter),
-        rule("30/s").by(&user()),
-    );
-    means("quota = '12/s'\ncells = 2", rule("12/s").cells(2), rule("12/s"));
-    let bucket = || rule("12/s").algorithm(RuleAlgorithm::Gcra);
+    let bucket = || rule("12/s").algorithm(Gcra);
     means_each(
         "quota = '12/s'\nalgorithm = 'gcra'\nburst = 0x3",
         r#""quota": "12/s", "algorithm": "gcra", "burst": 3"#,
@@ -204,28 +222,19 @@ fn names_refer_to_the_extractors_of_the_program() {
 
 #[test]
 fn capacity_and_overflow_policy_are_read() {
+    use OnFull::{Admit, Deny, Forget, Share};
     let small = || rule("2/5s").by(&number()).capacity(64);
-    means(
-        "quota = '2/5s'\nkey = 'number'\ncapacity = 64",
-        small(),
-        rule("2/5s").by(&number()),
-    );
-    for (word, on_full) in [
-        ("deny", OnFull::Deny),
-        ("admit", OnFull::Admit),
-        ("forget", OnFull::Forget),
+    let toml = "quota = '2/5s'\nkey = 'number'\ncapacity = 64";
+    means(toml, small(), rule("2/5s").by(&number()));
+    for (word, on_full, other) in [
+        ("deny", Deny, Share),
+        ("admit", Admit, Share),
+        ("forget", Forget, Share),
+        ("share", Share, Deny),
     ] {
-        means(
-            &format!("quota = '2/5s'\nkey = 'number'\ncapacity = 64\non_full = '{word}'"),
-            small().on_full(on_full),
-            small(),
-        );
+        let toml = format!("{toml}\non_full = '{word}'");
+        means(&toml, small().on_full(on_full), small().on_full(other));
     }
-    means(
-        "quota = '2/5s'\nkey = 'number'\ncapacity = 64\non_full = 'share'",
-        small(),
-        small().on_full(OnFull::Deny),
-    );
 }
 
 #[test]
