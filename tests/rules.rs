@@ -64,7 +64,9 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use ringgate::rules::kind::AnyKind;
-use ringgate::rules::{Condition, Cost, Reloaded, RuleCounts, RuleError, RuleSetBuilder, TierOf};
+use ringgate::rules::{
+    Condition, Cost, Reloaded, RuleAlgorithm, RuleCounts, RuleError, RuleSetBuilder, TierOf,
+};
 use ringgate::{Clock, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
 
 /// The requests of the tests.
@@ -83,6 +85,30 @@ fn user(user: u64) -> Request {
         user,
         cost: 1,
         ..Request::default()
+    }
+}
+
+impl Request {
+    fn cost(self, cost: u64) -> Self {
+        Self { cost, ..self }
+    }
+
+    fn address(self, address: u64) -> Self {
+        Self { address, ..self }
+    }
+
+    fn plan(self, plan: impl Into<Option<&'static str>>) -> Self {
+        let plan = plan.into();
+        Self { plan, ..self }
+    }
+
+    fn limit(self, limit: impl Into<Option<u64>>) -> Self {
+        let limit = limit.into();
+        Self { limit, ..self }
+    }
+
+    fn login(self) -> Self {
+        Self { login: true, ..self }
     }
 }
 
@@ -184,6 +210,27 @@ fn counts(rules: &ByHand, name: &str) -> RuleCounts {
         .expect("a rule of this name")
         .1
 }
+
+/// The rules that a file restores after this time.
+fn restored(rules: &RuleSetBuilder<Request>, file: &[u8], elapsed: Duration) -> Result<ByHand, String> {
+    let restored = rules.restore_with(ManualClock::new(), file, elapsed);
+    restored.map_err(|error| error.to_string())
+}
+
+/// Rules with a manual clock that shows zero.
+fn built(rules: &RuleSetBuilder<Request>) -> ByHand {
+    rules.build_with(ManualClock::new(), [1, 2, 3, 4]).expect("rules")
+}
+
+const ALGORITHMS: [RuleAlgorithm; 7] = [
+    RuleAlgorithm::SlidingWindow,
+    RuleAlgorithm::Counter,
+    RuleAlgorithm::Classic,
+    RuleAlgorithm::Even,
+    RuleAlgorithm::Fixed,
+    RuleAlgorithm::Log,
+    RuleAlgorithm::Gcra,
+];
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)

@@ -138,7 +138,7 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         rules.clock().set(Nanos::new(now));
         let key = random.below(3);
         let reference = keys.entry(key).or_default();
-        let request = Request { cost: 2, ..user(key) };
+        let request = user(key).cost(2);
         let was_blocked = reference.is_blocked(now);
         let denied = rules.check(&request).expect_err("two permits are too many");
         let by_block = denied.violations().any(|violation| violation.is_block());
@@ -172,7 +172,7 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         assert_eq!(blocked(&rules), all as u64, "seed {seed}");
         // The answers do not depend on how far the key is from its limit.
         for (&key, reference) in &keys {
-            let free = Request { cost: 0, ..user(key) };
+            let free = user(key).cost(0);
             assert!(rules.check(&free).is_ok(), "a request that costs nothing");
             let shown = rules.peek(&user(key)).any(|peek| peek.is_block());
             assert_eq!(shown, reference.is_blocked(now), "seed {seed}: {key} at {now}");
@@ -188,71 +188,6 @@ fn blocks_equal_the_reference() {
             compare(seed, escalates, extends);
         }
     }
-}
-
-/// The violation that reaches the number blocks the key, at once and until the end. Other keys are not blocked.
-#[test]
-fn the_last_violation_blocks_its_key_only() {
-    for after in [1, 2, 5] {
-        let rules = build([blocking(block(&format!("{after}/min"), 600))]);
-        rules.clock().set(at(1_000));
-        assert!(rules.check(&user(1)).is_ok());
-        for violation in 1..=after {
-            assert_eq!(blocks(&rules), 0);
-            let expected = if violation == after { 600 } else { 1 };
-            assert_eq!(
-                denied_for(&rules, &user(1)),
-                Some(expected),
-                "{violation} of {after}"
-            );
-        }
-        assert_eq!((blocks(&rules), blocked(&rules)), (1, 1));
-        for (seconds, is_denied) in [(1_001, true), (1_599, true), (1_600, false)] {
-            rules.clock().set(at(seconds));
-            assert_eq!(denied_for(&rules, &user(1)), is_denied.then(|| 1_600 - seconds));
-            assert!(rules.check(&user(seconds)).is_ok(), "another key");
-        }
-        assert_eq!(blocked(&rules), 0);
-    }
-}
-
-/// A retry while blocked extends nothing, unless that is asked for. An older reading never shortens the block.
-#[test]
-fn retries_extend_only_on_request() {
-    for extends in [false, true] {
-        let settings = block("1/min", 60);
-        let rules = build([blocking(if extends {
-            settings.extend_on_retry()
-        } else {
-            settings
-        })]);
-        rules.clock().set(at(100));
-        assert!(rules.check(&user(1)).is_ok());
-        assert_eq!(denied_for(&rules, &user(1)), Some(60));
-        rules.clock().set(at(150));
-        assert_eq!(denied_for(&rules, &user(1)), Some(if extends { 60 } else { 10 }));
-        rules.clock().set(at(120));
-        assert_eq!(denied_for(&rules, &user(1)), Some(if extends { 90 } else { 40 }));
-        assert_eq!(blocks(&rules), 1, "an extended block began once");
-    }
-}
-
-/// Each block lasts longer than the one before, up to the ceiling, until the key is forgiven.
-#[test]
-fn blocks_escalate_and_are_forgiven() {
-    let rules = build([blocking(block("1/s", 10).escalate(3, secs(50), secs(100)))]);
-    let mut now = 1_000;
-    let mut next = |after: u64| {
-        now += after;
-        rules.clock().set(at(now));
-        assert!(rules.check(&user(1)).is_ok());
-        let lasting = denied_for(&rules, &user(1)).unwrap();
-        now += lasting;
-        lasting
-    };
-    assert_eq!([next(0), next(0), next(99), next(0)], [10, 30, 50, 50]);
-    // A hundred seconds without a block.
-    assert_eq!([next(100), next(5)], [10, 30]);
 }
 
 /// Only denials by the limit of an enforced rule are violations.

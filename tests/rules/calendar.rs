@@ -41,10 +41,7 @@ fn from_origin<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K
 }
 
 fn costs(permits: u64) -> Request {
-    Request {
-        cost: permits,
-        ..user(1)
-    }
+    user(1).cost(permits)
 }
 
 /// The permits that are left of each rule, by its name.
@@ -345,7 +342,7 @@ fn tiers_lists_costs_and_lower_limits_apply() {
         .allow(7_u64)
         .deny(8_u64);
     let (live, clock) = from_origin([tiered]);
-    let request = |plan, cost| Request { plan, ..costs(cost) };
+    let request = |plan, cost| costs(cost).plan(plan);
     let admits = |request: &Request| live.load().check(request).is_ok();
     assert!(!admits(&request(Some("free"), 3)) && admits(&request(Some("free"), 2)));
     // All tiers have the same counts.
@@ -354,10 +351,7 @@ fn tiers_lists_costs_and_lower_limits_apply() {
     assert_eq!(left(&live, &request(None, 1)), [0]);
     assert!(admits(&user(7)) && !admits(&user(8)));
     clock.advance(secs(DAY));
-    let lower = |limit| Request {
-        limit: Some(limit),
-        ..costs(3)
-    };
+    let lower = |limit| costs(3).limit(limit);
     assert!(admits(&lower(5)) && !admits(&lower(5)) && admits(&lower(6)));
     let lowest = lower(5);
     let rules = live.load();

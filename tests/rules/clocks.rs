@@ -93,7 +93,7 @@ proptest! {
             })
             .collect();
         for (now, cost, times) in ops {
-            let (now, request) = (Nanos::new(now), Request { cost, ..user(1) });
+            let (now, request) = (Nanos::new(now), user(1).cost(cost));
             for _ in 0..times {
                 let permits = |number: usize| if alone[number].costs { cost } else { 1 };
                 let full: Vec<_> = (0..states.len())
@@ -149,10 +149,7 @@ fn nothing_panics_at_the_end_of_time() {
                 clock.set(Nanos::new(start));
                 for id in 0..40 {
                     for cost_of_it in [1, 3, 0, u64::MAX] {
-                        let request = Request {
-                            cost: cost_of_it,
-                            ..user(id)
-                        };
+                        let request = user(id).cost(cost_of_it);
                         match live.load().reserve(&request) {
                             Ok(taken) => drop(live.load().settle(taken, &cost, id % 9)),
                             Err(denied) => {

@@ -64,10 +64,7 @@ fn a_sliding_window_names_its_form() {
         );
         let alone = rule.algorithm_for(quota).expect("it was built");
         assert_eq!(alone.to_string(), chosen);
-        let login = Request {
-            login: true,
-            ..user(1)
-        };
+        let login = user(1).login();
         let peeked: Vec<String> = rules
             .peek(&login)
             .map(|peek| peek.algorithm().to_string())
@@ -145,7 +142,7 @@ fn a_rule_decides_as_a_table_of_keys() {
         for step in 0..20_000 {
             let (id, tier) = (random.below(6), random.index(3));
             let plan = [None, Some("free"), Some("pro")][tier];
-            let request = Request { plan, ..user(id) };
+            let request = user(id).plan(plan);
             let admitted = rules.check(&request).is_ok();
             assert_eq!(table.check(&(id, tier)).is_ok(), admitted, "{limit}, step {step}");
             counts[usize::from(admitted)] += 1;

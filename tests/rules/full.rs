@@ -93,7 +93,7 @@ proptest! {
             clock.advance(millis(wait));
             // The key gets an entry before an even rule denies it for more permits than the share of a cell.
             let permits = if algorithm == RuleAlgorithm::Even { 1 } else { permits };
-            let request = Request { cost: permits, ..user(id) };
+            let request = user(id).cost(permits);
             let (before, counted) = (all(&rules), rules.counts().map(|it| it.1).collect::<Vec<_>>());
             let room: Vec<_> = rules
                 .peek(&request)

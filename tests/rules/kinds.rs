@@ -47,17 +47,3 @@ fn a_quota_whose_rule_does_not_continue_is_not_enforced_while_a_reload_is_pendin
         assert_eq!(spent, 4);
     }
 }
-
-/// A check that finds no free slot counts the denial of a rule in the shadow, as a reservation does.
-#[test]
-fn a_check_counts_the_denial_of_slots_in_the_shadow() {
-    let (rules, _) = by_hand([Rule::in_flight("a", 1).shadow()]);
-    let held = rules.reserve(&user(1)).unwrap();
-    assert!(rules.check(&user(1)).is_ok());
-    assert_eq!(counts(&rules, "a").shadow_denied, 1);
-    assert!(rules.reserve(&user(1)).is_ok());
-    assert_eq!(counts(&rules, "a").shadow_denied, 2);
-    drop(held);
-    assert!(rules.check(&user(1)).is_ok());
-    assert_eq!(counts(&rules, "a").shadow_denied, 2);
-}

@@ -17,7 +17,7 @@ fn by_some_plan(missing: OnMissingKey) -> Key<Request> {
 }
 
 fn with_plan(plan: Option<&'static str>, id: u64) -> Request {
-    Request { plan, ..user(id) }
+    user(id).plan(plan)
 }
 
 #[test]

@@ -6,16 +6,6 @@ use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 
-const ALGORITHMS: [RuleAlgorithm; 7] = [
-    RuleAlgorithm::SlidingWindow,
-    RuleAlgorithm::Counter,
-    RuleAlgorithm::Classic,
-    RuleAlgorithm::Even,
-    RuleAlgorithm::Fixed,
-    RuleAlgorithm::Log,
-    RuleAlgorithm::Gcra,
-];
-
 /// The most permits that a rule of 10 per window admits at once. For an even rule it is the share of a cell.
 fn at_once(algorithm: RuleAlgorithm, limit: u64) -> u64 {
     if algorithm == RuleAlgorithm::Even {
@@ -458,7 +448,7 @@ fn a_lowered_bucket_pays_its_debt_at_the_old_rate() {
         for is_keyed in [false, true] {
             for spent in [before, before / 2, 1.max(before / 7)] {
                 let (live, clock) = live([bucket(before, 10, is_keyed, has_cost)]);
-                let cost = |cost| Request { cost, ..user(1) };
+                let cost = |cost| user(1).cost(cost);
                 let take = |permits: u64| {
                     if has_cost {
                         return u64::from(live.load().check(&cost(permits)).is_ok()) * permits;
@@ -491,10 +481,7 @@ fn a_bucket_with_a_much_longer_burst_gets_new_words() {
         let (live, _) = live([bucket(before)]);
         let old = live.load();
         live.store(&set([bucket(after)])).expect("rules");
-        let all = Request {
-            cost: after,
-            ..user(1)
-        };
+        let all = user(1).cost(after);
         assert_eq!(
             live.load().check(&all).is_err(),
             has_new_words,

@@ -87,7 +87,7 @@ fn every_rule_keeps_its_bound() {
                     break;
                 }
                 let (id, address) = pair(thread, turn);
-                let request = Request { address, ..user(id) };
+                let request = user(id).address(address);
                 if rules.check(&request).is_ok() {
                     let after = rules.clock().now();
                     calls.push(Call {
@@ -161,11 +161,7 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
             let ask = |turn| {
                 let (id, address) = pair(thread, turn);
                 let cost = random.below(4);
-                let request = Request {
-                    address,
-                    cost,
-                    ..user(id)
-                };
+                let request = user(id).address(address).cost(cost);
                 match rules.check(&request) {
                     Ok(_) => Some((id, address, cost)),
                     Err(_) => None,
@@ -177,10 +173,7 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
             admitted.iter().filter(|call| of(call)).map(|call| call.2).sum()
         };
         let held = |name: &str, id: u64| {
-            let request = Request {
-                address: id,
-                ..user(id)
-            };
+            let request = user(id).address(id);
             let spent = rules
                 .peek(&request)
                 .find(|peek| peek.rule() == name)
@@ -256,10 +249,7 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
         let mut admitted = [0_u64; 8];
         while !done.load(Ordering::Relaxed) {
             let id = random.below(8);
-            let request = Request {
-                address: id,
-                ..user(id)
-            };
+            let request = user(id).address(id);
             let rules = live.load();
             let first = rules.check(&request).is_ok();
             // Some threads hold the rules for longer, and decide twice.
