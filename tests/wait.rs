@@ -53,8 +53,11 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use ringgate::wait::TokioClock;
-use ringgate::{Fair, RateLimiter, TimestampRing};
+use ringgate::rules::RuleSetBuilder;
+use ringgate::wait::{TokioClock, WaitError};
+use ringgate::{Fair, RateLimiter, RuleSet, TimestampRing};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 type Log = Arc<Fair<RateLimiter<TimestampRing, TokioClock>>>;
 
@@ -66,6 +69,47 @@ fn log(quota: &str) -> Log {
 fn bare_log(quota: &str) -> RateLimiter<TimestampRing, TokioClock> {
     let ring = TimestampRing::new(quota.parse().unwrap()).unwrap();
     RateLimiter::with_clock(ring, TokioClock::new())
+}
+
+/// Any algorithm with wait queues, in tokio's time.
+fn fair<A: ringgate::Algorithm>(algorithm: A) -> Arc<Fair<RateLimiter<A, TokioClock>>> {
+    Arc::new(Fair::new(RateLimiter::with_clock(algorithm, TokioClock::new())))
+}
+
+/// Rules with wait queues, in tokio's time.
+fn fair_rules<R: ?Sized>(rules: RuleSetBuilder<R>) -> Arc<Fair<RuleSet<R, TokioClock>>> {
+    Arc::new(Fair::new(
+        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
+    ))
+}
+
+/// The error of a wait that ends now.
+fn too_late(needed: Duration, allowed: Duration) -> WaitError {
+    WaitError::TooLate { needed, allowed }
+}
+
+/// A runtime of one thread whose time is paused.
+fn paused() -> Runtime {
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    runtime.unwrap()
+}
+
+/// A runtime with a thread of its own.
+fn threaded() -> Runtime {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build();
+    runtime.unwrap()
+}
+
+/// The output of a task that ends within a minute.
+async fn ended<T>(task: JoinHandle<T>) -> T {
+    let output = tokio::time::timeout(ms(60_000), task).await;
+    output.expect("a waiter is forgotten").unwrap()
 }
 
 const fn ms(millis: u64) -> Duration {

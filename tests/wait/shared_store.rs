@@ -72,6 +72,15 @@ impl Store {
         })
     }
 
+    /// Makes every call fail from now on.
+    pub(super) fn fail(&self) {
+        let fails = true;
+        self.set(Behaviour {
+            fails,
+            ..Behaviour::default()
+        });
+    }
+
     pub(super) fn set(&self, behaviour: Behaviour) {
         *self.behaviour.lock().unwrap() = behaviour;
     }

@@ -13,8 +13,8 @@ use ringgate::wait::{Runtime, SharedFair, WaitError};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::ms;
 use super::shared_store::{Request, Store, builder, fair, log, timed};
+use super::{ms, too_late};
 
 /// A refund, and a settlement, let the first waiter ask at once.
 #[tokio::test(start_paused = true)]
@@ -71,8 +71,7 @@ async fn a_short_wait_for_a_slot_lasts_until_its_deadline() {
             let began = Instant::now();
             let late = fair.acquire_within(&(0, 1), ms(within)).await.map(drop);
             // No time frees a slot, so none is needed.
-            let (needed, allowed) = (Duration::ZERO, Duration::ZERO);
-            assert_eq!(late, Err(WaitError::TooLate { needed, allowed }), "{mode:?}");
+            assert_eq!(late, Err(too_late(Duration::ZERO, Duration::ZERO)), "{mode:?}");
             let waited = began.elapsed();
             assert!(
                 (ms(within)..ms(within + 10)).contains(&waited),
