@@ -20,8 +20,6 @@ mod custom;
 #[cfg(not(miri))] // A million decisions take too long under Miri.
 #[path = "keyed/flood.rs"]
 mod flood;
-#[path = "keyed/forget.rs"]
-mod forget;
 #[cfg(not(miri))] // Every algorithm with every overflow policy takes minutes under Miri.
 #[path = "keyed/full.rs"]
 mod full;

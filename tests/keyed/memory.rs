@@ -39,35 +39,20 @@ fn entries_are_as_large_as_documented() {
     }
 }
 
-/// For each key of the capacity: 32.8 bytes with one word, and 60.5 with five strict cells.
+/// For each key of the capacity: 32.8 bytes with one word, and 60.5 with five strict cells. By the default capacity, 2.1 MB of one
+/// word, and 10.5 MB with the default cells.
 #[test]
 fn a_key_takes_33_bytes_or_60() {
-    let one = by_hand(
-        built(CounterRing::builder(quota("10/s")).cells(5)),
-        100_000,
-        OnFull::Share,
-    )
-    .0;
-    assert_eq!(one.bytes(), 3_275_064);
-    let unpacked = built(CounterRing::builder(quota("10/s")).cells(5).unpacked());
-    assert_eq!(by_hand(unpacked, 100_000, OnFull::Share).0.bytes(), 6_046_960);
-    // 2.1 MB by the default capacity, of one word.
+    let ring = || CounterRing::builder(quota("10/s"));
     let capacity = KeyedBuilder::<Any>::DEFAULT_CAPACITY;
-    let default = by_hand(
-        built(CounterRing::builder(quota("10/s")).cells(5)),
-        capacity,
-        OnFull::Share,
-    )
-    .0;
-    assert_eq!(default.bytes(), 2_146_368);
-    // 10.5 MB by the default capacity and the default cells.
-    let default = by_hand(
-        built(CounterRing::builder("10/s".parse().expect("a quota"))),
-        capacity,
-        OnFull::Share,
-    )
-    .0;
-    assert_eq!(default.bytes(), 10_516_544);
+    for (ring, keys, bytes) in [
+        (ring().cells(5), 100_000, 3_275_064),
+        (ring().cells(5).unpacked(), 100_000, 6_046_960),
+        (ring().cells(5), capacity, 2_146_368),
+        (ring(), capacity, 10_516_544),
+    ] {
+        assert_eq!(by_hand(built(ring), keys, OnFull::Share).0.bytes(), bytes);
+    }
 }
 
 /// The page about keys has the sizes of tables that withstand a flood.

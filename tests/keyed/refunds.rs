@@ -117,25 +117,3 @@ fn a_refund_from_before_clearing_is_forfeited() {
         }
     }
 }
-
-/// Clearing replaces the catch-all, too, so a charge to the old catch-all is not in the new one.
-#[test]
-fn a_refund_to_the_catch_all_from_before_clearing_is_forfeited() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        let (mut limiter, _) = filled(algorithm.clone(), OnFull::Share, 0);
-        let most = limiter.peek(&1).remaining();
-        let before = limiter.check_n(&1, most).expect("the catch-all is fresh");
-        assert!(before.is_overflow());
-        let before = before.into_receipt();
-        limiter.clear();
-        for key in keys_of(&limiter) {
-            assert!(limiter.check(&key).is_ok(), "{name}");
-        }
-        let taken = limiter.check_n(&2, most).expect("the catch-all is fresh again");
-        assert!(taken.is_overflow());
-        let settled = limiter.refund(&1, before);
-        assert_eq!(settled, Settled::Forfeited(most), "{name}");
-        assert_eq!(limiter.peek(&3).spent(), most, "{name}");
-        assert!(limiter.check_n(&3, 1).is_err(), "{name}");
-    }
-}

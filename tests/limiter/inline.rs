@@ -91,33 +91,21 @@ fn one_clock_reading_serves_many_limiters() {
 #[test]
 fn several_words_are_refused() {
     let minute = quota("60/min");
-    let ring = |cells| {
-        CounterRing::builder(minute)
-            .cells(cells)
-            .unpacked()
-            .build()
-            .expect("a ring")
-    };
+    let ring = |cells| super::built(CounterRing::builder(minute).cells(cells).unpacked());
+    let log = |quota| TimestampRing::new(quota).expect("a ring");
     let cases: [(AnyAlgorithm, usize); 5] = [
-        (
-            CounterRing::builder(minute)
-                .cells(60)
-                .unpacked()
-                .build()
-                .expect("a ring")
-                .into(),
-            62,
-        ),
+        (ring(60).into(), 62),
         (ring(1).into(), 3),
         (ring(5).into(), 7),
-        (TimestampRing::new(quota("1/s")).expect("a ring").into(), 2),
-        (TimestampRing::new(minute).expect("a ring").into(), 61),
+        (log(quota("1/s")).into(), 2),
+        (log(minute).into(), 61),
     ];
     for (algorithm, words) in cases {
         let error = Policy::with_clock(algorithm, ManualClock::new()).expect_err("several words");
+        let expected = "expected 1 word, as a Gcra or a fixed window has";
         assert_eq!(
             error.to_string(),
-            format!("invalid algorithm: {words} words (expected 1 word, as a Gcra or a fixed window has)")
+            format!("invalid algorithm: {words} words ({expected})")
         );
     }
 }
