@@ -289,10 +289,6 @@ async fn a_request_that_does_not_wait_allocates_nothing() {
     assert_eq!(counted.count_total, 0);
 }
 
-fn poll_once<F: Future>(future: &mut core::pin::Pin<Box<F>>) -> Poll<F::Output> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-}
-
 /// A future is dropped before its first poll, while it waits, during the call, and after the response.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_request_charges_nothing_before_the_call_and_one_permit_after_it() {

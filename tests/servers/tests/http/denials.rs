@@ -42,74 +42,73 @@ fn legacy_headers_are_of_the_policy_that_binds() {
     let (a, b) = (cost("a"), cost("b"));
     let of_a = |text| rule("a", text).cost(&a);
     let of_b = |text| rule("b", text).cost(&b);
-    let says =
-        |limit, remaining, reset, retry_after| [Some(limit), Some(remaining), Some(reset), retry_after];
-    let six = [
-        (0, 1, 0),
-        (0, 1, 0),
-        (0, 1, 0),
-        (0, 1, 0),
-        (0, 1, 600),
-        (0, 1, 600),
-    ];
+    let says = |limit, left, reset, retry: Option<u64>| [Some(limit), Some(left), Some(reset), retry];
+    let six = [0, 0, 0, 0, 600, 600].map(|bytes| (0, 1, bytes));
+    let one = |rule: Rule<Parts>| rule.cells(1);
+    let minute = |text| one(of_a(text));
+    let hour = |text| one(of_b(text));
+    let both = || rule("a", "2/10s").also(quota("3/h")).cells(1);
     let cases: [Case<'_>; 10] = [
+        // A policy with room, and a violated one.
         (
-            "a policy with room and a violated one",
+            "room",
             vec![of_a("60/min"), of_b("1000/h")],
             &six,
             says(1000, 400, 3660, Some(3660)),
         ),
+        // The longer of two spent ones, in either order, and of one rule.
         (
-            "the longer of two spent ones",
-            vec![of_a("2/10s").cells(1), of_b("3/h").cells(1)],
-            &[(0, 2, 3), (0, 2, 3)],
+            "spent",
+            vec![minute("2/10s"), hour("3/h")],
+            &[(0, 2, 3); 2],
             says(3, 0, 7200, Some(7200)),
         ),
         (
-            "the longer of two spent ones, in the other order",
-            vec![of_b("3/h").cells(1), of_a("2/10s").cells(1)],
-            &[(0, 2, 3), (0, 2, 3)],
+            "order",
+            vec![hour("3/h"), minute("2/10s")],
+            &[(0, 2, 3); 2],
             says(3, 0, 7200, Some(7200)),
         ),
         (
-            "two quotas of one rule",
-            vec![rule("a", "2/10s").also(quota("3/h")).cells(1)],
+            "one rule",
+            vec![both()],
             &[(0, 1, 1), (0, 1, 1), (30, 1, 1), (0, 1, 1)],
             says(3, 0, 7170, Some(7170)),
         ),
         (
             "more remain before enough remain",
-            vec![of_a("9/min").cells(1), rule("b", "99/h")],
+            vec![minute("9/min"), rule("b", "99/h")],
             &[(0, 4, 1), (60, 4, 1), (0, 9, 1)],
             says(9, 1, 120, Some(120)),
         ),
+        // Fewer permits, but room for more requests.
         (
-            "fewer permits, but room for more requests",
-            vec![of_a("60/min").cells(1), of_b("1000/h").cells(1)],
+            "fewer",
+            vec![minute("60/min"), hour("1000/h")],
             &[(0, 1, 100)],
             says(1000, 900, 7200, None),
         ),
         (
-            "the fewest requests",
-            vec![of_a("60/min").cells(1), of_b("100000/h").cells(1)],
+            "fewest",
+            vec![minute("60/min"), hour("100000/h")],
             &[(0, 10, 1)],
             says(60, 50, 120, None),
         ),
         (
             "a policy that costs nothing does not bind",
-            vec![of_a("3/min").cells(1), of_b("90/h").cells(1)],
+            vec![minute("3/min"), hour("90/h")],
             &[(0, 1, 1), (0, 1, 1), (0, 0, 1)],
             says(90, 87, 7200, None),
         ),
         (
-            "as many requests, the longest reset",
-            vec![of_a("5/min").cells(1), of_b("5/h").cells(1)],
+            "as many, the longest reset",
+            vec![minute("5/min"), hour("5/h")],
             &[(0, 1, 1)],
             says(5, 4, 7200, None),
         ),
         (
             "more than the limit is never admitted",
-            vec![of_a("5/min").cells(1), of_b("9/h").cells(1)],
+            vec![minute("5/min"), hour("9/h")],
             &[(0, 1, 1), (0, 6, 1)],
             says(5, 4, 120, None),
         ),
@@ -256,18 +255,13 @@ fn whole(response: Response<Body>) -> (StatusCode, Vec<(String, String)>, String
 /// A limit that a handler checks has the response of a layer with the same rule.
 #[test]
 fn a_denial_in_a_handler_has_the_response_of_the_layer() {
-    for headers in [
-        QuotaHeaders::Off,
-        QuotaHeaders::Standard,
-        QuotaHeaders::Legacy,
-        QuotaHeaders::Both,
-    ] {
+    use QuotaHeaders::{Both, Legacy, Off, Standard};
+    for headers in [Off, Standard, Legacy, Both] {
         for text in ["1/min", "1/h", "1/1ms"] {
             let mut service = layer([rule("logins", text)]).headers(headers).layer(Hello);
             send(&mut service, Request::new(()));
             let expected = send(&mut service, Request::new(()));
-            let rules = logins(text);
-            let login = Login { user: "alice" };
+            let (rules, login) = (logins(text), Login { user: "alice" });
             assert!(rules.check(&login).is_ok());
             let denied = rules.check(&login).expect_err("no room");
             let response = DenialResponse::new(&denied).headers(headers);
@@ -298,10 +292,7 @@ fn a_denial_in_a_handler_is_a_response_of_axum_and_grpc() {
     let denied = rules.check(&Login { user: "alice" }).expect_err("no room");
     let (request, ()) = Request::new(()).into_parts();
     let response: Response<Body> = DenialResponse::new(&denied).response_to(&request, &Grpc::default());
-    assert_eq!(
-        (response.status().as_u16(), header(&response, "grpc-status")),
-        (200, Some("8"))
-    );
+    assert_eq!(status_and(&response, "grpc-status"), (200, Some("8")));
     let (request, ()) = with("content-type", "application/grpc-web", Request::new(())).into_parts();
     let response: Response<Body> = DenialResponse::new(&denied).response_to(&request, &Problem::default());
     assert_eq!(header(&response, "content-type"), Some("application/grpc-web"));
@@ -316,10 +307,7 @@ async fn a_denial_in_a_handler_has_the_status_of_its_reason() {
         let rules = live.load();
         let denied = rules.check(&request).expect_err("no key");
         let response = DenialResponse::new(&denied).response::<Body>();
-        assert_eq!(
-            (response.status().as_u16(), header(&response, "retry-after")),
-            (status, None)
-        );
+        assert_eq!(status_and(&response, "retry-after"), (status, None));
     }
     let (live, _) = live([Rule::in_flight("slots", 1)]);
     let (request, ()) = Request::new(()).into_parts();

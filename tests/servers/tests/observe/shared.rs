@@ -123,18 +123,8 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
     let values = scraped.scrape_counts(rules.live_counts());
     let expect = |figures: [u64; 9]| -> BTreeMap<String, u64> {
-        let names = [
-            "admitted",
-            "begun",
-            "by_node",
-            "charged",
-            "denied",
-            "forfeited",
-            "overflowed",
-            "refunded",
-            "shadow_denied",
-        ];
-        names.iter().map(|name| (*name).to_owned()).zip(figures).collect()
+        let names = "admitted begun by_node charged denied forfeited overflowed refunded shadow_denied";
+        names.split(' ').map(str::to_owned).zip(figures).collect()
     };
     assert_eq!(series(&values, "wide"), expect([4, 0, 2, 53, 1, 0, 0, 0, 0]));
     // The store denies the requests of one permit, and the node denies both of 50 by the limit of 7: also the one that "wide" denies.
