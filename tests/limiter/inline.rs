@@ -69,10 +69,8 @@ fn limiters_with_one_policy_have_separate_states() {
         let burst = limiters[0].peek().remaining();
         assert!(limiters[0].check_n(burst).is_ok() && limiters[0].check().is_err());
         assert!(limiters[1].check_n(burst - 1).is_ok());
-        assert_eq!(
-            limiters.iter().map(|it| it.peek().remaining()).sum::<u64>(),
-            1 + burst
-        );
+        let found = limiters.iter().map(|it| it.peek().remaining()).sum::<u64>();
+        assert_eq!(found, 1 + burst);
     }
 }
 
@@ -103,10 +101,8 @@ fn several_words_are_refused() {
     for (algorithm, words) in cases {
         let error = Policy::with_clock(algorithm, ManualClock::new()).expect_err("several words");
         let expected = "expected 1 word, as a Gcra or a fixed window has";
-        assert_eq!(
-            error.to_string(),
-            format!("invalid algorithm: {words} words ({expected})")
-        );
+        let found = error.to_string();
+        assert_eq!(found, format!("invalid algorithm: {words} words ({expected})"));
     }
 }
 
