@@ -133,11 +133,8 @@ allow = ['10.0.0.0/8']; deny = ['10.0.0.1'] => 10.0.0.1 2
         for request in requests.split(", ") {
             let (address, expected) = request.split_once(' ').expect(request);
             let rules = rules(&format!("key = 'client'\n{list}"));
-            assert_eq!(
-                admitted(&rules, &from(address)).to_string(),
-                expected,
-                "{list}: {address}"
-            );
+            let found = admitted(&rules, &from(address)).to_string();
+            assert_eq!(found, expected, "{list}: {address}");
         }
     }
 }

@@ -333,10 +333,8 @@ fn nothing_is_reported_once_the_watcher_is_dropped() {
     drop(file.watcher);
     fs::write(&file.path, rules("4/s")).expect("written");
     // The thread, which had the other end of the channel, has ended.
-    assert_eq!(
-        file.reports.recv().map(|report| report.is_ok()),
-        Err(mpsc::RecvError)
-    );
+    let found = file.reports.recv().map(|report| report.is_ok());
+    assert_eq!(found, Err(mpsc::RecvError));
     assert_eq!(quotas(&file.live), ["3/1s"]);
     assert_eq!(Arc::strong_count(&file.live), 1);
 }
