@@ -1,13 +1,6 @@
 //! Errors of the builder, and the size of the tables that it builds.
 
-use core::time::Duration;
-
-use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{KeyedBuilder, OnFull, TableCounts};
-use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, RateLimiter, TimestampRing};
-
-use super::{Plain, Subject, built, by_hand, quota, subjects};
-use crate::common::Any;
+use super::*;
 
 fn error(builder: KeyedBuilder<Any>) -> (&'static str, String) {
     let built = builder.build_with(ManualClock::new(), Plain);
@@ -38,10 +31,8 @@ fn a_table_too_large_for_memory_is_an_error() {
     let quota = ringgate::Quota::new(1 << 20, core::time::Duration::from_secs(60)).expect("a quota");
     let log = TimestampRing::new(quota).expect("a log");
     let expected = "invalid capacity: 4294967296 keys with entries of 8388624 bytes (expected a capacity for which memory can be allocated)";
-    assert_eq!(
-        error(builder(log).capacity(1 << 32)),
-        ("capacity", expected.to_owned())
-    );
+    let found = error(builder(log).capacity(1 << 32));
+    assert_eq!(found, ("capacity", expected.to_owned()));
 }
 
 #[test]

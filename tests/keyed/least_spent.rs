@@ -1,12 +1,6 @@
 //! A full table that gives the entry of the key that has spent least to a new key.
 
-use core::time::Duration;
-
-use ringgate::algorithm::Reclaim;
-use ringgate::keyed::OnFull;
-use ringgate::{CounterRing, ManualClock};
-
-use super::{Subject, built, by_hand, drain, filled, keys_of, now, quota, subjects};
+use super::*;
 
 /// The key that has spent least loses its entry, and its spent permits count for the new key.
 #[test]

@@ -1,11 +1,7 @@
 //! Giving back what was taken of a key.
 
-use core::time::Duration;
-
-use ringgate::keyed::OnFull;
-use ringgate::{Algorithm, Settled};
-
-use super::{Subject, by_hand, filled, keys_of, quota, subjects};
+use super::*;
+use ringgate::Settled;
 
 /// The excess is refunded as by a single limiter. A shortfall is charged as far as there is capacity.
 #[test]
@@ -22,11 +18,8 @@ fn a_key_is_settled_at_the_actual_cost() {
         // More than is left: the rest is forgiven, and named.
         let left = limiter.peek(&1).remaining();
         let nothing = limiter.check_n(&1, 0).expect("nothing");
-        assert_eq!(
-            limiter.settle(&1, nothing, left + 5),
-            Settled::Forgiven(5),
-            "{name}"
-        );
+        let found = limiter.settle(&1, nothing, left + 5);
+        assert_eq!(found, Settled::Forgiven(5), "{name}");
         assert!(limiter.check(&1).is_err(), "{name}");
         assert_eq!(limiter.peek(&2).spent(), 0, "{name}");
     }

@@ -2,12 +2,10 @@
 
 use std::io::{self, Read};
 
-use ringgate::Algorithm;
-use ringgate::keyed::{AnyKey, SeededKeys, Tiers};
-use ringgate::saved::RestoreError;
-
 use super::*;
 use crate::common::Log;
+use ringgate::keyed::SeededKeys;
+use ringgate::saved::RestoreError;
 
 impl SeededKeys for Plain {
     fn seeds(&self) -> [u64; 4] {
@@ -30,21 +28,21 @@ fn saved<K: SeededKeys>(limiter: &KeyedRateLimiter<Any, ManualClock, K>) -> Vec<
 }
 
 fn builder(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> KeyedBuilder<Any> {
-    KeyedBuilder::new(it.into()).capacity(capacity).on_full(on_full)
+    sized(it.into(), capacity, on_full)
 }
 
 fn restored(it: impl Into<Any>, capacity: u64, file: &[u8], elapsed: Duration) -> ByHand {
     restored_with(ManualClock::new(), it, capacity, file, elapsed)
 }
 
-fn restored_with(
+fn restored_with<A: Into<Any>>(
     clock: ManualClock,
-    it: impl Into<Any>,
+    it: A,
     capacity: u64,
     file: &[u8],
-    elapsed: Duration,
+    gap: Duration,
 ) -> ByHand {
-    let restored = builder(it, capacity, OnFull::Share).restore_with(clock, Plain, file, elapsed);
+    let restored = builder(it, capacity, OnFull::Share).restore_with(clock, Plain, file, gap);
     restored.expect("the file of the same algorithm")
 }
 
@@ -135,10 +133,8 @@ fn a_key_takes_24_bytes_of_a_file() {
     assert!(counted.bytes_max < 66 * 1024, "{counted:?}");
     let file = saved(&limiter).len() - empty;
     // The catch-all and its marks are saved as well.
-    assert!(
-        (keys * 24..keys * 24 + 1024).contains(&(file as u64)),
-        "{file} bytes of {keys} keys"
-    );
+    let expected = keys * 24..keys * 24 + 1024;
+    assert!(expected.contains(&(file as u64)), "{file} bytes of {keys} keys");
 }
 
 #[test]
@@ -224,7 +220,7 @@ fn a_full_table_has_an_entry_for_each_key_again() {
     let bucket = Any::from(Gcra::new(quota("10/h")).expect("a bucket"));
     let table = || builder(bucket.clone(), keys, OnFull::Share);
     let seeded = || AnyKey::with_seeds([1, 2, 3, 4]);
-    let before = table().build_with(ManualClock::new(), seeded()).expect("a table");
+    let before = build(table(), ManualClock::new(), seeded());
     for key in 0..keys {
         assert!(!before.check(&key).expect("an entry").is_overflow());
     }
@@ -243,13 +239,8 @@ fn a_state_ahead_of_its_clock_is_restored_ahead() {
         let mut log = Log::default();
         log.add(limiter.check_at(&1, ahead, 10).expect("fresh").at(), 10);
         let file = saved(&limiter);
-        let after = restored_with(
-            clock.clone(),
-            subject.algorithm.clone(),
-            10,
-            &file,
-            Duration::ZERO,
-        );
+        let algorithm = subject.algorithm.clone();
+        let after = restored_with(clock.clone(), algorithm, 10, &file, Duration::ZERO);
         ask(&after, &clock, 200, &mut log);
         assert!(log.len() > 1, "{}: never admitted again", subject.name);
         assert_eq!(subject.broken(&log), None, "{}", subject.name);
@@ -284,14 +275,8 @@ fn a_flipped_bit_anywhere_is_refused() {
         let mut file = file.clone();
         file[bit / 8] ^= 1 << (bit % 8);
         let error = refused(ring.clone(), &file);
-        let is_known = [
-            "checksum",
-            "version",
-            "not a saved state",
-            "ends after",
-            "description",
-        ];
-        assert!(is_known.iter().any(|text| error.contains(text)), "{bit}: {error}");
+        let mut known = "checksum, version, not a saved state, ends after, description".split(", ");
+        assert!(known.any(|text| error.contains(text)), "{bit}: {error}");
     }
 }
 
@@ -395,17 +380,13 @@ fn a_file_of_other_keys_is_refused() {
         let restored = table().restore_with(ManualClock::new(), Changing(1), file, Duration::ZERO);
         restored.map(drop).expect_err("other keys").to_string()
     };
-    let changed = table()
-        .build_with(ManualClock::new(), Changing(16))
-        .expect("a table");
-    let seeded = table().build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
-    for (file, message) in [
-        (saved(&changed), "hash function: a sample of 0x11 (expected 0x0)"),
-        (
-            saved(&seeded.expect("a table")),
-            "kind of keys: with seeds (expected keys with fixed seeds)",
-        ),
-    ] {
+    let changed = build(table(), ManualClock::new(), Changing(16));
+    let seeded = build(table(), ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
+    let [hash, kind] = [
+        "hash function: a sample of 0x11 (expected 0x0)",
+        "kind of keys: with seeds (expected keys with fixed seeds)",
+    ];
+    for (file, message) in [(saved(&changed), hash), (saved(&seeded), kind)] {
         assert_eq!(refused(&file), format!("the saved state has another {message}"));
     }
 }
@@ -415,29 +396,21 @@ fn a_file_of_other_keys_is_refused() {
 fn keys_with_random_seeds_are_found_again() {
     let ring = CounterRing::new(quota("10/s")).expect("a ring");
     let table = || builder(ring.clone(), 100, OnFull::Share);
-    let mut limiter = table()
-        .build_with(ManualClock::new(), AnyKey::random())
-        .expect("a table");
+    let mut limiter = build(table(), ManualClock::new(), AnyKey::random());
     assert!(limiter.check_n("alice", 9).is_ok());
     for _ in 0..2 {
         let file = saved(&limiter);
         let restored = table().restore_with(ManualClock::new(), AnyKey::random(), &*file, Duration::ZERO);
         limiter = restored.expect("any seeds");
-        assert_eq!(
-            (limiter.peek("alice").spent(), limiter.peek("bob").spent()),
-            (9, 0)
-        );
+        assert_eq!(["alice", "bob"].map(|user| limiter.peek(user).spent()), [9, 0]);
     }
     let tiers = || Tiers::random(|name: &str| usize::from(name == "alice"));
     let table = || table().tier(5);
-    let before = table().build_with(ManualClock::new(), tiers()).expect("a table");
+    let before = build(table(), ManualClock::new(), tiers());
     assert!(before.check_n("alice", 4).is_ok() && before.check_n("bob", 8).is_ok());
     let after = table().restore_with(ManualClock::new(), tiers(), &*saved(&before), Duration::ZERO);
     let after = after.expect("any seeds");
-    assert_eq!(
-        [after.peek("alice").remaining(), after.peek("bob").remaining()],
-        [1, 2]
-    );
+    assert_eq!(["alice", "bob"].map(|user| after.peek(user).remaining()), [1, 2]);
 }
 
 /// Reads one byte at a time, with interruptions, and fails after `left` bytes.
@@ -462,11 +435,8 @@ impl Read for Slow<'_> {
 fn a_slow_reader_is_read_to_its_end() {
     let (ring, file) = file_of_ten_keys();
     let restore = |left| {
-        let file = Slow {
-            file: &file,
-            left,
-            calls: 0,
-        };
+        let (file, calls) = (&*file, 0);
+        let file = Slow { file, left, calls };
         builder(ring.clone(), 10, OnFull::Share).restore_with(ManualClock::new(), Plain, file, Duration::ZERO)
     };
     assert_eq!(restore(usize::MAX).expect("all bytes").peek(&7).spent(), 7);
@@ -479,9 +449,7 @@ fn a_slow_reader_is_read_to_its_end() {
 #[test]
 fn a_charge_by_a_lower_limit_does_not_grow_by_restarts() {
     let bucket = || Gcra::token_bucket(quota("100/min"), 5).expect("a bucket");
-    let mut limiter = builder(bucket(), 10, OnFull::Share)
-        .build_with(ManualClock::new(), Plain)
-        .expect("a table");
+    let mut limiter = build(builder(bucket(), 10, OnFull::Share), ManualClock::new(), Plain);
     assert!(limiter.with_limit(10).expect("up to 100").check(&1).is_ok());
     let wait = Duration::from_secs(6);
     assert_eq!(limiter.peek(&1).retry_after(5), Some(wait));

@@ -1,20 +1,12 @@
 //! Checks, peeks, resets, clearing, counting, and many keys at once.
 
-use core::net::IpAddr;
-use core::time::Duration;
-
-use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull, TableCounts};
-use ringgate::{Algorithm, ManualClock};
-
-use super::{Subject, by_hand, drain, filled, keys_of, now, quota, subjects, told};
+use super::*;
 
 #[test]
 fn any_hashable_value_is_a_key() {
     let it = subjects(quota("2/s")).swap_remove(0).algorithm;
-    let limiter = KeyedBuilder::new(it)
-        .capacity(100)
-        .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
-        .expect("a table");
+    let table = sized(it, 100, OnFull::Share);
+    let limiter = build(table, ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
     // A string and what is borrowed from it are one key.
     let owned = String::from("alice");
     assert!(limiter.check("alice").is_ok());
@@ -160,10 +152,8 @@ fn fixed_seeds_reproduce_every_decision() {
     for Subject { name, algorithm, .. } in subjects(quota("3/s")) {
         let decisions = |seeds: [u64; 4]| {
             let clock = ManualClock::new();
-            let limiter = KeyedBuilder::new(algorithm.clone())
-                .capacity(20)
-                .build_with(clock.clone(), AnyKey::with_seeds(seeds))
-                .expect("a table");
+            let table = sized(algorithm.clone(), 20, OnFull::Share);
+            let limiter = build(table, clock.clone(), AnyKey::with_seeds(seeds));
             let decide = |step: u64| {
                 clock.advance(Duration::from_millis(step % 7));
                 told(&limiter.check(&(step * step % 61)))
@@ -177,10 +167,8 @@ fn fixed_seeds_reproduce_every_decision() {
 #[test]
 fn debug_output_contains_no_seed_and_no_key() {
     let it = subjects(quota("3/s")).swap_remove(0).algorithm;
-    let limiter = KeyedBuilder::new(it)
-        .capacity(10)
-        .build_with(ManualClock::new(), AnyKey::with_seeds([918_273_645; 4]))
-        .expect("a table");
+    let table = sized(it, 10, OnFull::Share);
+    let limiter = build(table, ManualClock::new(), AnyKey::with_seeds([918_273_645; 4]));
     assert!(limiter.check("a user's secret name").is_ok());
     let text = format!("{limiter:?}");
     assert!(text.contains("Share"), "{text}");
