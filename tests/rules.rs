@@ -61,13 +61,24 @@ mod stress;
 mod verbs;
 
 use core::hash::Hash;
+use core::net::IpAddr;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::collections::HashMap;
+use std::thread;
 
+use proptest::sample::select;
+use random::Random;
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::OnFull;
 use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{
-    Condition, Cost, Reloaded, RuleAlgorithm, RuleCounts, RuleError, RuleSetBuilder, TierOf,
+    Block, Condition, Cost, LoadedRules, OnMissingKey, Reloaded, Reservation, RuleAlgorithm, RuleCounts,
+    RuleError, RuleSetBuilder, TierOf,
 };
-use ringgate::{Clock, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
+use ringgate::{
+    AnyAlgorithm, Clock, CounterRing, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet, Settled,
+};
 
 /// The requests of the tests.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +125,12 @@ impl Request {
 
 fn by_user() -> Key<Request> {
     Key::value("user", |request: &Request| Some(request.user))
+}
+
+/// A key that requests of user 0 lack.
+fn by_some_user(on_missing: OnMissingKey) -> Key<Request> {
+    let user = |request: &Request| Some(request.user).filter(|user| *user > 0);
+    Key::value("user", user).on_missing(on_missing)
 }
 
 fn by_address() -> Key<Request> {

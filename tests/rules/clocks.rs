@@ -1,14 +1,10 @@
 //! Readings that step back, jump, or are near the end of time. A rule decides as its algorithm does over separate
 //! words.
 
-use proptest::prelude::*;
-use proptest::sample::select;
-use ringgate::keyed::OnFull;
-use ringgate::rules::RuleAlgorithm;
-use ringgate::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing};
-
 use super::*;
 use crate::common::State;
+use proptest::prelude::*;
+use ringgate::{Algorithm, Gcra, TimestampRing};
 
 #[derive(Clone, Debug)]
 struct Alone {

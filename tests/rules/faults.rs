@@ -1,11 +1,6 @@
 //! Regressions of decisions, each named after the fault.
 
-use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
-use std::thread;
-
-use ringgate::Settled;
-use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 

@@ -1,14 +1,8 @@
 //! Full tables of keys: a request is still charged to all rules or to none.
 
-use std::collections::HashMap;
-
-use proptest::prelude::*;
-use proptest::sample::select;
-use ringgate::keyed::OnFull;
-use ringgate::rules::RuleAlgorithm;
-
 use super::*;
 use crate::common::Log;
+use proptest::prelude::*;
 
 const USERS: u64 = 24;
 

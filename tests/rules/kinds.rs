@@ -1,8 +1,5 @@
 //! Reloads in which a rule becomes one of another kind: a quota, a limit of requests in flight, or a rule with another key.
 
-use ringgate::Settled;
-use ringgate::rules::Reloaded;
-
 use super::*;
 
 /// Debt of a quota is not charged as slots, which no release would reach.

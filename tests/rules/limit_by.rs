@@ -1,10 +1,8 @@
 //! Limits that are computed from the request.
 
-use ringgate::Settled;
-use ringgate::rules::{RuleAlgorithm, RuleView};
-
 use super::*;
 use RuleAlgorithm::{Classic, Counter, Fixed, Gcra, Log};
+use ringgate::rules::RuleView;
 
 /// Twenty per minute at most, and what the request says.
 fn limited(algorithm: RuleAlgorithm) -> Rule<Request> {

@@ -1,9 +1,5 @@
 //! The permits that a reload carries over from one state to another, and those that it does not.
 
-use ringgate::Settled;
-use ringgate::keyed::OnFull;
-use ringgate::rules::{LoadedRules, Reloaded, RuleAlgorithm};
-
 use super::*;
 
 /// A charge to a state that was replaced is not refunded.

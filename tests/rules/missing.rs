@@ -1,10 +1,7 @@
 //! Requests without a key, and the retry time of one quota among several.
 
-use proptest::prelude::*;
-use proptest::sample::select;
-use ringgate::rules::{OnMissingKey, RuleAlgorithm, RuleSetBuilder};
-
 use super::*;
+use proptest::prelude::*;
 
 /// A key that some requests lack: the plan.
 fn by_some_plan(missing: OnMissingKey) -> Key<Request> {

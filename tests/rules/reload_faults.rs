@@ -1,8 +1,5 @@
 //! Regressions of reloads, each named after the fault.
 
-use ringgate::Settled;
-use ringgate::rules::RuleAlgorithm;
-
 use super::*;
 
 /// The clock stands still. With 1,000 of 1,000 a minute spent, no permit is left, whatever the limit and the window were in between.

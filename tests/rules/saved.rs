@@ -1,7 +1,5 @@
 //! Rule sets that are saved, and restored in another process.
 
-use ringgate::rules::{Reloaded, RuleAlgorithm};
-
 use super::*;
 
 /// States of each kind: one for all, of one key with several quotas, with tiers, and of each algorithm.
@@ -68,42 +66,38 @@ fn a_file_of_other_rules_is_refused() {
         let message = format!("the saved state has another list of rules: {own} (expected {expected})");
         assert_eq!(found, Err(message));
     };
+    let gcra = plain("user", "10/min").algorithm(Gcra);
     for (other, expected) in [
         (
             plain("users", "10/min").cells(5),
-            r#""users" 10 in 60s by "user", Strict of 5 cells"#,
+            "'users' 10 in 60s by 'user', Strict",
         ),
         (
             plain("user", "11/min").cells(5),
-            r#""user" 11 in 60s by "user", Strict of 5 cells"#,
+            "'user' 11 in 60s by 'user', Strict",
         ),
-        (own().cells(6), r#""user" 10 in 60s by "user", Strict of 6 cells"#),
-        (
-            own().algorithm(Classic),
-            r#""user" 10 in 60s by "user", Classic of 5 cells"#,
-        ),
-        (
-            plain("user", "10/min").algorithm(Gcra),
-            r#""user" 10 in 60s by "user", Gcra with burst 10"#,
-        ),
-        (
-            own().by(&by_address()),
-            r#""user" 10 in 60s by "address", Strict of 5 cells"#,
-        ),
-        (
-            rule("user", "10/min").cells(5),
-            r#""user" 10 in 60s, Strict of 5 cells"#,
-        ),
-        (
-            own().tier_of(&by_plan()).tier("paid", 12),
-            r#""user" 10 in 60s by "user", Strict of 5 cells, tier of 12"#,
-        ),
+        (own().algorithm(Classic), "'user' 10 in 60s by 'user', Classic"),
+        (own().by(&by_address()), "'user' 10 in 60s by 'address', Strict"),
+        (rule("user", "10/min").cells(5), "'user' 10 in 60s, Strict"),
         (
             own().also(quota("20/h")),
-            r#""user" 10 in 60s and "user" 20 in 3600s by "user", Strict of 5 cells"#,
+            "'user' 10 in 60s and 'user' 20 in 3600s by 'user', Strict",
         ),
     ] {
-        refuses(restore(other), expected);
+        refuses(
+            restore(other),
+            &format!("{} of 5 cells", expected.replace('\'', "\"")),
+        );
+    }
+    for (other, rest) in [
+        (own().cells(6), "Strict of 6 cells"),
+        (gcra, "Gcra with burst 10"),
+        (
+            own().tier_of(&by_plan()).tier("paid", 12),
+            "Strict of 5 cells, tier of 12",
+        ),
+    ] {
+        refuses(restore(other), &format!(r#""user" 10 in 60s by "user", {rest}"#));
     }
     let two = restored(&set([own(), rule("all", "1/s").cells(5)]), &file, Duration::ZERO);
     let expected = r#""user" 10 in 60s by "user", Strict of 5 cells; "all" 1 in 1s, Strict of 5 cells"#;
@@ -122,6 +116,7 @@ fn only_what_is_saved_must_be_equal() {
     let own = || set([user()]);
     let blocked = |after, seconds| set([user().block(Block::new(quota(after), secs(seconds)))]);
     let slots = || Rule::in_flight("slots", 3).by(&by_user());
+    let cells = |rule: Rule<Request>| set([rule.cells(60)]);
     for (what, before, after) in [
         ("block.after", blocked("3/min", 60), blocked("4/min", 60)),
         ("block.after's window", blocked("3/min", 60), blocked("3/h", 60)),
@@ -134,11 +129,7 @@ fn only_what_is_saved_must_be_equal() {
         ("a capacity", own(), set([user().capacity(50)])),
         ("a policy", own(), set([user().on_full(OnFull::Deny)])),
         ("the shadow", own(), set([user().shadow()])),
-        (
-            "a cost of cells",
-            set([user().cells(60)]),
-            set([user().cells(60).cost(&by_cost())]),
-        ),
+        ("a cost of cells", cells(user()), cells(user().cost(&by_cost()))),
     ] {
         let before = built(&before);
         assert!(before.check(&super::user(1)).is_ok());
@@ -224,10 +215,8 @@ fn a_pending_reload_is_not_saved() {
         &saved(&live.load()),
         Duration::ZERO,
     );
-    assert_eq!(
-        remaining(&after.expect("the new rules"), &user(1)),
-        [("all".to_owned(), 9)]
-    );
+    let found = remaining(&after.expect("the new rules"), &user(1));
+    assert_eq!(found, [("all".to_owned(), 9)]);
 }
 
 /// A reload may reuse wider words than the new rules need. The file is restored by the rules as they are.
@@ -238,8 +227,6 @@ fn rules_after_a_reload_are_restored() {
     assert_eq!(admissions(&live, &user(1), 4), 4);
     reload(&live, [each("5/min")]);
     let after = restored(&set([each("5/min")]), &saved(&live.load()), Duration::ZERO);
-    assert_eq!(
-        remaining(&after.expect("the new rules"), &user(1)),
-        [("user".to_owned(), 1)]
-    );
+    let found = remaining(&after.expect("the new rules"), &user(1));
+    assert_eq!(found, [("user".to_owned(), 1)]);
 }

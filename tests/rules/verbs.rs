@@ -1,8 +1,5 @@
 //! Each method of a rule set, and the things that it does not do.
 
-use ringgate::Settled;
-use ringgate::rules::RuleAlgorithm;
-
 use super::*;
 
 #[test]
@@ -141,11 +138,8 @@ fn a_reservation_can_be_refunded_or_settled() {
         for (actual, booked) in [(60, 60), (40, 100), (90, 190), (0, 190), (400, 590)] {
             let calls = spent()[0];
             let reservation = rules.reserve(&request).expect("there is room");
-            assert_eq!(
-                rules.settle(reservation, &cost, actual),
-                Settled::Exact,
-                "{algorithm:?}"
-            );
+            let found = rules.settle(reservation, &cost, actual);
+            assert_eq!(found, Settled::Exact, "{algorithm:?}");
             // Rules with another cost keep their charge.
             assert_eq!(spent(), [calls + 1, booked], "{algorithm:?}");
             if algorithm == RuleAlgorithm::Even {
@@ -166,42 +160,31 @@ fn a_reservation_can_be_refunded_or_settled() {
 #[test]
 fn a_reset_forgets_the_keys_of_the_request() {
     for algorithm in ALGORITHMS {
-        let (user, address) = (by_user(), by_address());
-        let many = Quota::new(600, secs(60)).expect("a quota");
+        let (by_user, by_address) = (by_user(), by_address());
+        let many = |name| rule(name, "600/min").algorithm(algorithm);
         let (rules, _) = by_hand([
-            Rule::new("user", many).algorithm(algorithm).by(&user),
-            Rule::new("address", many).algorithm(algorithm).by(&address),
-            Rule::new("login", many)
-                .algorithm(algorithm)
-                .by(&user)
-                .when(&login()),
-            Rule::new("all", many).algorithm(algorithm),
+            many("user").by(&by_user),
+            many("address").by(&by_address),
+            many("login").by(&by_user).when(&login()),
+            many("all"),
         ]);
-        let request = |user, address, login| Request {
-            user,
-            address,
-            cost: 1,
-            login,
-            plan: None,
-            limit: None,
-        };
-        let spent =
-            |request: &Request| -> Vec<u64> { rules.peek(request).map(|peek| peek.spent()).collect() };
-        for it in [request(1, 10, true), request(2, 20, true), request(1, 20, false)] {
+        let request = |id, address| user(id).address(address);
+        let [one, two, seven] = [request(1, 10), request(2, 20), request(7, 70)].map(Request::login);
+        for it in [one.clone(), two.clone(), request(1, 20)] {
             assert!(rules.check(&it).is_ok(), "{algorithm:?}");
         }
-        assert_eq!(spent(&request(1, 10, true)), [2, 1, 1, 3], "{algorithm:?}");
+        assert_eq!(spent(&rules, &one), [2, 1, 1, 3], "{algorithm:?}");
         // The rule of logins does not apply to this request.
-        assert_eq!(rules.reset(&request(1, 10, false)), 2, "{algorithm:?}");
-        assert_eq!(spent(&request(1, 10, true)), [0, 0, 1, 3], "{algorithm:?}");
-        assert_eq!(spent(&request(2, 20, true)), [1, 2, 1, 3], "{algorithm:?}");
+        assert_eq!(rules.reset(&request(1, 10)), 2, "{algorithm:?}");
+        assert_eq!(spent(&rules, &one), [0, 0, 1, 3], "{algorithm:?}");
+        assert_eq!(spent(&rules, &two), [1, 2, 1, 3], "{algorithm:?}");
         // A key without an entry is not counted, and gets no entry.
-        assert_eq!(rules.reset(&request(7, 70, true)), 0, "{algorithm:?}");
+        assert_eq!(rules.reset(&seven), 0, "{algorithm:?}");
         // A charge from before the reset is not refunded after it.
-        let reserved = rules.reserve(&request(2, 20, false)).expect("room");
-        assert_eq!(rules.reset(&request(2, 20, false)), 2, "{algorithm:?}");
-        assert!(rules.check(&request(2, 20, false)).is_ok());
+        let reserved = rules.reserve(&request(2, 20)).expect("room");
+        assert_eq!(rules.reset(&request(2, 20)), 2, "{algorithm:?}");
+        assert!(rules.check(&request(2, 20)).is_ok());
         let _ = rules.refund(reserved);
-        assert_eq!(spent(&request(2, 20, false))[..2], [1, 1], "{algorithm:?}");
+        assert_eq!(spent(&rules, &request(2, 20))[..2], [1, 1], "{algorithm:?}");
     }
 }
