@@ -55,23 +55,38 @@ mod upgrades;
 #[path = "http/wait.rs"]
 mod wait;
 
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::convert::Infallible;
-use core::pin::pin;
+use core::hash::Hash;
+use core::net::{IpAddr, SocketAddr};
+use core::pin::{Pin, pin};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
+use std::sync::Mutex;
+use std::time::SystemTime;
 
+use axum::Router;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderName, Request, Response};
-use http_body_util::Full;
-use ringgate::http::{PeerAddress, RateLimitLayer};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full};
+use ringgate::http::{
+    ClientIp, ClientRateLimitLayer, Decision, DenialResponse, Grpc, HttpKey, Metered, MeteredBody,
+    PeerAddress, Problem, QuotaHeaders, RateLimitLayer, RateLimitService, Rejection, ServerLimit,
+};
 use ringgate::rules::kind::AnyKind;
-use ringgate::rules::{AnyRule, RuleSetBuilder};
-use ringgate::shared::{MemoryStore, SharedRules};
+use ringgate::rules::{AnyRule, Block, Cost, Extractors, OnMissingKey, RuleAlgorithm, RuleSetBuilder};
+use ringgate::shared::{LiveSharedRules, MemoryStore, Mode, SharedRules};
 use ringgate::wait::TokioClock;
-use ringgate::{Key, LiveRules, ManualClock, Quota, Rule, RuleSet};
-use tower::{Layer, Service};
+use ringgate::{Fair, Key, LiveRules, ManualClock, Quota, RateLimiter, Rule, RuleSet};
+use service::Strict;
+use sfv::{BareItem, ListEntry, Parser};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, advance, sleep};
+use tower::{Layer, Service, ServiceExt};
 
 type Live = LiveRules<Parts, ManualClock>;
 type Body = Full<Bytes>;

@@ -1,12 +1,5 @@
 //! Headers of rules with a calendar.
 
-use std::time::SystemTime;
-
-use ringgate::http::QuotaHeaders;
-use ringgate::shared::{MemoryStore, SharedRules};
-use ringgate::wait::TokioClock;
-use tower::ServiceExt;
-
 use super::*;
 
 const DAY: u64 = 24 * 3600;
@@ -38,14 +31,10 @@ fn headers_state_the_current_period_and_its_end() {
         let response = send(&mut service, from("192.0.2.1"));
         let contract = |name: &str| header(&response, name).and_then(|list| list.split(", ").next());
         assert_eq!(response.status(), status);
-        assert_eq!(
-            contract("ratelimit-policy"),
-            Some(&*format!("\"contract\";q=2;w={window}"))
-        );
-        assert_eq!(
-            contract("ratelimit"),
-            Some(&*format!("\"contract\";r={left};t={end}"))
-        );
+        let found = contract("ratelimit-policy");
+        assert_eq!(found, Some(&*format!("\"contract\";q=2;w={window}")));
+        let found = contract("ratelimit");
+        assert_eq!(found, Some(&*format!("\"contract\";r={left};t={end}")));
         if status == 429 {
             let end = end.to_string();
             assert_eq!(header(&response, "retry-after"), Some(&*end));

@@ -1,14 +1,7 @@
 //! Charges that depend on the response or on the size of its body.
 
-use alloc::collections::VecDeque;
-use core::pin::Pin;
-
-use http::StatusCode;
-use http_body::{Body as _, Frame};
-use ringgate::http::{HttpKey, Metered, MeteredBody, Problem};
-use ringgate::rules::{Cost, RuleAlgorithm};
-
 use super::*;
+use http_body::Body as _;
 
 /// Responds with the status in the path.
 fn status_of_path(request: Request<()>) -> core::future::Ready<Result<Response<Body>, Infallible>> {
@@ -119,10 +112,8 @@ fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>) 
 /// A thousand bytes a minute with an estimate of a hundred, and ten requests a minute.
 fn volume() -> (Arc<Live>, RateLimitLayer<Live, Problem, Metered>) {
     let bytes = Cost::new("bytes", |_: &Parts| 100);
-    let (live, _) = live([
-        rule("volume", "1000/min").cost(&bytes),
-        rule("requests", "10/min"),
-    ]);
+    let volume = rule("volume", "1000/min").cost(&bytes);
+    let (live, _) = live([volume, rule("requests", "10/min")]);
     let layer = RateLimitLayer::new(Arc::clone(&live)).settle_body(&bytes);
     (live, layer)
 }
@@ -216,10 +207,8 @@ fn bytes_beyond_the_estimate_delay_later_requests() {
 #[test]
 fn a_response_that_charge_if_refuses_refunds_everything() {
     let bytes = Cost::new("bytes", |_: &Parts| 100);
-    let (live, _) = live([
-        rule("volume", "1000/min").cost(&bytes),
-        rule("requests", "10/min"),
-    ]);
+    let volume = rule("volume", "1000/min").cost(&bytes);
+    let (live, _) = live([volume, rule("requests", "10/min")]);
     let layer = RateLimitLayer::new(Arc::clone(&live))
         .charge_if(|response| response.status != 304)
         .settle_body(&bytes);

@@ -1,17 +1,11 @@
 //! The client's layer: requests wait for the limiter, and for the times that the server states.
 
 use core::error::Error;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
-use http::StatusCode;
-use ringgate::http::{ClientRateLimitLayer, ClientRateLimitService, ServerLimit};
-use ringgate::wait::{TokioClock, WaitError};
-use ringgate::{Fair, RateLimiter, TimestampRing};
-use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
-
-use super::service::Strict;
 use super::*;
+use ringgate::TimestampRing;
+use ringgate::http::ClientRateLimitService;
+use ringgate::wait::WaitError;
 
 type Limiter = Fair<RateLimiter<TimestampRing, TokioClock>>;
 

@@ -1,11 +1,7 @@
 //! The client behind proxies, and headers that a client forges.
 
-use core::net::IpAddr;
-
-use proptest::prelude::*;
-use ringgate::http::ClientIp;
-
 use super::*;
+use proptest::prelude::*;
 
 const X: &str = "x-forwarded-for";
 const F: &str = "forwarded";

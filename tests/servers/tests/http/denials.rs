@@ -1,16 +1,7 @@
 //! The values that a rejected client is told: they agree with each other and with the decision.
 
-use core::hash::Hash;
-
-use http::StatusCode;
-use proptest::prelude::*;
-use ringgate::RuleSet;
-use ringgate::http::{DenialResponse, Grpc, HttpKey, Problem, QuotaHeaders, Rejection};
-use ringgate::rules::{Cost, OnMissingKey};
-use ringgate::shared::{MemoryStore, SharedRules};
-use tower::ServiceExt;
-
 use super::*;
+use proptest::prelude::*;
 
 /// The cost that the header `name` of a request states, and 1 without it.
 pub(crate) fn cost(name: &'static str) -> Cost<Parts> {
@@ -21,15 +12,12 @@ pub(crate) fn cost(name: &'static str) -> Cost<Parts> {
     })
 }
 
+pub(crate) const LEGACY: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
 /// Values of `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `Retry-After`.
 pub(crate) fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
-    [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-        "retry-after",
-    ]
-    .map(|name| {
+    let [limit, remaining, reset] = LEGACY;
+    [limit, remaining, reset, "retry-after"].map(|name| {
         let value = header(response, name)?;
         Some(value.parse().expect("a number"))
     })
@@ -38,82 +26,49 @@ pub(crate) fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
 /// Each case: the rules, the requests as costs of `a` and `b` after this many seconds, and what the last response tells.
 #[test]
 fn legacy_headers_are_of_the_policy_that_binds() {
-    type Case<'a> = (&'a str, Vec<Rule<Parts>>, &'a [(u64, u64, u64)], [Option<u64>; 4]);
+    type Case<'a> = (&'a str, &'a [(u64, u64, u64)], [u64; 3], bool);
     let (a, b) = (cost("a"), cost("b"));
-    let of_a = |text| rule("a", text).cost(&a);
-    let of_b = |text| rule("b", text).cost(&b);
-    let says = |limit, left, reset, retry: Option<u64>| [Some(limit), Some(left), Some(reset), retry];
+    // The rules of a case: a quota of `a` and one of `b`, in this order, with one cell unless it is said.
+    let rules_of = |text: &str| match text {
+        "cells" => vec![rule("a", "60/min").cost(&a), rule("b", "1000/h").cost(&b)],
+        "one rule" => vec![rule("a", "2/10s").also(quota("3/h")).cells(1)],
+        "requests" => vec![rule("a", "9/min").cost(&a).cells(1), rule("b", "99/h")],
+        quotas => {
+            let of = |text: &str| match text.split_once(' ').expect("a cost and a quota") {
+                ("a", quota) => rule("a", quota).cost(&a).cells(1),
+                (_, quota) => rule("b", quota).cost(&b).cells(1),
+            };
+            quotas.split(", ").map(of).collect()
+        }
+    };
     let six = [0, 0, 0, 0, 600, 600].map(|bytes| (0, 1, bytes));
-    let one = |rule: Rule<Parts>| rule.cells(1);
-    let minute = |text| one(of_a(text));
-    let hour = |text| one(of_b(text));
-    let both = || rule("a", "2/10s").also(quota("3/h")).cells(1);
+    let ones = [(0, 1, 1), (0, 1, 1), (30, 1, 1), (0, 1, 1)];
     let cases: [Case<'_>; 10] = [
         // A policy with room, and a violated one.
-        (
-            "room",
-            vec![of_a("60/min"), of_b("1000/h")],
-            &six,
-            says(1000, 400, 3660, Some(3660)),
-        ),
+        ("cells", &six, [1000, 400, 3660], true),
         // The longer of two spent ones, in either order, and of one rule.
-        (
-            "spent",
-            vec![minute("2/10s"), hour("3/h")],
-            &[(0, 2, 3); 2],
-            says(3, 0, 7200, Some(7200)),
-        ),
-        (
-            "order",
-            vec![hour("3/h"), minute("2/10s")],
-            &[(0, 2, 3); 2],
-            says(3, 0, 7200, Some(7200)),
-        ),
-        (
-            "one rule",
-            vec![both()],
-            &[(0, 1, 1), (0, 1, 1), (30, 1, 1), (0, 1, 1)],
-            says(3, 0, 7170, Some(7170)),
-        ),
-        (
-            "more remain before enough remain",
-            vec![minute("9/min"), rule("b", "99/h")],
-            &[(0, 4, 1), (60, 4, 1), (0, 9, 1)],
-            says(9, 1, 120, Some(120)),
-        ),
+        ("a 2/10s, b 3/h", &[(0, 2, 3); 2], [3, 0, 7200], true),
+        ("b 3/h, a 2/10s", &[(0, 2, 3); 2], [3, 0, 7200], true),
+        ("one rule", &ones, [3, 0, 7170], true),
+        // More remain before enough remain.
+        ("requests", &[(0, 4, 1), (60, 4, 1), (0, 9, 1)], [9, 1, 120], true),
         // Fewer permits, but room for more requests.
+        ("a 60/min, b 1000/h", &[(0, 1, 100)], [1000, 900, 7200], false),
+        ("a 60/min, b 100000/h", &[(0, 10, 1)], [60, 50, 120], false),
+        // A policy that costs nothing does not bind.
         (
-            "fewer",
-            vec![minute("60/min"), hour("1000/h")],
-            &[(0, 1, 100)],
-            says(1000, 900, 7200, None),
-        ),
-        (
-            "fewest",
-            vec![minute("60/min"), hour("100000/h")],
-            &[(0, 10, 1)],
-            says(60, 50, 120, None),
-        ),
-        (
-            "a policy that costs nothing does not bind",
-            vec![minute("3/min"), hour("90/h")],
+            "a 3/min, b 90/h",
             &[(0, 1, 1), (0, 1, 1), (0, 0, 1)],
-            says(90, 87, 7200, None),
+            [90, 87, 7200],
+            false,
         ),
-        (
-            "as many, the longest reset",
-            vec![minute("5/min"), hour("5/h")],
-            &[(0, 1, 1)],
-            says(5, 4, 7200, None),
-        ),
-        (
-            "more than the limit is never admitted",
-            vec![minute("5/min"), hour("9/h")],
-            &[(0, 1, 1), (0, 6, 1)],
-            says(5, 4, 120, None),
-        ),
+        // As many requests: the longest reset.
+        ("a 5/min, b 5/h", &[(0, 1, 1)], [5, 4, 7200], false),
+        // More than the limit is never admitted.
+        ("a 5/min, b 9/h", &[(0, 1, 1), (0, 6, 1)], [5, 4, 120], false),
     ];
-    for (name, rules, requests, told_last) in cases {
+    for (name, requests, [limit, left, reset], is_retried) in cases {
+        let rules = rules_of(name);
         let (live, clock) = live(rules);
         let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Both).layer(Hello);
         let mut last = None;
@@ -122,7 +77,9 @@ fn legacy_headers_are_of_the_policy_that_binds() {
             let request = with("a", &a.to_string(), with("b", &b.to_string(), Request::new(())));
             last = Some(told(&send(&mut service, request)));
         }
-        assert_eq!(last, Some(told_last), "{name}");
+        let retry = is_retried.then_some(reset);
+        let expected = [Some(limit), Some(left), Some(reset), retry];
+        assert_eq!(last, Some(expected), "{name}");
     }
 }
 
@@ -224,10 +181,8 @@ async fn a_rejection_by_the_queue_shows_no_room() {
     assert_eq!((limit, remaining), (Some(2), Some(0)));
     assert!(reset >= retry_after && retry_after >= Some(1));
     assert!(super::text(rejected).contains("[\"all\"]"));
-    assert_eq!(
-        waiting.await.expect("no panic").expect("a response").status(),
-        200
-    );
+    let found = waiting.await.expect("no panic").expect("a response").status();
+    assert_eq!(found, 200);
 }
 
 struct Login {

@@ -1,18 +1,9 @@
 //! Request bodies that are read before a response that was made without them.
 
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-
-use axum::Router;
-use axum::routing::post;
-use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
-use ringgate::http::{DrainBody, DrainLayer};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::Instant;
-use tower::ServiceExt;
-
 use super::*;
+use axum::routing::post;
+use http_body::{Body as _, SizeHint};
+use ringgate::http::{DrainBody, DrainLayer};
 
 const SECOND: Duration = Duration::from_secs(1);
 

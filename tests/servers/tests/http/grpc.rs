@@ -1,10 +1,9 @@
 //! Rejections of gRPC requests, decoded by tonic.
 
+use super::*;
 use http_body::Body as _;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
-
-use super::*;
 
 fn status<B>(response: &Response<B>) -> Status {
     Status::from_header_map(response.headers()).expect("a status")
@@ -106,11 +105,8 @@ fn requests_of_grpc_get_a_response_of_grpc() {
     ] {
         let request = || with("content-type", sent, Request::new(()));
         for rejected in [send(&mut service, request()), send(&mut only_grpc, request())] {
-            assert_eq!(
-                status_and(&rejected, "content-type"),
-                (200, Some(expected)),
-                "{sent}"
-            );
+            let found = status_and(&rejected, "content-type");
+            assert_eq!(found, (200, Some(expected)), "{sent}");
             assert_eq!(header(&rejected, "retry-after"), Some("61"));
             assert!(rejected.body().is_end_stream());
             assert_eq!(status(&rejected).code(), Code::ResourceExhausted);

@@ -1,64 +1,33 @@
 //! The answers to requests that were rejected for lack of a slot in flight.
 
-use ringgate::http::{DenialResponse, Grpc, HttpKey, QuotaHeaders};
-use ringgate::shared::{MemoryStore, SharedRules};
-use ringgate::wait::TokioClock;
-use tower::ServiceExt;
-
 use super::*;
 
 /// Each case: the rules, the time that is stated for slots, and what the client of the second request is told: the retry time, and whether
 /// the reason is the slot.
 #[test]
 fn a_client_without_a_slot_is_told_the_truth() {
-    type Case = (
-        &'static str,
-        Vec<AnyRule<Parts>>,
-        Option<u64>,
-        Option<&'static str>,
-        bool,
-    );
-    let slots = || Rule::in_flight("slots", 1).into_any();
-    let rate = |text| self::rule("r", text).cells(1).into_any();
     let path = HttpKey::path();
-    let (five, hours) = (Some("5"), Some("7200"));
-    let cases: [Case; 10] = [
-        ("slots alone", vec![slots()], None, None, true),
-        ("a stated time", vec![slots()], Some(5_000), five, true),
-        ("less than a second", vec![slots()], Some(1), Some("1"), true),
-        (
-            "a quota with room",
-            vec![slots(), rate("9/h")],
-            Some(5_000),
-            five,
-            true,
-        ),
-        ("a spent quota", vec![slots(), rate("1/h")], None, hours, false),
-        (
-            "a shorter time",
-            vec![rate("1/h"), slots()],
-            Some(5_000),
-            hours,
-            false,
-        ),
-        (
-            "a longer time",
-            vec![slots(), rate("1/1s")],
-            Some(5_000),
-            five,
-            false,
-        ),
-        ("of a key", vec![slots().by(&path)], None, None, true),
-        ("a shadow", vec![slots(), rate("1/h").shadow()], None, None, true),
-        (
-            "two rules",
-            vec![slots(), Rule::in_flight("more", 1).by(&path).into_any()],
-            Some(5_000),
-            five,
-            true,
-        ),
-    ];
-    for (name, rules, stated, retry_after, in_flight) in cases {
+    let rule_of = |text: &str| match text {
+        "slots" => Rule::in_flight("slots", 1).into_any(),
+        "slots by path" => Rule::in_flight("slots", 1).by(&path).into_any(),
+        "more by path" => Rule::in_flight("more", 1).by(&path).into_any(),
+        "shadow 1/h" => self::rule("r", "1/h").cells(1).shadow().into_any(),
+        quota => self::rule("r", quota).cells(1).into_any(),
+    };
+    for (name, stated, retry_after, in_flight) in [
+        ("slots", None, None, true),
+        ("slots", Some(5_000), Some("5"), true),
+        // Less than a second.
+        ("slots", Some(1), Some("1"), true),
+        ("slots, 9/h", Some(5_000), Some("5"), true),
+        ("slots, 1/h", None, Some("7200"), false),
+        ("1/h, slots", Some(5_000), Some("7200"), false),
+        ("slots, 1/1s", Some(5_000), Some("5"), false),
+        ("slots by path", None, None, true),
+        ("slots, shadow 1/h", None, None, true),
+        ("slots, more by path", Some(5_000), Some("5"), true),
+    ] {
+        let rules: Vec<AnyRule<Parts>> = name.split(", ").map(rule_of).collect();
         let layer = RateLimitLayer::new(live(rules).0).headers(QuotaHeaders::Both);
         let layer = match stated {
             Some(millis) => layer.slot_retry_after(Duration::from_millis(millis)),
@@ -74,16 +43,10 @@ fn a_client_without_a_slot_is_told_the_truth() {
         let states = header(&rejected, "ratelimit").expect("a header");
         assert!(states.contains("\"slots\";r=0"), "{name}: {states}");
         let text = text(rejected);
-        assert_eq!(
-            text.contains("too many requests are in flight"),
-            in_flight,
-            "{name}: {text}"
-        );
-        assert_eq!(
-            text.contains("quota has been exceeded"),
-            !in_flight,
-            "{name}: {text}"
-        );
+        let found = text.contains("too many requests are in flight");
+        assert_eq!(found, in_flight, "{name}: {text}");
+        let found = text.contains("quota has been exceeded");
+        assert_eq!(found, !in_flight, "{name}: {text}");
     }
 }
 

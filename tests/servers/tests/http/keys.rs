@@ -1,11 +1,5 @@
 //! Keys by which requests are counted.
 
-use core::hash::Hash;
-
-use http::HeaderName;
-use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
-use ringgate::rules::OnMissingKey;
-
 use super::*;
 
 fn api_key() -> Key<Parts> {

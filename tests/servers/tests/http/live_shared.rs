@@ -2,14 +2,8 @@
 
 use std::sync::mpsc;
 
-use ringgate::http::HttpKey;
-use ringgate::rules::{Cost, Extractors};
-use ringgate::shared::{LiveSharedRules, MemoryStore, Mode, SharedRules};
-use ringgate::wait::TokioClock;
-use tokio::sync::oneshot;
-use tokio::time::sleep;
-
 use super::*;
+use tokio::sync::oneshot;
 
 type Live = Arc<LiveSharedRules<Parts>>;
 

@@ -1,15 +1,11 @@
 //! Rejection responses and quota headers.
 
-use std::sync::Mutex;
-
-use http::StatusCode;
+use super::*;
 use proptest::prelude::*;
 use ringgate::CounterRing;
-use ringgate::http::{HttpKey, QuotaHeaders, Rejection, RejectionResponse};
-use ringgate::rules::{Block, Condition, TierOf};
-use sfv::{BareItem, List, ListEntry, Parser};
-
-use super::*;
+use ringgate::http::RejectionResponse;
+use ringgate::rules::{Condition, TierOf};
+use sfv::List;
 
 /// Items of a structured field: name and parameters in order.
 pub(crate) fn items<B>(response: &Response<B>, name: &str) -> Vec<(String, Vec<(String, i64)>)> {
@@ -57,10 +53,8 @@ fn a_rejection_is_429_with_retry_after() {
     let mut service = RateLimitLayer::new(live).layer(Hello);
     assert_eq!(sent(&mut service, 2), [200, 200]);
     // The window of ten seconds and a part of one of its sixty cells, rounded up to a second.
-    assert_eq!(
-        status_and(&send(&mut service, hello()), "retry-after"),
-        (429, Some("11"))
-    );
+    let rejected = send(&mut service, hello());
+    assert_eq!(status_and(&rejected, "retry-after"), (429, Some("11")));
     clock.advance(Duration::from_millis(1_001));
     assert_eq!(header(&send(&mut service, hello()), "retry-after"), Some("9"));
     clock.advance(Duration::from_secs(11));
@@ -74,10 +68,8 @@ fn retry_after_is_never_0() {
     let mut service = RateLimitLayer::new(live).layer(Hello);
     assert_eq!(sent(&mut service, 1), [200]);
     clock.advance(Duration::from_micros(999));
-    assert_eq!(
-        status_and(&send(&mut service, hello()), "retry-after"),
-        (429, Some("1"))
-    );
+    let rejected = send(&mut service, hello());
+    assert_eq!(status_and(&rejected, "retry-after"), (429, Some("1")));
 }
 
 #[test]
@@ -158,17 +150,13 @@ fn headers_have_the_limit_of_the_request() {
         let response = send(&mut service, get(&format!("http://{limit}/")));
         let status = if left.is_some() { 200 } else { 429 };
         assert_eq!(status_and(&response, "retry-after"), (status, retry_after));
-        assert_eq!(
-            items(&response, "ratelimit-policy"),
-            [item("plan", &[("q", limit), ("w", 60)])]
-        );
+        let found = items(&response, "ratelimit-policy");
+        assert_eq!(found, [item("plan", &[("q", limit), ("w", 60)])]);
         assert_eq!(header(&response, "x-ratelimit-limit"), Some(&*limit.to_string()));
         if let Some(left) = left {
             assert_eq!(items(&response, "ratelimit")[0].1[0], ("r".to_owned(), left));
-            assert_eq!(
-                header(&response, "x-ratelimit-remaining"),
-                Some(&*left.to_string())
-            );
+            let found = header(&response, "x-ratelimit-remaining");
+            assert_eq!(found, Some(&*left.to_string()));
         }
     }
 }
@@ -236,10 +224,8 @@ fn the_body_is_a_problem_with_the_violated_policies() {
     let mut service = layer(rules).layer(Hello);
     send(&mut service, hello());
     let rejected = send(&mut service, hello());
-    assert_eq!(
-        header(&rejected, "content-type"),
-        Some("application/problem+json")
-    );
+    let found = header(&rejected, "content-type");
+    assert_eq!(found, Some("application/problem+json"));
     let expected = serde_json::json!({
         "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
         "title": "Request cannot be satisfied as assigned quota has been exceeded",
@@ -365,10 +351,8 @@ fn a_blocked_client_is_told_the_end_of_its_block() {
         let mut service = RateLimitLayer::new(live).layer(Hello);
         let mut get = || send(&mut service, from("192.0.2.1"));
         let first = get();
-        assert_eq!(
-            status_and(&first, "ratelimit-policy"),
-            (200, Some("\"client\";q=1;w=60"))
-        );
+        let found = status_and(&first, "ratelimit-policy");
+        assert_eq!(found, (200, Some("\"client\";q=1;w=60")));
         for _ in 0..after.limit() {
             assert_eq!(get().status(), 429);
         }
@@ -376,10 +360,8 @@ fn a_blocked_client_is_told_the_end_of_its_block() {
         for (seconds, remaining) in [(0, "r=0;t=120"), (300, "r=1")] {
             clock.advance(Duration::from_secs(seconds));
             let (blocked, end) = (get(), 600 - seconds);
-            assert_eq!(
-                status_and(&blocked, "retry-after"),
-                (429, Some(&*end.to_string()))
-            );
+            let found = status_and(&blocked, "retry-after");
+            assert_eq!(found, (429, Some(&*end.to_string())));
             assert_eq!(header(&blocked, "ratelimit-policy"), Some(&*policies));
             let states = format!("\"client\";{remaining}, \"client-block\";r=0;t={end}");
             assert_eq!(header(&blocked, "ratelimit"), Some(&*states));

@@ -1,21 +1,15 @@
 //! An axum server on the loopback, with hyper's client and curl.
 
-use core::net::{IpAddr, SocketAddr};
 use std::process::Command;
-
-use axum::Router;
-use axum::extract::MatchedPath;
-use axum::routing::get;
-use http_body_util::BodyExt;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use ringgate::http::{ClientIp, HttpKey};
-use ringgate::rules::OnMissingKey;
 
 use super::rejections::items;
 use super::skipped::skipped;
 use super::*;
+use axum::extract::MatchedPath;
+use axum::routing::get;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 
 /// Client with connections of its own, from one address of the loopback.
 #[derive(Clone)]
@@ -104,10 +98,8 @@ async fn rules_by_address_and_by_user() {
     assert_eq!(other.get_as("/", Some("alice")).await.status(), 200);
     let rejected = one.get_as("/", Some("alice")).await;
     assert_eq!(rejected.status(), 429);
-    assert_eq!(
-        header(&rejected, "content-type"),
-        Some("application/problem+json")
-    );
+    let found = header(&rejected, "content-type");
+    assert_eq!(found, Some("application/problem+json"));
     assert_eq!(header(&rejected, "retry-after"), Some("62"));
     let body: serde_json::Value = serde_json::from_str(rejected.body()).expect("JSON");
     assert_eq!(body["violated-policies"], serde_json::json!(["user"]));

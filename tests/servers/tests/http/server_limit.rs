@@ -1,14 +1,8 @@
 //! Limits that a response states: a table of headers, random ones, and those of the layer.
 
-use std::time::SystemTime;
-
-use http::{HeaderMap, HeaderValue, StatusCode};
-use proptest::prelude::*;
-use ringgate::http::ServerLimit;
-use sfv::{BareItem, ListEntry, Parser};
-
 use super::cases::rows;
 use super::*;
+use proptest::prelude::*;
 
 const DAY: u64 = 24 * 3600;
 const AT: &str = "Fri, 06 Nov 2026 08:00:00 GMT";
@@ -197,11 +191,8 @@ fn a_rejection_waits_for_what_it_states() {
             assert_eq!(limit.wait(status), expected, "{name}: {value}");
         }
         let both = read(&[(name, value), ("retry-after", "7")]);
-        assert_eq!(
-            both.wait(StatusCode::TOO_MANY_REQUESTS),
-            secs(7),
-            "{name}: {value}"
-        );
+        let found = both.wait(StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(found, secs(7), "{name}: {value}");
     }
     assert_eq!(read(&[("x-ratelimit-reset", "5")]).wait(StatusCode::OK), None);
     assert_eq!(read(&[("ratelimit", "\"all\";t=5")]).wait(StatusCode::OK), None);

@@ -1,23 +1,13 @@
 //! The layer over shared rules, with tokio's paused clock. Also every combination of options over local and shared rules.
 
-use std::sync::Mutex;
-
-use http::StatusCode;
-use http_body_util::BodyExt;
-use ringgate::http::{
-    Decision, DenialResponse, HttpKey, HttpRules, Metered, MeteredBody, Problem, QuotaHeaders,
-    RateLimitService, Unmetered,
-};
-use ringgate::rules::{Block, Cost, Denial, OnError};
-use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseStore, MemoryStore, Mode, SharedRules,
-    SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
-};
-use ringgate::wait::TokioClock;
-use tokio::time::{Instant, advance, sleep, timeout};
-use tower::ServiceExt;
-
 use super::*;
+use ringgate::http::{HttpRules, Unmetered};
+use ringgate::rules::{Denial, OnError};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, LeaseStore, SharedRulesBuilder, StoreError, StoreErrorKind,
+    StoreFuture,
+};
+use tokio::time::timeout;
 
 type Shared = SharedRules<Parts>;
 

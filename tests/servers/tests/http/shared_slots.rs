@@ -1,11 +1,5 @@
 //! Requests in flight over many nodes: the slot of a request is free on all nodes as soon as the request has ended.
 
-use ringgate::http::HttpKey;
-use ringgate::rules::Cost;
-use ringgate::shared::SharedRules;
-use tokio::time::sleep;
-use tower::ServiceExt;
-
 use super::*;
 
 type Shared = SharedRules<Parts>;

@@ -1,19 +1,12 @@
 //! Slots of connections that are upgraded: a guard holds the slot as long as the connection.
 
-use core::net::SocketAddr;
-
-use axum::Router;
+use super::*;
 use axum::extract::Request as AxumRequest;
 use axum::routing::get;
-use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
-use ringgate::http::{HttpKey, InFlightSlot, SlotGuard};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use ringgate::http::{InFlightSlot, SlotGuard};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tower::ServiceExt;
-
-use super::*;
 
 /// A response to an upgrade, as WebSocket handlers of axum make it. The connection echoes until it is closed.
 fn upgrade(
@@ -108,10 +101,8 @@ fn keeping(
 
 #[test]
 fn a_guard_and_a_body_both_hold_the_slot() {
-    let (live, _) = live([
-        Rule::in_flight("slots", 1).into_any(),
-        rule("rate", "99/min").into_any(),
-    ]);
+    let slots = Rule::in_flight("slots", 1).into_any();
+    let (live, _) = live([slots, rule("rate", "99/min").into_any()]);
     let guards = Arc::default();
     let layer = RateLimitLayer::new(Arc::clone(&live)).until_body_end();
     let mut service = layer.layer(keeping(&guards));
@@ -170,10 +161,8 @@ fn a_slot_that_was_released_cannot_be_held() {
 #[test]
 fn a_guard_holds_the_slots_of_nested_layers() {
     let (outer, _) = live([Rule::in_flight("outer", 2)]);
-    let (inner, _) = live([
-        Rule::in_flight("inner", 2).into_any(),
-        rule("rate", "1/min").into_any(),
-    ]);
+    let slots = Rule::in_flight("inner", 2).into_any();
+    let (inner, _) = live([slots, rule("rate", "1/min").into_any()]);
     let guards = Arc::default();
     let inner_layer = RateLimitLayer::new(Arc::clone(&inner)).charge_if(|_| false);
     let outer_layer = RateLimitLayer::new(Arc::clone(&outer));

@@ -1,13 +1,5 @@
 //! Requests that wait, with tokio's paused clock.
 
-use http::HeaderValue;
-use ringgate::http::{HttpKey, QuotaHeaders, RateLimitService};
-use ringgate::rules::OnMissingKey;
-use ringgate::wait::TokioClock;
-use tokio::time::{Instant, advance, sleep};
-use tower::ServiceExt;
-
-use super::service::Strict;
 use super::*;
 
 type Paused = LiveRules<Parts, TokioClock>;

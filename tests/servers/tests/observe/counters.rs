@@ -1,15 +1,9 @@
 use alloc::collections::BTreeSet;
-use core::error::Error;
-use core::time::Duration;
 
-use metrics::Unit;
+use super::recorders::of_counts;
+use super::requests::user;
+use super::*;
 use ringgate::keyed::OnFull;
-use ringgate::observe::Observer;
-use ringgate::rules::{Cost, RuleSetBuilder};
-use ringgate::{ManualClock, Rule, RuleSet};
-
-use super::recorders::{CheckedRecorder, Scraped, of_counts, value};
-use super::requests::{Request, SEEDS, live, named, request, user};
 
 type Rules = RuleSet<Request, ManualClock>;
 
@@ -74,10 +68,8 @@ fn counters_are_the_counts_of_the_rules() -> Result<(), Box<dyn Error>> {
     let _ = rules.check(&request(1));
     let next = scraped.scrape(&rules);
     assert_eq!(next, of_counts(&rules));
-    assert_eq!(
-        value(&next, "user", "admitted"),
-        value(&values, "user", "admitted") + 1
-    );
+    let found = value(&next, "user", "admitted");
+    assert_eq!(found, value(&values, "user", "admitted") + 1);
     Ok(())
 }
 

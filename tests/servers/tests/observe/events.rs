@@ -1,17 +1,7 @@
-use core::error::Error;
-use core::hash::Hash;
-use core::time::Duration;
-use std::thread;
-
+use super::*;
 use ringgate::http::{ClientIp, HttpKey, PeerAddress, RateLimitLayer};
 use ringgate::observe::DenialEvents;
-use ringgate::rules::{Cost, RuleSetBuilder};
-use ringgate::{Key, ManualClock, Rule, RuleSet};
 use tower::{Layer, Service};
-use tracing::level_filters::LevelFilter;
-
-use super::recorders::{EventRecorder, Fields};
-use super::requests::SEEDS;
 
 struct Request {
     user: &'static str,
@@ -100,14 +90,8 @@ fn an_event_has_the_rules_and_the_quota_and_not_the_key() -> Result<(), Box<dyn 
     let request = Request { bytes: 9, ..REQUEST };
     let fields = emitted(&rules, &request);
     let names: Vec<_> = fields.keys().copied().collect();
-    let all = [
-        "limit",
-        "message",
-        "remaining",
-        "retry_after_ms",
-        "rules",
-        "suppressed",
-    ];
+    let all = "limit message remaining retry_after_ms rules suppressed";
+    let all: Vec<&str> = all.split(' ').collect();
     assert_eq!(names, all);
     assert_eq!(fields["message"], "rate limit reached");
     assert_eq!(fields["rules"], "user, bytes");
@@ -242,10 +226,8 @@ fn an_event_without_a_subscriber_is_neither_emitted_nor_counted() -> Result<(), 
     deny(&rules, &events, 20);
     for (level, denials, counts) in [(LevelFilter::ERROR, 20, &[][..]), (LevelFilter::WARN, 1, &["0"])] {
         // The quota was not charged for those that were not emitted.
-        assert_eq!(
-            suppressed(&EventRecorder::new(level), &rules, &events, denials),
-            counts
-        );
+        let found = suppressed(&EventRecorder::new(level), &rules, &events, denials);
+        assert_eq!(found, counts);
     }
     Ok(())
 }

@@ -1,26 +1,16 @@
 //! Rules that many machines share, and the store that keeps their counts.
 
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
-use core::error::Error;
 use core::num::NonZeroU32;
-use core::time::Duration;
 
-use metrics::Unit;
+use super::server::{Server, patient, ready};
+use super::*;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use ringgate::observe::Observer;
 use ringgate::redis::RedisStore;
 use ringgate::shared::supervision::{BreakerState, Health, StoreObserver};
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, LeaseStore, MemoryStore, Mode,
     OnError, SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
-use ringgate::{Key, Rule};
-
-use super::recorders::{CheckedRecorder, Scraped};
-use super::requests::{Request, named, request};
-use super::server::{Server, patient, ready};
 
 /// A store that answers requests for at most this number of permits, and is unavailable for larger ones.
 #[derive(Debug)]
