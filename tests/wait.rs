@@ -49,15 +49,23 @@ mod shared_store;
 mod slots;
 
 use alloc::sync::Arc;
-use core::pin::Pin;
+use alloc::task::Wake;
+use core::future::poll_fn;
+use core::pin::{Pin, pin};
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
+use std::sync::Mutex;
 
-use ringgate::rules::RuleSetBuilder;
-use ringgate::wait::{TokioClock, WaitError};
-use ringgate::{Fair, RateLimiter, RuleSet, TimestampRing};
+use futures_core::Stream;
+use futures_sink::Sink;
+use random::Random;
+use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleSetBuilder};
+use ringgate::wait::{CheckError, TokioClock, WaitError};
+use ringgate::{CounterRing, Fair, Gcra, Key, LiveRules, Quota, RateLimiter, Rule, RuleSet, TimestampRing};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 type Log = Arc<Fair<RateLimiter<TimestampRing, TokioClock>>>;
 

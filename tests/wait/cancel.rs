@@ -1,15 +1,9 @@
 //! Waits that are dropped at any time charge nothing and block no other wait.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
-
+use super::*;
 use proptest::prelude::*;
 use ringgate::Receipt;
-use ringgate::wait::{Acquire, AcquireRequest, PermitRequest, TokioClock, TokioRuntime};
-use tokio::time::Instant;
-
-use super::{Log, log, ms, poll, settle};
+use ringgate::wait::{Acquire, AcquireRequest, PermitRequest, TokioRuntime};
 
 /// One step of a history of several waits.
 #[derive(Clone, Debug)]

@@ -1,18 +1,8 @@
 //! Each future that waits is dropped at each await point: the next waiter is served at once, and no permit is lost.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
-use core::future::poll_fn;
-use core::pin::{Pin, pin};
-use core::task::{Context, Poll};
 
-use futures_core::Stream;
-use futures_sink::Sink;
-use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
-use ringgate::{Fair, Rule, TimestampRing};
-use tokio::time::Instant;
-
-use super::{Log, log, ms};
+use super::*;
 
 /// The point at which a future is dropped: after a number of polls, at once or when it is woken again.
 #[derive(Clone, Copy, Debug)]

@@ -1,20 +1,10 @@
 //! Panics, stopped runtimes and runtimes without timers do not block other waiters.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::{Context, Waker};
-use core::time::Duration;
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
-use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
-use ringgate::wait::TokioClock;
-use ringgate::{Fair, LiveRules, ManualClock, Nanos, RateLimiter, Rule, TimestampRing};
-use tokio::runtime::{Builder, Runtime};
-use tokio::time::Instant;
-
-use super::{ms, poll, settle};
+use super::*;
+use ringgate::{ManualClock, Nanos};
 
 fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()

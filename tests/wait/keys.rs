@@ -1,14 +1,8 @@
 //! Queues of keys.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-
+use super::*;
+use ringgate::KeyedRateLimiter;
 use ringgate::keyed::AnyKey;
-use ringgate::wait::{CheckError, TokioClock, WaitError};
-use ringgate::{CounterRing, Fair, KeyedRateLimiter, TimestampRing};
-use tokio::time::Instant;
-
-use super::{ms, poll, settle};
 
 pub(super) type Keyed<A> = Fair<KeyedRateLimiter<A, TokioClock>>;
 

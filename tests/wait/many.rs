@@ -1,14 +1,6 @@
 //! A hundred thousand waiters of one limiter.
 
-use alloc::sync::Arc;
-use alloc::task::Wake;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::{Context, Poll, Waker};
-
-use ringgate::{CounterRing, Gcra, Quota, TimestampRing};
-
-use super::{fair, ms};
+use super::*;
 
 const WAITERS: u64 = 100_000;
 

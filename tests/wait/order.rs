@@ -1,17 +1,7 @@
 //! The order in which waiters are served.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::Poll;
-use core::time::Duration;
-use std::sync::Mutex;
-
-use ringgate::wait::CheckError;
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, Settled};
-use tokio::time::Instant;
-
-use super::{Log, bare_log, fair, log, ms, poll, settle};
+use super::*;
+use ringgate::Settled;
 
 #[tokio::test(start_paused = true)]
 async fn waiters_are_served_in_order_of_arrival() {

@@ -1,15 +1,10 @@
 //! Waits for shared rules whose store does not answer.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-
-use ringgate::Rule;
-use ringgate::shared::OnError;
-use ringgate::wait::{SharedFair, WaitError};
-use tokio::time::{Instant, sleep, timeout};
-
 use super::shared_store::{Behaviour, Store, builder, charge, fair, log, timed};
-use super::{ended, ms, settle, too_late};
+use super::*;
+use ringgate::shared::OnError;
+use ringgate::wait::SharedFair;
+use tokio::time::{sleep, timeout};
 
 /// The wait ends with an error if the store fails and the rule denies then, also for the waiters behind, without a round trip each.
 #[tokio::test(start_paused = true)]
@@ -31,10 +26,8 @@ async fn a_store_that_fails_ends_the_waits() {
     }
     // The rest of the retry time, and two round trips.
     assert!(began.elapsed() < ms(600), "{:?}", began.elapsed());
-    assert_eq!(
-        WaitError::Unavailable.to_string(),
-        "store of the limits does not answer"
-    );
+    let found = WaitError::Unavailable.to_string();
+    assert_eq!(found, "store of the limits does not answer");
     store.set(Behaviour::default());
     charge(&fair, (0, 1)).await;
 }

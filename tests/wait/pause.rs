@@ -1,7 +1,5 @@
 //! A pause of a limiter with waiters.
 
-use tokio::time::Instant;
-
 use super::*;
 
 /// Pauses the limiter until `after` from now.

@@ -1,16 +1,9 @@
 //! Queues of rules, and requests that need several states.
 
-use alloc::sync::Arc;
 use core::hash::Hash;
-use core::time::Duration;
 
-use ringgate::rules::{Block, Condition, Cost, RuleAlgorithm, RuleSetBuilder, TierOf};
-use ringgate::wait::{CheckError, TokioClock, WaitError};
-use ringgate::{Fair, Key, LiveRules, Rule, RuleSet};
-use tokio::time::Instant;
-
-use super::{fair_rules, ms, poll, settle, too_late};
-use crate::random::Random;
+use super::*;
+use ringgate::rules::{Block, TierOf};
 
 /// A user, and the cost of the request in the rule that all users share.
 #[derive(Clone, Copy)]
@@ -230,10 +223,8 @@ async fn a_deadline_behind_a_higher_tier_can_be_met() {
 #[tokio::test(start_paused = true)]
 async fn rules_that_never_admit_fail_at_once() {
     let rules = fair("2/1s", "5/1s");
-    assert_eq!(
-        rules.acquire(&Request(1, 6)).await.map(drop),
-        Err(WaitError::Never)
-    );
+    let found = rules.acquire(&Request(1, 6)).await.map(drop);
+    assert_eq!(found, Err(WaitError::Never));
     assert!(rules.check(Request(1, 5)).is_ok());
     let hasty = rules.acquire(&Request(2, 1)).within(ms(999)).await;
     assert_eq!(hasty.map(drop), Err(too_late(ms(1000), ms(999))));
