@@ -82,6 +82,18 @@ fn marked(text: &str) -> (usize, usize, String) {
     (line, column, text.replace('«', ""))
 }
 
+/// The cases of a file: TOML and an expectation each. Empty lines are between them, and comments before some.
+fn cases(file: &str) -> impl Iterator<Item = (&str, &str)> {
+    file.trim().split("\n\n").map(|case| {
+        let case = if case.starts_with('#') {
+            &case[case.find('\n').expect(case) + 1..]
+        } else {
+            case
+        };
+        case.split_once("\n=> ").expect(case)
+    })
+}
+
 /// Writes each name of TOML between these texts.
 fn named(toml: &str, before: &str, after: &str) -> String {
     let (fields, last) = toml.rsplit_once(" = ").unwrap_or(("", toml));

@@ -20,8 +20,6 @@ mod custom;
 #[cfg(not(miri))] // A million decisions take too long under Miri.
 #[path = "keyed/flood.rs"]
 mod flood;
-#[path = "keyed/forget.rs"]
-mod forget;
 #[cfg(not(miri))] // Every algorithm with every overflow policy takes minutes under Miri.
 #[path = "keyed/full.rs"]
 mod full;
@@ -61,13 +59,18 @@ mod tiers;
 #[path = "keyed/verbs.rs"]
 mod verbs;
 
+use alloc::sync::Arc;
+use core::net::IpAddr;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use common::{Any, Subject};
-use ringgate::algorithm::CounterRingBuilder;
-use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
+use ringgate::algorithm::{CounterRingBuilder, Reclaim};
+use ringgate::keyed::{AnyKey, KeyedBuilder, Keys, OnFull, TableCounts, Tiers};
+use ringgate::sync::Words;
 use ringgate::{
-    Admitted, Clock, CounterRing, Denied, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, TimestampRing,
+    Admitted, Algorithm, Clock, CounterRing, Denied, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota,
+    RateLimiter, Receipt, TimestampRing,
 };
 
 /// The hash of a key is the key itself, so that its buckets are the same in each run.
@@ -115,16 +118,21 @@ fn subjects(quota: Quota) -> Vec<Subject> {
     all
 }
 
+/// The settings of a table.
+fn sized<A: Reclaim>(it: A, capacity: u64, on_full: OnFull) -> KeyedBuilder<A> {
+    KeyedBuilder::new(it).capacity(capacity).on_full(on_full)
+}
+
+fn build<A: Reclaim, C: Clock, K>(table: KeyedBuilder<A>, clock: C, keys: K) -> KeyedRateLimiter<A, C, K> {
+    table.build_with(clock, keys).expect("a table")
+}
+
 /// A table whose keys are their hashes, with a manual clock that shows one hour.
 fn by_hand(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> (ByHand, ManualClock) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
-    let limiter = KeyedBuilder::new(it.into())
-        .capacity(capacity)
-        .on_full(on_full)
-        .build_with(clock.clone(), Plain)
-        .expect("a table");
-    (limiter, clock)
+    let table = sized(it.into(), capacity, on_full);
+    (build(table, clock.clone(), Plain), clock)
 }
 
 /// Makes a table of at most four buckets, so that each key may have any entry. All entries except `left` belong to keys from

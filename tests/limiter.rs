@@ -291,36 +291,24 @@ fn clock_time(limiter: &ByHand) -> Nanos {
 
 #[test]
 fn a_counter_ring_refuses_cells_out_of_range() {
-    let error = |limit, windows: &[Duration], cells: u64, even: bool| {
-        let quotas: Vec<Quota> = windows
-            .iter()
-            .map(|&window| Quota::new(limit, window).expect("a quota"))
-            .collect();
-        let builder = CounterRing::builder(quotas[0]).cells(cells);
-        let builder = quotas[1..]
-            .iter()
-            .fold(builder, |builder, &quota| builder.also(quota));
-        let builder = if even { builder.even() } else { builder };
-        builder.build().err().map(|error| error.to_string())
-    };
-    let (short, long) = (Duration::from_micros(1), Duration::from_secs(1));
-    assert_eq!(error(1, &[long], 1, false), None);
-    assert_eq!(error(1, &[long], 4096, false), None);
-    assert_eq!(
-        error(1, &[long], 0, false).unwrap(),
-        "invalid cells: 0 (expected 1 to 4096)"
-    );
-    assert_eq!(
-        error(1, &[long], 4097, false).unwrap(),
-        "invalid cells: 4097 (expected 1 to 4096)"
-    );
-    // 10 ns a cell, and 9.9.
-    assert_eq!(error(1, &[short], 100, false), None);
-    let narrow = "invalid cells: 101 cells in 1µs (expected cells of at least 10ns)";
-    assert_eq!(error(1, &[short], 101, false).unwrap(), narrow);
-    // The shortest of several windows counts.
-    assert_eq!(error(1, &[long, short], 101, false).unwrap(), narrow);
-    let windows =
-        "invalid windows: 2 (expected one window for an even ring, several for a strict or classic one)";
-    assert_eq!(error(1, &[long, short], 100, true).unwrap(), windows);
+    let (short, long) = (quota("1/1us"), quota("1/s"));
+    let ring = |cells| CounterRing::builder(long).cells(cells);
+    let narrow = "cells: 101 cells in 1µs (expected cells of at least 10ns)";
+    for (builder, error) in [
+        (ring(1), None),
+        (ring(4096), None),
+        (ring(0), Some("cells: 0 (expected 1 to 4096)")),
+        (ring(4097), Some("cells: 4097 (expected 1 to 4096)")),
+        // 10 ns a cell, and 9.9. The shortest of several windows counts.
+        (CounterRing::builder(short).cells(100), None),
+        (CounterRing::builder(short).cells(101), Some(narrow)),
+        (ring(101).also(short), Some(narrow)),
+        (
+            ring(100).also(short).even(),
+            Some("windows: 2 (expected one window for an even ring, several for a strict or classic one)"),
+        ),
+    ] {
+        let found = builder.build().err().map(|error| error.to_string());
+        assert_eq!(found, error.map(|error| format!("invalid {error}")));
+    }
 }

@@ -20,12 +20,16 @@ mod line;
 #[path = "restarts/rules.rs"]
 mod rules;
 
+use alloc::collections::BTreeMap;
+use core::hash::Hash;
 use core::time::Duration;
 
-use common::{Any, Subject};
+use common::{Any, Log, Subject};
+use line::Line;
 use proptest::prelude::*;
 use ringgate::algorithm::Reclaim;
-use ringgate::{Algorithm, CounterRing, Gcra, Quota, TimestampRing};
+use ringgate::rules::RuleSetBuilder;
+use ringgate::{Algorithm, CounterRing, Gcra, Key, ManualClock, Nanos, Quota, Rule, RuleSet, TimestampRing};
 
 /// The window of every limit of these tests, in nanoseconds. It is a multiple of no number of cells but 1, 2 and 5.
 const WINDOW: u64 = 1_000_000_000;

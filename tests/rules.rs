@@ -61,11 +61,24 @@ mod stress;
 mod verbs;
 
 use core::hash::Hash;
+use core::net::IpAddr;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::collections::HashMap;
+use std::thread;
 
+use proptest::sample::select;
+use random::Random;
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::OnFull;
 use ringgate::rules::kind::AnyKind;
-use ringgate::rules::{Condition, Cost, Reloaded, RuleCounts, RuleError, RuleSetBuilder, TierOf};
-use ringgate::{Clock, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
+use ringgate::rules::{
+    Block, Condition, Cost, LoadedRules, OnMissingKey, Reloaded, Reservation, RuleAlgorithm, RuleCounts,
+    RuleError, RuleSetBuilder, TierOf,
+};
+use ringgate::{
+    AnyAlgorithm, Clock, CounterRing, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet, Settled,
+};
 
 /// The requests of the tests.
 #[derive(Clone, Debug, Default)]
@@ -86,8 +99,38 @@ fn user(user: u64) -> Request {
     }
 }
 
+impl Request {
+    fn cost(self, cost: u64) -> Self {
+        Self { cost, ..self }
+    }
+
+    fn address(self, address: u64) -> Self {
+        Self { address, ..self }
+    }
+
+    fn plan(self, plan: impl Into<Option<&'static str>>) -> Self {
+        let plan = plan.into();
+        Self { plan, ..self }
+    }
+
+    fn limit(self, limit: impl Into<Option<u64>>) -> Self {
+        let limit = limit.into();
+        Self { limit, ..self }
+    }
+
+    fn login(self) -> Self {
+        Self { login: true, ..self }
+    }
+}
+
 fn by_user() -> Key<Request> {
     Key::value("user", |request: &Request| Some(request.user))
+}
+
+/// A key that requests of user 0 lack.
+fn by_some_user(on_missing: OnMissingKey) -> Key<Request> {
+    let user = |request: &Request| Some(request.user).filter(|user| *user > 0);
+    Key::value("user", user).on_missing(on_missing)
 }
 
 fn by_address() -> Key<Request> {
@@ -184,6 +227,27 @@ fn counts(rules: &ByHand, name: &str) -> RuleCounts {
         .expect("a rule of this name")
         .1
 }
+
+/// The rules that a file restores after this time.
+fn restored(rules: &RuleSetBuilder<Request>, file: &[u8], elapsed: Duration) -> Result<ByHand, String> {
+    let restored = rules.restore_with(ManualClock::new(), file, elapsed);
+    restored.map_err(|error| error.to_string())
+}
+
+/// Rules with a manual clock that shows zero.
+fn built(rules: &RuleSetBuilder<Request>) -> ByHand {
+    rules.build_with(ManualClock::new(), [1, 2, 3, 4]).expect("rules")
+}
+
+const ALGORITHMS: [RuleAlgorithm; 7] = [
+    RuleAlgorithm::SlidingWindow,
+    RuleAlgorithm::Counter,
+    RuleAlgorithm::Classic,
+    RuleAlgorithm::Even,
+    RuleAlgorithm::Fixed,
+    RuleAlgorithm::Log,
+    RuleAlgorithm::Gcra,
+];
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)

@@ -1,6 +1,23 @@
 //! Throttled readers and writers keep their limits and lose no bytes.
 #![cfg(all(feature = "wait", not(any(miri, ringgate_loom))))]
 
+use alloc::sync::Arc;
+use core::pin::Pin;
+use core::sync::atomic::Ordering;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::io::IoSlice;
+use std::sync::Mutex;
+
+use random::Random;
+use ringgate::throttle::Throttled;
+use ringgate::wait::TokioClock;
+use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, Nanos, Quota, RateLimiter};
+use spy::{KINDS, both_ways, kind, limiter, paused, shared, steady, writer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::{Instant, timeout};
+use wire::{Behavior, Log, Wire};
+
 extern crate alloc;
 
 #[path = "common/random.rs"]

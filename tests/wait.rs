@@ -49,12 +49,23 @@ mod shared_store;
 mod slots;
 
 use alloc::sync::Arc;
-use core::pin::Pin;
+use alloc::task::Wake;
+use core::future::poll_fn;
+use core::pin::{Pin, pin};
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
+use std::sync::Mutex;
 
-use ringgate::wait::TokioClock;
-use ringgate::{Fair, RateLimiter, TimestampRing};
+use futures_core::Stream;
+use futures_sink::Sink;
+use random::Random;
+use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleSetBuilder};
+use ringgate::wait::{CheckError, TokioClock, WaitError};
+use ringgate::{CounterRing, Fair, Gcra, Key, LiveRules, Quota, RateLimiter, Rule, RuleSet, TimestampRing};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 type Log = Arc<Fair<RateLimiter<TimestampRing, TokioClock>>>;
 
@@ -66,6 +77,47 @@ fn log(quota: &str) -> Log {
 fn bare_log(quota: &str) -> RateLimiter<TimestampRing, TokioClock> {
     let ring = TimestampRing::new(quota.parse().unwrap()).unwrap();
     RateLimiter::with_clock(ring, TokioClock::new())
+}
+
+/// Any algorithm with wait queues, in tokio's time.
+fn fair<A: ringgate::Algorithm>(algorithm: A) -> Arc<Fair<RateLimiter<A, TokioClock>>> {
+    Arc::new(Fair::new(RateLimiter::with_clock(algorithm, TokioClock::new())))
+}
+
+/// Rules with wait queues, in tokio's time.
+fn fair_rules<R: ?Sized>(rules: RuleSetBuilder<R>) -> Arc<Fair<RuleSet<R, TokioClock>>> {
+    Arc::new(Fair::new(
+        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
+    ))
+}
+
+/// The error of a wait that ends now.
+fn too_late(needed: Duration, allowed: Duration) -> WaitError {
+    WaitError::TooLate { needed, allowed }
+}
+
+/// A runtime of one thread whose time is paused.
+fn paused() -> Runtime {
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    runtime.unwrap()
+}
+
+/// A runtime with a thread of its own.
+fn threaded() -> Runtime {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build();
+    runtime.unwrap()
+}
+
+/// The output of a task that ends within a minute.
+async fn ended<T>(task: JoinHandle<T>) -> T {
+    let output = tokio::time::timeout(ms(60_000), task).await;
+    output.expect("a waiter is forgotten").unwrap()
 }
 
 const fn ms(millis: u64) -> Duration {

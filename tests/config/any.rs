@@ -65,10 +65,8 @@ fn an_error_names_its_rule() {
 #[test]
 fn deep_nesting_and_repeated_fields_are_errors() {
     let deep = (0..30).fold(json!([]), |deep, _| json!([deep]));
-    assert_eq!(
-        read(&deep).expect_err("deep").to_string(),
-        "values are nested too deep"
-    );
+    let found = read(&deep).expect_err("deep").to_string();
+    assert_eq!(found, "values are nested too deep");
     let twice = r#"{"rules": [], "rules": []}"#;
     let mut deserializer = serde_json::Deserializer::from_str(twice);
     let error = RuleSetBuilder::from_deserializer(&mut deserializer, &extractors()).expect_err("twice");

@@ -257,8 +257,6 @@ fn a_store_takes_no_limit_that_needs_a_unit() {
             );
         }
     }
-    assert_eq!(
-        shared("quota = '25Gbit/s'\ncost = 'bytes'\nmode = 'local'"),
-        Ok(())
-    );
+    let found = shared("quota = '25Gbit/s'\ncost = 'bytes'\nmode = 'local'");
+    assert_eq!(found, Ok(()));
 }

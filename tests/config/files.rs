@@ -17,22 +17,15 @@ fn package(file: &str) -> PathBuf {
 #[test]
 fn an_error_names_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
+    let limit = "rule \"user\": invalid limit: 0 (expected 1 to 1000000000000 permits)";
+    let toml = "[[rules]]\nname = 'user'\n\n\n\n\nquota = '0/s'\n";
+    let json = "{\"rules\": [{\"name\": \"user\", \"quota\": \"0/s\"}]}";
+    let yaml = "rules:\n- name: user\n  quota: 0/s\n";
+    let formats = "(expected toml, json, yaml or yml)";
     for (name, text, words) in [
-        (
-            "rules.toml",
-            "[[rules]]\nname = 'user'\n\n\n\n\nquota = '0/s'\n",
-            ":7:9: rule \"user\": invalid limit: 0 (expected 1 to 1000000000000 permits)",
-        ),
-        (
-            "rules.JSON",
-            "{\"rules\": [{\"name\": \"user\", \"quota\": \"0/s\"}]}",
-            ":1:38: rule \"user\": invalid limit: 0 (expected 1 to 1000000000000 permits)",
-        ),
-        (
-            "rules.yaml",
-            "rules:\n- name: user\n  quota: 0/s\n",
-            ":3:10: rule \"user\": invalid limit: 0 (expected 1 to 1000000000000 permits)",
-        ),
+        ("rules.toml", toml, &*format!(":7:9: {limit}")),
+        ("rules.JSON", json, &*format!(":1:38: {limit}")),
+        ("rules.yaml", yaml, &*format!(":3:10: {limit}")),
         (
             "rules.yml",
             "rules:",
@@ -41,12 +34,12 @@ fn an_error_names_the_file() {
         (
             "rules.ini",
             "",
-            ": invalid format: file extension \"ini\" (expected toml, json, yaml or yml)",
+            &*format!(": invalid format: file extension \"ini\" {formats}"),
         ),
         (
             "rules",
             "",
-            ": invalid format: no file extension (expected toml, json, yaml or yml)",
+            &*format!(": invalid format: no file extension {formats}"),
         ),
     ] {
         let path = folder.path().join(name);
@@ -59,21 +52,13 @@ fn an_error_names_the_file() {
     let error = RuleSetBuilder::from_file(&path, &extractors()).expect_err("no file");
     assert!(matches!(error.problem(), FileProblem::Unreadable(_)));
     assert_eq!((error.line(), error.column()), (None, None));
-    assert!(
-        error
-            .to_string()
-            .starts_with(&format!("{}: cannot be read: ", path.display()))
-    );
+    let beginning = format!("{}: cannot be read: ", path.display());
+    assert!(error.to_string().starts_with(&beginning), "{error}");
     let path = folder.path().join("latin.toml");
     fs::write(&path, b"# gr\xf6\xdfe").expect("a file");
     let error = RuleSetBuilder::from_file(&path, &extractors()).expect_err("not UTF-8");
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "{}: cannot be read: stream did not contain valid UTF-8",
-            path.display()
-        )
-    );
+    let expected = "cannot be read: stream did not contain valid UTF-8";
+    assert_eq!(error.to_string(), format!("{}: {expected}", path.display()));
 }
 
 /// A request of the examples.
@@ -129,10 +114,8 @@ fn the_examples_have_the_same_rules_in_every_format() {
         }
         rules.clock().advance(Duration::from_secs(12));
         assert_eq!(refused_by(200, "/a"), ["endpoint 100/1min"], "{file}");
-        assert_eq!(
-            rules.counts().map(|(rule, _)| rule).collect::<Vec<_>>(),
-            ["user", "endpoint"]
-        );
+        let found = rules.counts().map(|(rule, _)| rule).collect::<Vec<_>>();
+        assert_eq!(found, ["user", "endpoint"]);
     }
 }
 

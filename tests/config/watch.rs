@@ -76,52 +76,77 @@ fn quotas(live: &Live) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn a_changed_file_is_reloaded_and_an_invalid_one_is_reported() {
-    let (folder, live) = (folder(), live());
-    let path = file(&folder);
-    fs::write(&path, rules("3/s")).expect("written");
-    let (watcher, reports) = watch(&live, &path);
-    assert_eq!(watcher.path(), path);
-    // The report at the start.
-    assert_eq!(next_good(&reports), Reloaded::Done);
-    assert_eq!(quotas(&live), ["3/1s"]);
-    for _ in 0..3 {
-        assert!(live.load().check(&Request::default()).is_ok());
+/// A watched file that limits all requests to three per second, and was reported.
+struct Watched {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+    live: Live,
+    watcher: RulesWatcher,
+    reports: Receiver<Report>,
+}
+
+impl Watched {
+    fn new() -> Self {
+        let (folder, live) = (folder(), live());
+        let path = file(&folder);
+        fs::write(&path, rules("3/s")).expect("written");
+        let (watcher, reports) = watch(&live, &path);
+        assert_eq!(next_good(&reports), Reloaded::Done);
+        assert_eq!(quotas(&live), ["3/1s"]);
+        Self {
+            folder,
+            path,
+            live,
+            watcher,
+            reports,
+        }
     }
 
-    fs::write(&path, rules("4/s")).expect("written");
-    assert_eq!(next_good(&reports), Reloaded::Done);
-    assert_eq!(quotas(&live), ["4/1s"]);
-    assert!(live.load().check(&Request::default()).is_ok());
-    assert!(live.load().check(&Request::default()).is_err());
+    fn write(&self, quota: &str) {
+        fs::write(&self.path, rules(quota)).expect("written");
+    }
 
-    fs::write(&path, rules("5/fortnight")).expect("written");
-    let error = next_bad(&reports);
-    assert!(
-        error.starts_with(&format!("{}:3:9: rule \"all\": invalid quota: ", path.display())),
-        "{error}"
-    );
-    assert_eq!(quotas(&live), ["4/1s"]);
+    /// Renames a file with this text over the watched one.
+    fn rename(&self, text: &str) {
+        let other = self.folder.path().join(".rules.toml.new");
+        fs::write(&other, text).expect("written");
+        fs::rename(&other, &self.path).expect("renamed");
+    }
 
-    fs::write(&path, rules("6/s")).expect("written");
-    assert_eq!(next_good(&reports), Reloaded::Done);
-    assert_eq!(quotas(&live), ["6/1s"]);
+    /// Waits for a reload after which the rules have this quota.
+    fn assert_reloaded(&self, quota: &str) {
+        assert_eq!(next_good(&self.reports), Reloaded::Done);
+        assert_eq!(quotas(&self.live), [quota]);
+    }
+}
+
+#[test]
+fn a_changed_file_is_reloaded_and_an_invalid_one_is_reported() {
+    let file = Watched::new();
+    assert_eq!(file.watcher.path(), file.path);
+    let admits = || file.live.load().check(&Request::default()).is_ok();
+    assert!((0..3).all(|_| admits()));
+
+    file.write("4/s");
+    file.assert_reloaded("4/1s");
+    assert!(admits() && !admits());
+
+    file.write("5/fortnight");
+    let error = next_bad(&file.reports);
+    let expected = format!("{}:3:9: rule \"all\": invalid quota: ", file.path.display());
+    assert!(error.starts_with(&expected), "{error}");
+    assert_eq!(quotas(&file.live), ["4/1s"]);
+
+    file.write("6/s");
+    file.assert_reloaded("6/1s");
 }
 
 #[test]
 fn a_file_that_is_renamed_over_the_old_one_is_reloaded() {
-    let (folder, live) = (folder(), live());
-    let path = file(&folder);
-    fs::write(&path, rules("3/s")).expect("written");
-    let (_watcher, reports) = watch(&live, &path);
-    assert_eq!(next_good(&reports), Reloaded::Done);
+    let file = Watched::new();
     for limit in 4..8 {
-        let other = folder.path().join(".rules.toml.new");
-        fs::write(&other, rules(&format!("{limit}/s"))).expect("written");
-        fs::rename(&other, &path).expect("renamed");
-        assert_eq!(next_good(&reports), Reloaded::Done);
-        assert_eq!(quotas(&live), [format!("{limit}/1s")]);
+        file.rename(&rules(&format!("{limit}/s")));
+        file.assert_reloaded(&format!("{limit}/1s"));
     }
 }
 
@@ -189,7 +214,13 @@ fn a_change_without_a_notification_is_noticed() {
     }
 
     type Step = fn(&Path);
-    // The preparation, the watched path, and the change.
+    /// Makes a link in a folder, which may have to be made.
+    fn link_in(root: &Path, folder: &str, name: &str, target: &str) {
+        fs::create_dir_all(root.join(folder)).expect("a folder");
+        swap(target, &root.join(folder).join(name));
+    }
+
+    // The change, the preparation, and the watched path.
     let cases: [(&str, Step, &str, Step); 8] = [
         (
             "the link to the folder is replaced",
@@ -210,41 +241,31 @@ fn a_change_without_a_notification_is_noticed() {
         (
             "the link of a volume elsewhere is replaced",
             |root| {
-                fs::create_dir_all(root.join("volume")).expect("a folder");
-                swap("../old", &root.join("volume/..data"));
-                swap("..data/rules.toml", &root.join("volume/rules.toml"));
-                fs::create_dir_all(root.join("etc")).expect("a folder");
-                swap("../volume/rules.toml", &root.join("etc/rules.toml"));
+                link_in(root, "volume", "..data", "../old");
+                link_in(root, "volume", "rules.toml", "..data/rules.toml");
+                link_in(root, "etc", "rules.toml", "../volume/rules.toml");
             },
             "etc/rules.toml",
             |root| swap("../new", &root.join("volume/..data")),
         ),
         (
             "the target in another folder is edited",
-            |root| {
-                fs::create_dir_all(root.join("etc")).expect("a folder");
-                swap("../old/rules.toml", &root.join("etc/rules.toml"));
-            },
+            |root| link_in(root, "etc", "rules.toml", "../old/rules.toml"),
             "etc/rules.toml",
             |root| fs::write(root.join("old/rules.toml"), rules("5/h")).expect("written"),
         ),
         (
             "a file is renamed over the target in another folder",
-            |root| {
-                fs::create_dir_all(root.join("etc")).expect("a folder");
-                swap("../old/rules.toml", &root.join("etc/rules.toml"));
-            },
+            |root| link_in(root, "etc", "rules.toml", "../old/rules.toml"),
             "etc/rules.toml",
             |root| fs::rename(root.join("new/rules.toml"), root.join("old/rules.toml")).expect("renamed"),
         ),
         (
             "the middle of three links is replaced",
             |root| {
-                fs::create_dir_all(root.join("etc")).expect("a folder");
-                fs::create_dir_all(root.join("links")).expect("a folder");
-                swap("../old/rules.toml", &root.join("links/middle"));
-                swap("../links/middle", &root.join("links/first"));
-                swap("../links/first", &root.join("etc/rules.toml"));
+                link_in(root, "links", "middle", "../old/rules.toml");
+                link_in(root, "links", "first", "../links/middle");
+                link_in(root, "etc", "rules.toml", "../links/first");
             },
             "etc/rules.toml",
             |root| swap("../new/rules.toml", &root.join("links/middle")),
@@ -291,38 +312,31 @@ fn a_change_without_a_notification_is_noticed() {
 /// A decision in progress keeps the old window in force. The watcher removes it after the decision.
 #[test]
 fn a_pending_reload_is_finished() {
-    let (folder, live) = (folder(), live());
-    let path = file(&folder);
-    fs::write(&path, rules("3/s")).expect("written");
-    let (_watcher, reports) = watch(&live, &path);
-    assert_eq!(next_good(&reports), Reloaded::Done);
-    let held = live.load();
-    fs::write(&path, rules("3/min")).expect("written");
-    assert_eq!(next_good(&reports), Reloaded::Pending(1));
-    assert_eq!(held.states(), 1);
-    assert_eq!(live.load().states(), 2);
+    let file = Watched::new();
+    let states = || file.live.load().states();
+    let held = file.live.load();
+    file.write("3/min");
+    assert_eq!(next_good(&file.reports), Reloaded::Pending(1));
+    assert_eq!((held.states(), states()), (1, 2));
     drop(held);
     let start = std::time::Instant::now();
-    while live.load().states() > 1 {
+    while states() > 1 {
         assert!(start.elapsed() < PATIENCE, "not finished");
         std::thread::yield_now();
     }
-    assert_eq!(quotas(&live), ["3/1min"]);
+    assert_eq!(quotas(&file.live), ["3/1min"]);
 }
 
 #[test]
 fn nothing_is_reported_once_the_watcher_is_dropped() {
-    let (folder, live) = (folder(), live());
-    let path = file(&folder);
-    fs::write(&path, rules("3/s")).expect("written");
-    let (watcher, reports) = watch(&live, &path);
-    assert_eq!(next_good(&reports), Reloaded::Done);
-    drop(watcher);
-    fs::write(&path, rules("4/s")).expect("written");
+    let file = Watched::new();
+    drop(file.watcher);
+    fs::write(&file.path, rules("4/s")).expect("written");
     // The thread, which had the other end of the channel, has ended.
-    assert_eq!(reports.recv().map(|report| report.is_ok()), Err(mpsc::RecvError));
-    assert_eq!(quotas(&live), ["3/1s"]);
-    assert_eq!(Arc::strong_count(&live), 1);
+    let found = file.reports.recv().map(|report| report.is_ok());
+    assert_eq!(found, Err(mpsc::RecvError));
+    assert_eq!(quotas(&file.live), ["3/1s"]);
+    assert_eq!(Arc::strong_count(&file.live), 1);
 }
 
 #[test]
@@ -346,23 +360,14 @@ fn drop_waits_for_a_report_in_progress() {
 
 #[test]
 fn an_unchanged_text_is_not_reported() {
-    let (folder, live) = (folder(), live());
-    let path = file(&folder);
-    fs::write(&path, rules("3/s")).expect("written");
-    let (_watcher, reports) = watch(&live, &path);
-    assert_eq!(next_good(&reports), Reloaded::Done);
+    let file = Watched::new();
     // The same text again, and another file.
-    let other = folder.path().join("other");
-    fs::write(&other, rules("3/s")).expect("written");
-    fs::rename(&other, &path).expect("renamed");
-    fs::write(&other, "other").expect("written");
+    file.rename(&rules("3/s"));
+    fs::write(file.folder.path().join("other"), "other").expect("written");
     // No report may arrive in this time. A shorter time cannot make the test fail.
     std::thread::sleep(4 * RulesWatcher::DEBOUNCE);
-    let another = folder.path().join("another");
-    fs::write(&another, rules("4/s")).expect("written");
-    fs::rename(&another, &path).expect("renamed");
-    assert_eq!(next_good(&reports), Reloaded::Done);
-    assert_eq!(quotas(&live), ["4/1s"]);
+    file.rename(&rules("4/s"));
+    file.assert_reloaded("4/1s");
 }
 
 #[test]

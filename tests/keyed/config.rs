@@ -1,13 +1,6 @@
 //! Errors of the builder, and the size of the tables that it builds.
 
-use core::time::Duration;
-
-use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{KeyedBuilder, OnFull, TableCounts};
-use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, RateLimiter, TimestampRing};
-
-use super::{Plain, Subject, built, by_hand, quota, subjects};
-use crate::common::Any;
+use super::*;
 
 fn error(builder: KeyedBuilder<Any>) -> (&'static str, String) {
     let built = builder.build_with(ManualClock::new(), Plain);
@@ -38,70 +31,35 @@ fn a_table_too_large_for_memory_is_an_error() {
     let quota = ringgate::Quota::new(1 << 20, core::time::Duration::from_secs(60)).expect("a quota");
     let log = TimestampRing::new(quota).expect("a log");
     let expected = "invalid capacity: 4294967296 keys with entries of 8388624 bytes (expected a capacity for which memory can be allocated)";
-    assert_eq!(
-        error(builder(log).capacity(1 << 32)),
-        ("capacity", expected.to_owned())
-    );
+    let found = error(builder(log).capacity(1 << 32));
+    assert_eq!(found, ("capacity", expected.to_owned()));
 }
 
 #[test]
 fn a_tier_with_a_higher_limit_is_an_error() {
-    let ring = || built(CounterRing::builder(quota("10/s")).cells(5));
-    let unpacked = || built(CounterRing::builder(quota("10/s")).cells(5).unpacked());
-    let bucket = || Gcra::new(quota("10/s")).expect("a bucket");
-    for it in [Any::from(ring()), unpacked().into(), bucket().into()] {
+    let ring = || CounterRing::builder(quota("10/s")).cells(5);
+    let bucket = Gcra::new(quota("10/s")).expect("a bucket");
+    let log = TimestampRing::new(quota("10/s")).expect("a log");
+    for it in [
+        Any::from(built(ring())),
+        built(ring().unpacked()).into(),
+        bucket.into(),
+        log.into(),
+    ] {
         for limit in [0, 11, u64::MAX] {
             let expected =
                 format!("invalid limit: {limit} (expected 1 to 10 permits, the limit that is lowered)");
-            assert_eq!(
-                error(builder(it.clone()).tier(limit)),
-                ("limit", expected.clone())
-            );
             // Also behind one that is right.
-            assert_eq!(
-                error(builder(it.clone()).tier(5).tier(limit)),
-                ("limit", expected)
-            );
+            for builder in [builder(it.clone()), builder(it.clone()).tier(5)] {
+                assert_eq!(error(builder.tier(limit)), ("limit", expected.clone()));
+            }
         }
-        assert!(
-            builder(it)
-                .capacity(1)
-                .tier(10)
-                .tier(1)
-                .build_with(ManualClock::new(), Plain)
-                .is_ok()
-        );
+        let tiers = builder(it).capacity(1).tier(10).tier(1);
+        assert!(tiers.build_with(ManualClock::new(), Plain).is_ok());
     }
-}
-
-#[test]
-fn a_log_has_tiers_and_several_windows_have_none() {
-    let log = || TimestampRing::new(quota("10/s")).expect("a log");
-    let (field, text) = error(builder(log()).tier(11));
-    assert_eq!(field, "limit");
-    assert!(
-        text.starts_with("invalid limit: 11 (expected 1 to 10 permits"),
-        "{text}"
-    );
-    assert!(
-        builder(log())
-            .capacity(1)
-            .tier(5)
-            .build_with(ManualClock::new(), Plain)
-            .is_ok()
-    );
-    let several = built(
-        CounterRing::builder(quota("10/s"))
-            .cells(5)
-            .also(quota("100/min")),
-    );
-    assert_eq!(
-        error(builder(several).tier(5)),
-        (
-            "windows",
-            "invalid windows: 2 (expected one window for a ring whose limit is lowered)".to_owned()
-        )
-    );
+    let several = built(ring().also(quota("100/min")));
+    let expected = "invalid windows: 2 (expected one window for a ring whose limit is lowered)";
+    assert_eq!(error(builder(several).tier(5)), ("windows", expected.to_owned()));
 }
 
 /// The algorithm of a limiter has the form for words that are never reused. A table uses the form for tables.
@@ -109,17 +67,11 @@ fn a_log_has_tiers_and_several_windows_have_none() {
 fn a_table_of_the_algorithm_of_a_limiter_reuses_entries() {
     let log = TimestampRing::new(quota("1/s")).expect("a log");
     let limiter = RateLimiter::with_clock(Any::from(log), ManualClock::new());
-    let clock = ManualClock::new();
-    let keys = builder(limiter.algorithm().clone())
-        .capacity(1)
-        // A key that gets no entry is denied.
-        .on_full(OnFull::Deny)
-        .build_with(clock.clone(), Plain)
-        .expect("a table");
+    // A key that gets no entry is denied.
+    let (keys, clock) = by_hand(limiter.algorithm().clone(), 1, OnFull::Deny);
     for key in 0..100_u64 {
         clock.advance(Duration::from_secs(2));
-        assert!(keys.check(&key).is_ok(), "{key}");
-        assert!(keys.check(&key).is_err(), "{key}");
+        assert!(keys.check(&key).is_ok() && keys.check(&key).is_err(), "{key}");
     }
 }
 

@@ -1,15 +1,10 @@
 //! Algorithms that are not the crate's own, as far as a table checks them.
 
-use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::time::Duration;
+use core::sync::atomic::AtomicU64;
 
-use ringgate::algorithm::{Attempt, Reclaim};
-use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
-use ringgate::sync::Words;
-use ringgate::{Algorithm, ConfigError, Gcra, ManualClock, Nanos, RateLimiter, Receipt};
-
-use super::{Plain, quota};
+use super::*;
+use ringgate::ConfigError;
+use ringgate::algorithm::Attempt;
 
 /// A bucket that says something else of itself.
 #[derive(Clone)]
@@ -18,6 +13,18 @@ struct Bucket {
     most: u64,
     words: usize,
     attempts: Arc<AtomicU64>,
+}
+
+impl Bucket {
+    fn new(it: Gcra, most: u64, words: usize) -> Self {
+        let attempts = Arc::default();
+        Self {
+            it,
+            most,
+            words,
+            attempts,
+        }
+    }
 }
 
 impl Algorithm for Bucket {
@@ -115,13 +122,7 @@ impl Reclaim for Bucket {
 
 fn built(most: u64, words: usize, tier: Option<u64>) -> Result<(), ConfigError> {
     let it = Gcra::new(quota("10/s")).expect("a bucket");
-    let mut builder = KeyedBuilder::new(Bucket {
-        it,
-        most,
-        words,
-        attempts: Arc::default(),
-    })
-    .capacity(10);
+    let mut builder = sized(Bucket::new(it, most, words), 10, OnFull::Share);
     if let Some(limit) = tier {
         builder = builder.tier(limit);
     }
@@ -138,10 +139,8 @@ fn a_table_rejects_an_algorithm_that_admits_the_largest_number() {
     for (most, tier) in [(u64::MAX, None), (10, Some(u64::MAX))] {
         let error = built(most, 1, tier).expect_err("too many at once");
         assert_eq!(error.field, "algorithm");
-        assert!(
-            error.to_string().contains("18446744073709551615 permits"),
-            "{error}"
-        );
+        let text = error.to_string();
+        assert!(text.contains("18446744073709551615 permits"), "{text}");
     }
 }
 
@@ -149,25 +148,17 @@ fn a_table_rejects_an_algorithm_that_admits_the_largest_number() {
 #[test]
 fn a_lower_limit_needs_no_method_of_its_own() {
     let it = Gcra::new(quota("10/s")).expect("a bucket");
-    let bucket = Bucket {
-        most: it.max_request(),
-        words: 1,
-        attempts: Arc::default(),
-        it,
-    };
-    let keyed = KeyedBuilder::new(bucket.clone()).capacity(1);
-    let keyed = keyed.build_with(ManualClock::new(), Plain).expect("a table");
+    let bucket = Bucket::new(it, 10, 1);
+    let keyed = build(sized(bucket.clone(), 1, OnFull::Share), ManualClock::new(), Plain);
     let one = RateLimiter::with_clock(bucket, ManualClock::new());
     assert!(one.with_limit(0).is_err() && keyed.with_limit(0).is_err());
-    let lower = (
-        one.with_limit(3).expect("three"),
-        keyed.with_limit(3).expect("three"),
-    );
+    let (one, keyed) = (one.with_limit(3).expect("three"), keyed.with_limit(3));
+    let keyed = keyed.expect("three");
     for left in [2, 1, 0] {
-        assert_eq!(lower.0.check().expect("up to three").remaining(), left);
-        assert_eq!(lower.1.check(&1).expect("up to three").remaining(), left);
+        assert_eq!(one.check().expect("up to three").remaining(), left);
+        assert_eq!(keyed.check(&1).expect("up to three").remaining(), left);
     }
-    assert!(lower.0.check().is_err() && lower.1.check(&1).is_err());
+    assert!(one.check().is_err() && keyed.check(&1).is_err());
 }
 
 /// The result for a limit can be shared by threads, as the limiter can.
@@ -177,8 +168,7 @@ fn a_lower_limit_can_be_shared() {
     let it = Gcra::new(quota("10/s")).expect("a bucket");
     let one = RateLimiter::with_clock(it.clone(), ManualClock::new());
     shared(&one.with_limit(3).expect("three"));
-    let keyed = KeyedBuilder::new(it).capacity(1);
-    let keyed = keyed.build_with(ManualClock::new(), Plain).expect("a table");
+    let keyed = build(sized(it, 1, OnFull::Share), ManualClock::new(), Plain);
     shared(&keyed.with_limit(3).expect("three"));
 }
 
@@ -190,19 +180,10 @@ fn a_table_rejects_an_algorithm_without_words() {
 /// A peek of a key without an entry reads entries of other keys, and completes no step of other threads.
 #[test]
 fn a_peek_attempts_nothing() {
-    let attempts = Arc::<AtomicU64>::default();
-    let it = Gcra::new(quota("10/s")).expect("a bucket");
-    let bucket = Bucket {
-        most: it.max_request(),
-        words: 1,
-        attempts: Arc::clone(&attempts),
-        it,
-    };
-    let limiter = KeyedBuilder::new(bucket)
-        .capacity(1)
-        .on_full(OnFull::Deny)
-        .build_with(ManualClock::new(), Plain)
-        .expect("a table");
+    let bucket = Bucket::new(Gcra::new(quota("10/s")).expect("a bucket"), 10, 1);
+    let attempts = Arc::clone(&bucket.attempts);
+    let table = sized(bucket, 1, OnFull::Deny);
+    let limiter = build(table, ManualClock::new(), Plain);
     for key in 0..limiter.capacity() as u64 {
         assert!(limiter.check(&(1_000 + key)).is_ok());
     }

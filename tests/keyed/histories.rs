@@ -1,17 +1,13 @@
 //! Any history of calls of one thread, at any readings, compared with the reference.
 
-use core::time::Duration;
 use std::sync::LazyLock;
 
+use super::reference::World;
+use super::*;
+use crate::common::Log;
+use crate::moves::{Size, back_and_forth, forward, size};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
-use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, TimestampRing};
-
-use super::reference::World;
-use crate::common::{Log, Subject};
-use crate::moves::{Size, back_and_forth, forward, size};
 
 fn config() -> Config {
     Config {
@@ -111,11 +107,8 @@ fn a_crowd_has_twelve_entries() {
         .cells(5)
         .build()
         .expect("a ring");
-    let limiter = KeyedBuilder::new(ring)
-        .capacity(14)
-        .on_full(OnFull::Deny)
-        .build_with(ManualClock::new(), Steered { crowd: true })
-        .expect("a table");
+    let table = sized(ring, 14, OnFull::Deny);
+    let limiter = build(table, ManualClock::new(), Steered { crowd: true });
     assert_eq!(limiter.capacity(), 28);
     for key in 1..=60 {
         assert_eq!(limiter.check(&key).is_ok(), key <= COMMON, "key {key}");
@@ -144,11 +137,8 @@ proptest! {
         let hasher = Steered { crowd };
         // With more than 28 entries, the hashes of a crowd would have different buckets.
         let capacity = if subject.algorithm.words() == 1 { (capacity * 14 / 20).max(1) } else { capacity };
-        let limiter = KeyedBuilder::new(subject.algorithm.clone())
-            .capacity(capacity)
-            .on_full(on_full)
-            .build_with(ManualClock::new(), hasher)
-            .expect("a table");
+        let table = sized(subject.algorithm.clone(), capacity, on_full);
+        let limiter = build(table, ManualClock::new(), hasher);
         let common = (crowd || limiter.capacity() as u64 == COMMON).then_some(COMMON);
         let mut world = World::new(&subject, limiter, on_full, hasher, common);
         let (most, span) = (subject.algorithm.max_request(), nanos(subject.algorithm.span()));
@@ -178,11 +168,8 @@ proptest! {
         history in prop::collection::vec((forward(), any::<u64>(), 1..3_u64), 1..80),
     ) {
         let hasher = Steered { crowd: false };
-        let limiter = KeyedBuilder::new(subject.algorithm.clone())
-            .capacity(1)
-            .on_full(on_full)
-            .build_with(ManualClock::new(), hasher)
-            .expect("a table");
+        let table = sized(subject.algorithm.clone(), 1, on_full);
+        let limiter = build(table, ManualClock::new(), hasher);
         let common = Some(limiter.capacity() as u64);
         let mut world = World::new(&subject, limiter, on_full, hasher, common);
         let span = nanos(subject.algorithm.span());
@@ -213,10 +200,8 @@ proptest! {
         let quota = Quota::new(limit, Duration::from_nanos(cells * width)).expect("a quota");
         let builder = CounterRing::builder(quota).cells(cells);
         let ring = if unpacked { builder.unpacked() } else { builder };
-        let limiter = KeyedBuilder::new(ring.build().expect("a ring"))
-            .capacity(8)
-            .build_with(ManualClock::new(), Steered { crowd: true })
-            .expect("a table");
+        let table = sized(ring.build().expect("a ring"), 8, OnFull::Share);
+        let limiter = build(table, ManualClock::new(), Steered { crowd: true });
         let mut logs = vec![Log::default(); 8];
         let mut now = 0;
         for (step, key, permits) in history {
@@ -242,11 +227,8 @@ proptest! {
         let permits = 1 + permits % subject.algorithm.max_request();
         let span = nanos(subject.algorithm.span());
         let played = || {
-            let limiter = KeyedBuilder::new(subject.algorithm.clone())
-                .capacity(3)
-                .on_full(OnFull::Deny)
-                .build_with(ManualClock::new(), Steered { crowd: false })
-                .expect("a table");
+            let table = sized(subject.algorithm.clone(), 3, OnFull::Deny);
+            let limiter = build(table, ManualClock::new(), Steered { crowd: false });
             let mut now = span;
             for &(step, key, permits) in &history {
                 now = step.apply(now, span, span.div_ceil(6));

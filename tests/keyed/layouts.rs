@@ -1,13 +1,10 @@
 //! Tables of a sliding window: the form that it chooses, and saved tables that another version would lay out in another way.
 
-use ringgate::algorithm::Reclaim;
-use ringgate::{Algorithm, SlidingWindow, UnitRing};
-
 use super::*;
+use ringgate::{SlidingWindow, UnitRing};
 
 fn file_of(algorithm: impl Reclaim + Clone) -> Vec<u8> {
-    let table = ringgate::keyed::KeyedBuilder::new(algorithm).capacity(10);
-    let table = table.build_with(ManualClock::new(), Plain).expect("a table");
+    let table = build(sized(algorithm, 10, OnFull::Share), ManualClock::new(), Plain);
     let mut file = Vec::new();
     table.save(&mut file).expect("memory");
     file
@@ -25,7 +22,7 @@ fn a_table_of_another_layout_of_a_sliding_window_is_refused() {
     let restore = |algorithm: SlidingWindow, file: &[u8]| {
         let table = ringgate::keyed::KeyedBuilder::new(algorithm).capacity(10);
         let restored = table.restore_with(ManualClock::new(), Plain, file, Duration::ZERO);
-        restored.map(|_| ()).map_err(|error| error.to_string())
+        restored.map(drop).map_err(|error| error.to_string())
     };
     for (limit, lowest, own) in [
         ("60/min", 10, (16, 4)),
@@ -35,46 +32,36 @@ fn a_table_of_another_layout_of_a_sliding_window_is_refused() {
         ("30/min", 2, (17, 2)),
     ] {
         let window = || SlidingWindow::new(quota(limit)).expect("a window");
-        let built = UnitRing::with_lowest_limit(quota(limit), lowest).expect("a ring");
-        let other = (built.cells(), built.unit());
-        assert_ne!(other, own, "{limit} from {lowest}");
-        let error = restore(window(), &file_of(built)).expect_err("other units");
-        assert!(
-            error.starts_with("the saved state has another table: "),
-            "{error}"
-        );
-        assert!(
-            error.contains(&words(other)) && error.ends_with(&(words(own) + ")")),
-            "{error}"
-        );
-
+        let settled = || SlidingWindow::settled(quota(limit)).expect("a window");
         let cells = || CounterRing::new(quota(limit)).expect("a ring");
-        let error = restore(window(), &file_of(cells())).expect_err("60 cells");
-        assert!(
-            error.contains(&format!(
-                " {} words",
-                cells().for_table(1).expect("a form").words()
-            )) && error.ends_with(&(words(own) + ")")),
-            "{error}"
-        );
-        let settled = SlidingWindow::settled(quota(limit)).expect("a window");
-        let error = restore(settled.clone(), &file_of(window())).expect_err("one word");
-        assert!(
-            error.contains(&words(own)) && error.contains("(expected bound"),
-            "{error}"
-        );
-
+        let unit = UnitRing::with_lowest_limit(quota(limit), lowest).expect("a ring");
+        let other = (unit.cells(), unit.unit());
+        assert_ne!(other, own, "{limit} from {lowest}");
+        let of_cells = format!(" {} words", cells().for_table(1).expect("a form").words());
+        for (window, file, found, expected) in [
+            (window(), file_of(unit), words(other), words(own)),
+            (window(), file_of(cells()), of_cells, words(own)),
+            (settled(), file_of(window()), words(own), "(expected bound".into()),
+        ] {
+            let error = restore(window, &file).expect_err("another layout");
+            let (before, after) = error.split_once("(expected ").expect("both layouts");
+            let beginning = "the saved state has another table: ";
+            assert!(
+                before.starts_with(beginning) && before.contains(&found),
+                "{error}"
+            );
+            assert!(format!("(expected {after}").contains(&expected), "{error}");
+        }
         let same = UnitRing::new(quota(limit)).expect("a ring");
         assert_eq!(restore(window(), &file_of(same)), Ok(()), "{limit}");
-        assert_eq!(restore(settled, &file_of(cells())), Ok(()), "{limit}");
+        assert_eq!(restore(settled(), &file_of(cells())), Ok(()), "{limit}");
     }
 }
 
 /// Each answer of a table, by its own limit and by a lower one: the permits that were taken, or the retry time.
 fn answers(algorithm: impl Reclaim + Clone) -> Vec<Result<u64, Option<Duration>>> {
     let clock = ManualClock::new();
-    let table = ringgate::keyed::KeyedBuilder::new(algorithm).capacity(10);
-    let table = table.build_with(clock.clone(), Plain).expect("a table");
+    let table = build(sized(algorithm, 10, OnFull::Share), clock.clone(), Plain);
     let mut answers = Vec::new();
     for step in 0..400 {
         let (key, permits) = (step % 3, step % 5);
@@ -95,9 +82,7 @@ fn a_table_decides_as_the_algorithm_in_its_sliding_window() {
         assert!(word.iter().any(Result::is_ok) && word.iter().any(Result::is_err));
         assert_eq!(answers(SlidingWindow::new(quota(limit)).expect("a window")), word);
         let cells = answers(CounterRing::new(quota(limit)).expect("a ring"));
-        assert_eq!(
-            answers(SlidingWindow::settled(quota(limit)).expect("a window")),
-            cells
-        );
+        let found = answers(SlidingWindow::settled(quota(limit)).expect("a window"));
+        assert_eq!(found, cells);
     }
 }

@@ -1,11 +1,6 @@
 //! A full table that gives the entry of the key that has spent least to a new key.
 
-use core::time::Duration;
-
-use ringgate::algorithm::Reclaim;
-use ringgate::keyed::OnFull;
-
-use super::{Subject, by_hand, drain, filled, keys_of, now, quota, subjects};
+use super::*;
 
 /// The key that has spent least loses its entry, and its spent permits count for the new key.
 #[test]
@@ -160,5 +155,61 @@ fn forgetting_reuses_entries_that_were_reset() {
             "{name}"
         );
         assert_eq!(limiter.peek(&2).spent(), 1 + inherited, "{name}");
+    }
+}
+
+/// The smallest table of a ring, with all entries in use.
+fn filled_ring() -> (super::ByHand, ManualClock) {
+    filled(
+        built(CounterRing::builder(quota("10/s")).cells(5)),
+        OnFull::Forget,
+        0,
+    )
+}
+
+#[test]
+fn a_peek_of_a_barred_key_is_a_denial() {
+    let (limiter, clock) = filled_ring();
+    for key in 1..=limiter.capacity() as u64 {
+        assert!(!limiter.check(&key).expect("another's entry").is_overflow());
+    }
+    // Every entry was evicted in this cell.
+    assert!(limiter.check(&40).expect("the catch-all").is_overflow());
+    clock.advance(Duration::from_millis(400));
+    let peek = limiter.peek(&40);
+    let seen = (peek.is_overflow(), peek.retry_after(1));
+    let denied = limiter.check(&40).expect_err("barred");
+    assert_eq!(seen, (denied.is_overflow(), denied.retry_after()));
+}
+
+#[test]
+fn a_peek_of_an_entry_of_another_key_uses_the_adopted_time() {
+    let (limiter, clock) = filled_ring();
+    let before = now(&clock);
+    clock.advance(Duration::from_millis(1_210));
+    assert!(limiter.check(&1).is_ok());
+    assert_eq!(limiter.counts().reclaimed, 1);
+    let seen = now(&clock);
+    clock.set(before);
+    assert_eq!(limiter.peek(&2).at(), before);
+    let taken = limiter.check(&2).expect("another's entry");
+    // The check is stamped with the beginning of the cell of the newer time.
+    assert!(taken.at() <= seen && seen.saturating_since(taken.at()) < Duration::from_millis(200));
+}
+
+/// A takeover keeps the permits that count one cell later. A peek reads the state as the takeover would leave it.
+#[test]
+fn a_peek_of_an_entry_of_another_key_is_what_a_check_finds() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Forget, 0);
+        // A time that no bucket reaches exactly: advancing a bucket costs a nanosecond.
+        clock.advance(Duration::new(0, 50_000_017));
+        for key in 5_000..5_200 {
+            let permits = algorithm.max_request();
+            let peek = limiter.peek(&key);
+            let (fits, at) = (peek.remaining() >= permits, now(&clock));
+            let taken = limiter.check_n(&key, permits);
+            assert_eq!(taken.is_ok(), fits, "{name}: {key} at {at:?}");
+        }
     }
 }

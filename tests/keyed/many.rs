@@ -1,11 +1,6 @@
 //! Checks of many keys in one call.
 
-use core::time::Duration;
-
-use ringgate::Algorithm;
-use ringgate::keyed::OnFull;
-
-use super::{Subject, by_hand, drain, now, quota, subjects, told};
+use super::*;
 
 /// Sixteen keys are prefetched at once. The test has fewer, as many and more keys, with duplicates within one batch and
 /// across batches, on a table that becomes full meanwhile.

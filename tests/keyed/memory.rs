@@ -1,12 +1,6 @@
 //! The memory of a table: its size, that a table allocates it once, and that nearly every key finds an entry in it.
 
-use core::time::Duration;
-
-use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
-use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, TimestampRing};
-
-use super::{Subject, built, by_hand, now, quota, subjects};
-use crate::common::Any;
+use super::*;
 
 /// A table for 100,000 keys has 200,000 or 125,000 entries, a region of 24 bytes for every 64 entries, and one cache line for
 /// alignment.
@@ -31,43 +25,25 @@ fn entries_are_as_large_as_documented() {
         let entries = if words == 1 { 200_000_usize } else { 125_000 };
         assert_eq!(limiter.capacity(), entries);
         let regions = entries.div_ceil(64);
-        assert_eq!(
-            limiter.bytes(),
-            entries * entry + 24 * regions + 64,
-            "{words} words"
-        );
+        let found = limiter.bytes();
+        assert_eq!(found, entries * entry + 24 * regions + 64, "{words} words");
     }
 }
 
-/// For each key of the capacity: 32.8 bytes with one word, and 60.5 with five strict cells.
+/// For each key of the capacity: 32.8 bytes with one word, and 60.5 with five strict cells. By the default capacity, 2.1 MB of one
+/// word, and 10.5 MB with the default cells.
 #[test]
 fn a_key_takes_33_bytes_or_60() {
-    let one = by_hand(
-        built(CounterRing::builder(quota("10/s")).cells(5)),
-        100_000,
-        OnFull::Share,
-    )
-    .0;
-    assert_eq!(one.bytes(), 3_275_064);
-    let unpacked = built(CounterRing::builder(quota("10/s")).cells(5).unpacked());
-    assert_eq!(by_hand(unpacked, 100_000, OnFull::Share).0.bytes(), 6_046_960);
-    // 2.1 MB by the default capacity, of one word.
+    let ring = || CounterRing::builder(quota("10/s"));
     let capacity = KeyedBuilder::<Any>::DEFAULT_CAPACITY;
-    let default = by_hand(
-        built(CounterRing::builder(quota("10/s")).cells(5)),
-        capacity,
-        OnFull::Share,
-    )
-    .0;
-    assert_eq!(default.bytes(), 2_146_368);
-    // 10.5 MB by the default capacity and the default cells.
-    let default = by_hand(
-        built(CounterRing::builder("10/s".parse().expect("a quota"))),
-        capacity,
-        OnFull::Share,
-    )
-    .0;
-    assert_eq!(default.bytes(), 10_516_544);
+    for (ring, keys, bytes) in [
+        (ring().cells(5), 100_000, 3_275_064),
+        (ring().cells(5).unpacked(), 100_000, 6_046_960),
+        (ring().cells(5), capacity, 2_146_368),
+        (ring(), capacity, 10_516_544),
+    ] {
+        assert_eq!(by_hand(built(ring), keys, OnFull::Share).0.bytes(), bytes);
+    }
 }
 
 /// The page about keys has the sizes of tables that withstand a flood.
@@ -105,11 +81,8 @@ fn most_keys_find_an_entry() {
     let longer = built(CounterRing::builder(quota("10/h")));
     for (&keys, algorithm) in sizes.iter().flat_map(|keys| [(keys, &one_word), (keys, &longer)]) {
         for seed in 0..4 {
-            let limiter = KeyedBuilder::new(algorithm.clone())
-                .capacity(keys)
-                .on_full(OnFull::Deny)
-                .build_with(ManualClock::new(), AnyKey::with_seeds([seed, 1, 2, 3]))
-                .expect("a table");
+            let table = sized(algorithm.clone(), keys, OnFull::Deny);
+            let limiter = build(table, ManualClock::new(), AnyKey::with_seeds([seed, 1, 2, 3]));
             let denied = (0..keys).filter(|key| limiter.check(key).is_err()).count();
             assert_eq!(denied, 0, "seed {seed}: of {keys}");
             let counts = limiter.counts();
@@ -129,11 +102,8 @@ fn the_advised_capacity_is_enough() {
     let longer = || Any::from(built(ring().unpacked()));
     let denied = |algorithm: Any, capacity: u64, active: u64| {
         let clock = ManualClock::new();
-        let limiter = KeyedBuilder::new(algorithm)
-            .capacity(capacity)
-            .on_full(OnFull::Deny)
-            .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
-            .expect("a table");
+        let table = sized(algorithm, capacity, OnFull::Deny);
+        let limiter = build(table, clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]));
         let check = |key: u64| {
             clock.advance(Duration::from_secs(360) / active as u32);
             limiter.check(&key).is_err()
@@ -166,11 +136,8 @@ fn no_decision_allocates() {
     for Subject { name, algorithm, .. } in subjects(quota("3/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             let clock = ManualClock::new();
-            let limiter = KeyedBuilder::new(algorithm.clone())
-                .capacity(20)
-                .on_full(on_full)
-                .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
-                .expect("a table");
+            let table = sized(algorithm.clone(), 20, on_full);
+            let limiter = build(table, clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]));
             let keys: [u64; 40] = core::array::from_fn(|index| index as u64);
             let counted = allocation_counter::measure(|| {
                 for step in 0..3_000_u64 {

@@ -1,8 +1,6 @@
 //! Resets of one key, and of all.
 
-use ringgate::keyed::OnFull;
-
-use super::{Subject, by_hand, drain, filled, quota, subjects};
+use super::*;
 
 #[test]
 fn a_reset_makes_the_next_request_fresh() {

@@ -2,13 +2,10 @@
 
 use std::io::{self, Read};
 
-use proptest::prelude::*;
-use ringgate::Algorithm;
-use ringgate::keyed::{AnyKey, SeededKeys, Tiers};
-use ringgate::saved::RestoreError;
-
 use super::*;
 use crate::common::Log;
+use ringgate::keyed::SeededKeys;
+use ringgate::saved::RestoreError;
 
 impl SeededKeys for Plain {
     fn seeds(&self) -> [u64; 4] {
@@ -31,13 +28,32 @@ fn saved<K: SeededKeys>(limiter: &KeyedRateLimiter<Any, ManualClock, K>) -> Vec<
 }
 
 fn builder(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> KeyedBuilder<Any> {
-    KeyedBuilder::new(it.into()).capacity(capacity).on_full(on_full)
+    sized(it.into(), capacity, on_full)
 }
 
 fn restored(it: impl Into<Any>, capacity: u64, file: &[u8], elapsed: Duration) -> ByHand {
-    builder(it, capacity, OnFull::Share)
-        .restore_with(ManualClock::new(), Plain, file, elapsed)
-        .expect("the file of the same algorithm")
+    restored_with(ManualClock::new(), it, capacity, file, elapsed)
+}
+
+fn restored_with<A: Into<Any>>(
+    clock: ManualClock,
+    it: A,
+    capacity: u64,
+    file: &[u8],
+    gap: Duration,
+) -> ByHand {
+    let restored = builder(it, capacity, OnFull::Share).restore_with(clock, Plain, file, gap);
+    restored.expect("the file of the same algorithm")
+}
+
+/// Requests ten permits every tenth of a second, and logs the admissions.
+fn ask(limiter: &ByHand, clock: &ManualClock, times: u32, log: &mut Log) {
+    for _ in 0..times {
+        clock.advance(Duration::from_millis(100));
+        if let Ok(admitted) = limiter.check_n(&1, 10) {
+            log.add(admitted.at(), 10);
+        }
+    }
 }
 
 /// Every algorithm of one window that admits ten permits in one request.
@@ -117,10 +133,8 @@ fn a_key_takes_24_bytes_of_a_file() {
     assert!(counted.bytes_max < 66 * 1024, "{counted:?}");
     let file = saved(&limiter).len() - empty;
     // The catch-all and its marks are saved as well.
-    assert!(
-        (keys * 24..keys * 24 + 1024).contains(&(file as u64)),
-        "{file} bytes of {keys} keys"
-    );
+    let expected = keys * 24..keys * 24 + 1024;
+    assert!(expected.contains(&(file as u64)), "{file} bytes of {keys} keys");
 }
 
 #[test]
@@ -190,9 +204,7 @@ fn a_smaller_table_bars_keys_without_an_entry() {
         assert!(limiter.check_n(&key, if key % 2 == 0 { 1 } else { 9 }).is_ok());
     }
     let clock = ManualClock::new();
-    let after = builder(bucket(), 1, OnFull::Share)
-        .restore_with(clock.clone(), Plain, &*saved(&limiter), Duration::ZERO)
-        .expect("the file of the same algorithm");
+    let after = restored_with(clock.clone(), bucket(), 1, &saved(&limiter), Duration::ZERO);
     assert_eq!(after.len(), after.capacity() as u64);
     // The entries of even keys are idle. Of the nine permits of an odd key, four still count.
     clock.advance(Duration::from_millis(500));
@@ -208,7 +220,7 @@ fn a_full_table_has_an_entry_for_each_key_again() {
     let bucket = Any::from(Gcra::new(quota("10/h")).expect("a bucket"));
     let table = || builder(bucket.clone(), keys, OnFull::Share);
     let seeded = || AnyKey::with_seeds([1, 2, 3, 4]);
-    let before = table().build_with(ManualClock::new(), seeded()).expect("a table");
+    let before = build(table(), ManualClock::new(), seeded());
     for key in 0..keys {
         assert!(!before.check(&key).expect("an entry").is_overflow());
     }
@@ -226,15 +238,10 @@ fn a_state_ahead_of_its_clock_is_restored_ahead() {
         let ahead = clock.now().saturating_add(Duration::from_secs(5));
         let mut log = Log::default();
         log.add(limiter.check_at(&1, ahead, 10).expect("fresh").at(), 10);
-        let after = builder(subject.algorithm.clone(), 10, OnFull::Share)
-            .restore_with(clock.clone(), Plain, &*saved(&limiter), Duration::ZERO)
-            .expect("the same algorithm");
-        for _ in 0..200 {
-            clock.advance(Duration::from_millis(100));
-            if let Ok(admitted) = after.check_n(&1, 10) {
-                log.add(admitted.at(), 10);
-            }
-        }
+        let file = saved(&limiter);
+        let algorithm = subject.algorithm.clone();
+        let after = restored_with(clock.clone(), algorithm, 10, &file, Duration::ZERO);
+        ask(&after, &clock, 200, &mut log);
         assert!(log.len() > 1, "{}: never admitted again", subject.name);
         assert_eq!(subject.broken(&log), None, "{}", subject.name);
     }
@@ -251,9 +258,7 @@ fn a_reading_older_than_the_restore_gives_no_fresh_budget() {
         let file = saved(&limiter);
         let gap = Duration::from_secs(3);
         clock.advance(gap);
-        let after = builder(subject.algorithm.clone(), 10, OnFull::Share)
-            .restore_with(clock, Plain, &*file, gap)
-            .expect("the same algorithm");
+        let after = restored_with(clock, subject.algorithm.clone(), 10, &file, gap);
         for _ in 0..10 {
             if let Ok(admitted) = after.check_at(&1, older, 1) {
                 log.add(admitted.at(), 1);
@@ -270,14 +275,8 @@ fn a_flipped_bit_anywhere_is_refused() {
         let mut file = file.clone();
         file[bit / 8] ^= 1 << (bit % 8);
         let error = refused(ring.clone(), &file);
-        let is_known = [
-            "checksum",
-            "version",
-            "not a saved state",
-            "ends after",
-            "description",
-        ];
-        assert!(is_known.iter().any(|text| error.contains(text)), "{bit}: {error}");
+        let mut known = "checksum, version, not a saved state, ends after, description".split(", ");
+        assert!(known.any(|text| error.contains(text)), "{bit}: {error}");
     }
 }
 
@@ -285,30 +284,22 @@ fn a_flipped_bit_anywhere_is_refused() {
 fn a_truncated_or_longer_file_is_refused() {
     let (ring, mut file) = file_of_ten_keys();
     for length in 0..file.len() {
-        assert_eq!(
-            refused(ring.clone(), &file[..length]),
-            format!("the saved state ends after {length} bytes (expected more)")
-        );
+        let expected = format!("the saved state ends after {length} bytes (expected more)");
+        assert_eq!(refused(ring.clone(), &file[..length]), expected);
     }
     file.push(0);
-    assert_eq!(
-        refused(ring, &file),
-        "the saved state has more bytes after its end (expected none)"
-    );
+    let expected = "the saved state has more bytes after its end (expected none)";
+    assert_eq!(refused(ring, &file), expected);
 }
 
 #[test]
 fn another_version_is_refused() {
     let (ring, mut file) = file_of_ten_keys();
     file[8] = 2;
-    assert_eq!(
-        refused(ring.clone(), &file),
-        "invalid version of a saved state: 2 (expected 1)"
-    );
-    assert_eq!(
-        refused(ring, b"[rules]\nname = 1\n"),
-        "not a saved state (expected a file that begins with \"ringgate\")"
-    );
+    let expected = "invalid version of a saved state: 2 (expected 1)";
+    assert_eq!(refused(ring.clone(), &file), expected);
+    let expected = "not a saved state (expected a file that begins with \"ringgate\")";
+    assert_eq!(refused(ring, b"[rules]\nname = 1\n"), expected);
 }
 
 /// Each algorithm, quota, number of cells and list of tiers refuses the files of the others, and says what it has found.
@@ -328,12 +319,8 @@ fn a_file_of_another_algorithm_is_refused() {
         .collect();
     for (one, it) in all.iter().enumerate() {
         for (other, file) in files.iter().enumerate() {
-            let restored = builder(it.algorithm.clone(), 10, OnFull::Share).restore_with(
-                ManualClock::new(),
-                Plain,
-                &**file,
-                Duration::ZERO,
-            );
+            let table = builder(it.algorithm.clone(), 10, OnFull::Share);
+            let restored = table.restore_with(ManualClock::new(), Plain, &**file, Duration::ZERO);
             match restored {
                 Ok(_) => assert_eq!(one, other, "{it:?} restores {:?}", all[other]),
                 Err(RestoreError::Mismatch {
@@ -384,64 +371,46 @@ impl SeededKeys for Changing {
     }
 }
 
+/// The seeds are a secret, so the error does not show them.
 #[test]
 fn a_file_of_other_keys_is_refused() {
     let ring = CounterRing::new(quota("10/s")).expect("a ring");
     let table = || builder(ring.clone(), 10, OnFull::Share);
     let refused = |file: &[u8]| {
         let restored = table().restore_with(ManualClock::new(), Changing(1), file, Duration::ZERO);
-        restored.map(|_| ()).expect_err("other keys").to_string()
+        restored.map(drop).expect_err("other keys").to_string()
     };
-    let limiter = table()
-        .build_with(ManualClock::new(), Changing(16))
-        .expect("a table");
-    assert_eq!(
-        refused(&saved(&limiter)),
-        "the saved state has another hash function: a sample of 0x11 (expected 0x0)"
-    );
-    let limiter = table()
-        .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
-        .expect("a table");
-    // The seeds are a secret, so the error does not show them.
-    assert_eq!(
-        refused(&saved(&limiter)),
-        "the saved state has another kind of keys: with seeds (expected keys with fixed seeds)"
-    );
+    let changed = build(table(), ManualClock::new(), Changing(16));
+    let seeded = build(table(), ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
+    let [hash, kind] = [
+        "hash function: a sample of 0x11 (expected 0x0)",
+        "kind of keys: with seeds (expected keys with fixed seeds)",
+    ];
+    for (file, message) in [(saved(&changed), hash), (saved(&seeded), kind)] {
+        assert_eq!(refused(&file), format!("the saved state has another {message}"));
+    }
 }
 
-/// Of keys with random seeds, the file has the seeds.
+/// Of keys with random seeds, the file has the seeds. It can be saved and restored again.
 #[test]
 fn keys_with_random_seeds_are_found_again() {
     let ring = CounterRing::new(quota("10/s")).expect("a ring");
     let table = || builder(ring.clone(), 100, OnFull::Share);
-    let before = table()
-        .build_with(ManualClock::new(), AnyKey::random())
-        .expect("a table");
-    assert!(before.check_n("alice", 9).is_ok());
-    let file = saved(&before);
-    let restored = |keys| table().restore_with(ManualClock::new(), keys, &*file, Duration::ZERO);
-    let after = restored(AnyKey::random()).expect("any seeds");
-    assert_eq!(after.peek("alice").spent(), 9);
-    assert_eq!(after.peek("bob").spent(), 0);
-    // It can be saved and restored again.
-    let again = table().restore_with(
-        ManualClock::new(),
-        AnyKey::random(),
-        &*saved(&after),
-        Duration::ZERO,
-    );
-    assert_eq!(again.expect("any seeds").peek("alice").spent(), 9);
-
+    let mut limiter = build(table(), ManualClock::new(), AnyKey::random());
+    assert!(limiter.check_n("alice", 9).is_ok());
+    for _ in 0..2 {
+        let file = saved(&limiter);
+        let restored = table().restore_with(ManualClock::new(), AnyKey::random(), &*file, Duration::ZERO);
+        limiter = restored.expect("any seeds");
+        assert_eq!(["alice", "bob"].map(|user| limiter.peek(user).spent()), [9, 0]);
+    }
     let tiers = || Tiers::random(|name: &str| usize::from(name == "alice"));
     let table = || table().tier(5);
-    let before = table().build_with(ManualClock::new(), tiers()).expect("a table");
+    let before = build(table(), ManualClock::new(), tiers());
     assert!(before.check_n("alice", 4).is_ok() && before.check_n("bob", 8).is_ok());
     let after = table().restore_with(ManualClock::new(), tiers(), &*saved(&before), Duration::ZERO);
     let after = after.expect("any seeds");
-    assert_eq!(
-        (after.peek("alice").remaining(), after.peek("bob").remaining()),
-        (1, 2)
-    );
+    assert_eq!(["alice", "bob"].map(|user| after.peek(user).remaining()), [1, 2]);
 }
 
 /// Reads one byte at a time, with interruptions, and fails after `left` bytes.
@@ -466,11 +435,8 @@ impl Read for Slow<'_> {
 fn a_slow_reader_is_read_to_its_end() {
     let (ring, file) = file_of_ten_keys();
     let restore = |left| {
-        let file = Slow {
-            file: &file,
-            left,
-            calls: 0,
-        };
+        let (file, calls) = (&*file, 0);
+        let file = Slow { file, left, calls };
         builder(ring.clone(), 10, OnFull::Share).restore_with(ManualClock::new(), Plain, file, Duration::ZERO)
     };
     assert_eq!(restore(usize::MAX).expect("all bytes").peek(&7).spent(), 7);
@@ -478,18 +444,12 @@ fn a_slow_reader_is_read_to_its_end() {
     assert!(matches!(&error, RestoreError::Read(error) if error.kind() == io::ErrorKind::NotConnected));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
-}
-
 /// A key that a lower limit has charged may be idle later than the span of the table's own limit. It counts from the time of
 /// the restore, and not from the time at which it would have been idle.
 #[test]
 fn a_charge_by_a_lower_limit_does_not_grow_by_restarts() {
     let bucket = || Gcra::token_bucket(quota("100/min"), 5).expect("a bucket");
-    let mut limiter = builder(bucket(), 10, OnFull::Share)
-        .build_with(ManualClock::new(), Plain)
-        .expect("a table");
+    let mut limiter = build(builder(bucket(), 10, OnFull::Share), ManualClock::new(), Plain);
     assert!(limiter.with_limit(10).expect("up to 100").check(&1).is_ok());
     let wait = Duration::from_secs(6);
     assert_eq!(limiter.peek(&1).retry_after(5), Some(wait));
@@ -519,16 +479,9 @@ fn a_key_that_lost_its_entry_ahead_of_the_clock_stays_charged() {
             let (gap, mut log) = (Duration::from_secs(1), log.clone());
             let clock = ManualClock::new();
             clock.advance(limiter.clock().now().saturating_since(Nanos::ZERO) + gap);
-            let after = builder(subject.algorithm.clone(), capacity, OnFull::Share)
-                .restore_with(clock.clone(), Plain, &*file, gap)
-                .expect("the same algorithm");
+            let after = restored_with(clock.clone(), subject.algorithm.clone(), capacity, &file, gap);
             let before = log.len();
-            for _ in 0..250 {
-                clock.advance(Duration::from_millis(100));
-                if let Ok(admitted) = after.check_n(&1, 10) {
-                    log.add(admitted.at(), 10);
-                }
-            }
+            ask(&after, &clock, 250, &mut log);
             assert!(log.len() > before, "{}: never admitted again", subject.name);
             assert_eq!(subject.broken(&log), None, "{}: {capacity}", subject.name);
         }
@@ -543,13 +496,10 @@ fn a_long_description_is_refused_before_it_is_read() {
         file[12..16].copy_from_slice(&length.to_le_bytes());
         refused(ring.clone(), &file)
     };
+    let what = "invalid length of the description in a saved state";
     for length in [(1 << 24) + 1, u32::MAX] {
-        assert_eq!(
-            with_length(length),
-            format!(
-                "invalid length of the description in a saved state: {length} bytes (expected at most 16777216)"
-            )
-        );
+        let expected = format!("{what}: {length} bytes (expected at most 16777216)");
+        assert_eq!(with_length(length), expected);
     }
     assert!(with_length(1 << 24).starts_with("the saved state ends after"));
 }

@@ -1,15 +1,12 @@
 //! Real threads and the real clock. Some of many keys get far more requests than others. Afterwards, the log of each
 //! key is checked.
 
-use core::time::Duration;
 use std::thread;
 
-use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull, TableCounts};
-use ringgate::{Algorithm, Clock, KeyedRateLimiter, Nanos, QuantaClock, Quota, Settled};
-
-use super::subjects;
-use crate::common::{Any, Log, Subject};
+use super::*;
+use crate::common::Log;
 use crate::random::Random;
+use ringgate::{QuantaClock, Settled};
 
 const KEYS: usize = 100_000;
 const THREADS: u64 = 4;
@@ -50,13 +47,10 @@ struct Call {
 /// The fewest calls of one thread. A thread may first run after the end.
 const LEAST_CALLS: u64 = 1_000;
 
+type Table = KeyedRateLimiter<Any, QuantaClock>;
+
 /// The calls of one thread: the admissions, and the number of all calls.
-fn ask(
-    limiter: &KeyedRateLimiter<Any, QuantaClock>,
-    zipf: &Zipf,
-    thread: u64,
-    end: Nanos,
-) -> (Vec<Call>, u64) {
+fn ask(limiter: &Table, zipf: &Zipf, thread: u64, end: Nanos) -> (Vec<Call>, u64) {
     let mut random = Random::new(thread);
     let (mut calls, mut asked) = (Vec::new(), 0);
     loop {
@@ -91,21 +85,16 @@ fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
     let mut worst = 0;
     for (index, first) in calls.iter().enumerate() {
         let end = first.before.saturating_add(interval);
-        let inside = calls[index..]
-            .iter()
-            .take_while(|call| call.before <= end)
-            .filter(|call| call.after <= end);
+        let begun = calls[index..].iter().take_while(|call| call.before <= end);
+        let inside = begun.filter(|call| call.after <= end);
         worst = worst.max(inside.map(|call| call.permits).sum());
     }
     worst
 }
 
 fn run(subject: &Subject, capacity: u64, on_full: OnFull, zipf: &Zipf) -> TableCounts {
-    let limiter = KeyedBuilder::new(subject.algorithm.clone())
-        .capacity(capacity)
-        .on_full(on_full)
-        .build_with(QuantaClock::new(), AnyKey::random())
-        .expect("a table");
+    let table = sized(subject.algorithm.clone(), capacity, on_full);
+    let limiter = build(table, QuantaClock::new(), AnyKey::random());
     let end = limiter.clock().now().saturating_add(40 * WINDOW);
     let (mut calls, mut asked) = (Vec::new(), 0);
     thread::scope(|scope| {
@@ -138,15 +127,10 @@ fn run(subject: &Subject, capacity: u64, on_full: OnFull, zipf: &Zipf) -> TableC
             kept += call.permits;
         }
         assert_eq!(subject.broken(&log), None, "{name}, key {}", of_key[0].key);
-        if of_key[0].key < 5 {
-            for &(window, bound) in &subject.bounds {
-                let worst = worst_by_calls(of_key, window - error);
-                assert!(
-                    worst <= bound,
-                    "{name}, key {}: {worst} by the calls",
-                    of_key[0].key
-                );
-            }
+        let key = of_key[0].key;
+        for &(window, bound) in subject.bounds.iter().filter(|_| key < 5) {
+            let worst = worst_by_calls(of_key, window - error);
+            assert!(worst <= bound, "{name}, key {key}: {worst} by the calls");
         }
     }
     assert!(kept > 0, "{name}");
@@ -156,7 +140,7 @@ fn run(subject: &Subject, capacity: u64, on_full: OnFull, zipf: &Zipf) -> TableC
 
 /// Afterwards, no permit is stuck: when the windows have passed, each key is admitted its whole limit in one of the
 /// next cells.
-fn every_key_is_as_good_as_new(limiter: &KeyedRateLimiter<Any, QuantaClock>, calls: &[Call], name: &str) {
+fn every_key_is_as_good_as_new(limiter: &Table, calls: &[Call], name: &str) {
     let later = limiter.clock().now().saturating_add(50 * WINDOW);
     let most = limiter.algorithm().max_request();
     for of_key in calls.chunk_by(|one, other| one.key == other.key).take(2_000) {
@@ -164,9 +148,8 @@ fn every_key_is_as_good_as_new(limiter: &KeyedRateLimiter<Any, QuantaClock>, cal
         let fresh = (0..10).any(|part| {
             let at = later.saturating_add(WINDOW / 5 * part);
             // In a small table, the earlier keys have taken all entries.
-            limiter
-                .check_at(&key, at, most)
-                .map_or_else(|it| it.is_overflow(), |_| true)
+            let answer = limiter.check_at(&key, at, most);
+            answer.map_or_else(|it| it.is_overflow(), |_| true)
         });
         assert!(fresh, "{name}, key {key}");
     }
@@ -177,12 +160,8 @@ fn no_window_of_any_key_holds_more_than_the_bound() {
     let zipf = Zipf::new(KEYS);
     let (mut reclaimed, mut overflowed) = (0, 0);
     for subject in subjects(Quota::new(6, WINDOW).expect("a quota")) {
-        for (capacity, on_full) in [
-            (KEYS as u64, OnFull::Share),
-            (5_000, OnFull::Share),
-            (500, OnFull::Deny),
-            (16, OnFull::Share),
-        ] {
+        let shared = [KEYS as u64, 5_000, 16].map(|capacity| (capacity, OnFull::Share));
+        for (capacity, on_full) in shared.into_iter().chain([(500, OnFull::Deny)]) {
             let counts = run(&subject, capacity, on_full, &zipf);
             reclaimed += counts.reclaimed;
             overflowed += counts.overflowed;
@@ -204,11 +183,8 @@ fn all_keys_together_are_admitted_the_sum_of_their_limits() {
             // The shares of this algorithm are for cells of twelve minutes.
             continue;
         }
-        let limiter = KeyedBuilder::new(algorithm.clone())
-            .capacity(20_000)
-            .on_full(OnFull::Deny)
-            .build_with(QuantaClock::new(), AnyKey::random())
-            .expect("a table");
+        let table = sized(algorithm.clone(), 20_000, OnFull::Deny);
+        let limiter = build(table, QuantaClock::new(), AnyKey::random());
         let now = limiter.clock().now();
         let admitted = |thread: u64| {
             let mut admitted = vec![0_u64; 10_000];
@@ -221,24 +197,23 @@ fn all_keys_together_are_admitted_the_sum_of_their_limits() {
             admitted
         };
         let all: Vec<Vec<u64>> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREADS)
-                .map(|thread| scope.spawn(move || admitted(thread)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("no panic"))
-                .collect()
+            let spawn = |thread| scope.spawn(move || admitted(thread));
+            let threads: Vec<_> = (0..THREADS).map(spawn).collect();
+            let joined = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+            joined.collect()
         });
-        let each: Vec<u64> = (0..10_000)
-            .map(|key| all.iter().map(|admitted| admitted[key]).sum())
-            .collect();
-        assert_eq!(limiter.counts().overflowed, 0);
-        assert!(each.iter().all(|&admitted| admitted == EACH), "{name}");
-        assert_eq!(each.iter().sum::<u64>(), 10_000 * EACH);
-        assert_eq!(limiter.len(), 10_000, "{name}");
+        assert_eq!(
+            (limiter.counts().overflowed, limiter.len()),
+            (0, 10_000),
+            "{name}"
+        );
         for key in 0..10_000_u64 {
-            let spent = limiter.peek(&key).spent();
-            assert_eq!(spent, EACH, "{name}, key {key}");
+            let sum: u64 = all.iter().map(|admitted| admitted[key as usize]).sum();
+            assert_eq!(
+                (sum, limiter.peek(&key).spent()),
+                (EACH, EACH),
+                "{name}, key {key}"
+            );
         }
     }
 }

@@ -1,14 +1,8 @@
 //! Limits that differ by key: tiers of quotas over one table, and decisions with lower limits than the table's.
 
-use alloc::sync::Arc;
-use core::sync::atomic::{AtomicUsize, Ordering};
-use core::time::Duration;
+use core::sync::atomic::AtomicUsize;
 
-use ringgate::keyed::{KeyedBuilder, OnFull, Tiers};
-use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock, TimestampRing};
-
-use super::{Subject, built, filled, quota, subjects};
-use crate::common::Any;
+use super::*;
 
 type Tiered<F> = KeyedRateLimiter<Any, ManualClock, Tiers<F>>;
 
@@ -17,22 +11,14 @@ fn tiered(it: impl Into<Any>) -> (Tiered<impl Fn(&u64) -> usize>, Arc<AtomicUsiz
     let tier = Arc::new(AtomicUsize::new(0));
     let told = Arc::clone(&tier);
     let keys = Tiers::with_seeds(
-        move |key: &u64| {
-            if *key == 0 {
-                0
-            } else {
-                told.load(Ordering::Relaxed)
-            }
+        move |key: &u64| match key {
+            0 => 0,
+            _ => told.load(Ordering::Relaxed),
         },
         [5, 6, 7, 8],
     );
-    let limiter = KeyedBuilder::new(it.into())
-        .tier(4)
-        .tier(2)
-        .capacity(100)
-        .build_with(ManualClock::new(), keys)
-        .expect("tiers of ten");
-    (limiter, tier)
+    let table = sized(it.into(), 100, OnFull::Share).tier(4).tier(2);
+    (build(table, ManualClock::new(), keys), tier)
 }
 
 fn drain<F: Fn(&u64) -> usize>(limiter: &Tiered<F>, key: u64) -> u64 {
@@ -52,10 +38,8 @@ fn rings() -> [Any; 5] {
 
 #[test]
 fn each_tier_has_its_limit() {
-    for it in rings()
-        .into_iter()
-        .chain([Gcra::new(quota("10/s")).expect("a bucket").into()])
-    {
+    let bucket = Gcra::new(quota("10/s")).expect("a bucket");
+    for it in rings().into_iter().chain([bucket.into()]) {
         let (limiter, tier) = tiered(it);
         for (number, limit) in [(0, 10), (1, 4), (2, 2)] {
             tier.store(number, Ordering::Relaxed);

@@ -1,20 +1,12 @@
 //! Checks, peeks, resets, clearing, counting, and many keys at once.
 
-use core::net::IpAddr;
-use core::time::Duration;
-
-use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull, TableCounts};
-use ringgate::{Algorithm, ManualClock};
-
-use super::{Subject, by_hand, drain, filled, keys_of, now, quota, subjects, told};
+use super::*;
 
 #[test]
 fn any_hashable_value_is_a_key() {
     let it = subjects(quota("2/s")).swap_remove(0).algorithm;
-    let limiter = KeyedBuilder::new(it)
-        .capacity(100)
-        .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
-        .expect("a table");
+    let table = sized(it, 100, OnFull::Share);
+    let limiter = build(table, ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
     // A string and what is borrowed from it are one key.
     let owned = String::from("alice");
     assert!(limiter.check("alice").is_ok());
@@ -59,32 +51,27 @@ fn requests_for_no_or_too_many_permits_insert_no_key() {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             let (empty, clock) = by_hand(algorithm.clone(), 10, on_full);
             let (full, _) = filled(algorithm.clone(), on_full, 0);
+            // A key that has an entry.
+            let (known, _) = by_hand(algorithm.clone(), 10, on_full);
+            assert!(known.check(&1).is_ok());
             let most = algorithm.max_request();
-            for limiter in [&empty, &full] {
-                let before = limiter.counts();
+            for limiter in [&empty, &full, &known] {
+                let before = (limiter.counts(), limiter.peek(&1).spent());
                 let nothing = limiter.check_n(&1, 0).expect("nothing is always admitted");
                 assert_eq!((nothing.at(), nothing.permits()), (now(&clock), 0));
                 for permits in [most + 1, u64::MAX] {
                     let denied = limiter.check_n(&1, permits).expect_err("more than ever");
                     assert_eq!((denied.at(), denied.permits()), (now(&clock), permits));
-                    assert_eq!(denied.retry_after(), None, "{name}");
-                    assert!(!denied.is_overflow());
                     assert_eq!(
-                        denied.to_string(),
-                        format!("{permits} permits at once are never admitted; at most {most} are")
+                        (denied.retry_after(), denied.is_overflow()),
+                        (None, false),
+                        "{name}"
                     );
+                    let text = format!("{permits} permits at once are never admitted; at most {most} are");
+                    assert_eq!(denied.to_string(), text);
                 }
-                assert_eq!(limiter.counts(), before, "{name}");
+                assert_eq!((limiter.counts(), limiter.peek(&1).spent()), before, "{name}");
             }
-            assert!(empty.is_empty());
-            // Of a key that has an entry, neither changes what is spent.
-            assert!(empty.check(&1).is_ok());
-            assert!(empty.check_n(&1, 0).is_ok());
-            assert_eq!(
-                empty.check_n(&1, most + 1).expect_err("too many").retry_after(),
-                None
-            );
-            assert_eq!((empty.peek(&1).spent(), empty.len()), (1, 1));
         }
     }
 }
@@ -165,10 +152,8 @@ fn fixed_seeds_reproduce_every_decision() {
     for Subject { name, algorithm, .. } in subjects(quota("3/s")) {
         let decisions = |seeds: [u64; 4]| {
             let clock = ManualClock::new();
-            let limiter = KeyedBuilder::new(algorithm.clone())
-                .capacity(20)
-                .build_with(clock.clone(), AnyKey::with_seeds(seeds))
-                .expect("a table");
+            let table = sized(algorithm.clone(), 20, OnFull::Share);
+            let limiter = build(table, clock.clone(), AnyKey::with_seeds(seeds));
             let decide = |step: u64| {
                 clock.advance(Duration::from_millis(step % 7));
                 told(&limiter.check(&(step * step % 61)))
@@ -182,10 +167,8 @@ fn fixed_seeds_reproduce_every_decision() {
 #[test]
 fn debug_output_contains_no_seed_and_no_key() {
     let it = subjects(quota("3/s")).swap_remove(0).algorithm;
-    let limiter = KeyedBuilder::new(it)
-        .capacity(10)
-        .build_with(ManualClock::new(), AnyKey::with_seeds([918_273_645; 4]))
-        .expect("a table");
+    let table = sized(it, 10, OnFull::Share);
+    let limiter = build(table, ManualClock::new(), AnyKey::with_seeds([918_273_645; 4]));
     assert!(limiter.check("a user's secret name").is_ok());
     let text = format!("{limiter:?}");
     assert!(text.contains("Share"), "{text}");

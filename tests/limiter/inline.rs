@@ -69,10 +69,8 @@ fn limiters_with_one_policy_have_separate_states() {
         let burst = limiters[0].peek().remaining();
         assert!(limiters[0].check_n(burst).is_ok() && limiters[0].check().is_err());
         assert!(limiters[1].check_n(burst - 1).is_ok());
-        assert_eq!(
-            limiters.iter().map(|it| it.peek().remaining()).sum::<u64>(),
-            1 + burst
-        );
+        let found = limiters.iter().map(|it| it.peek().remaining()).sum::<u64>();
+        assert_eq!(found, 1 + burst);
     }
 }
 
@@ -91,34 +89,20 @@ fn one_clock_reading_serves_many_limiters() {
 #[test]
 fn several_words_are_refused() {
     let minute = quota("60/min");
-    let ring = |cells| {
-        CounterRing::builder(minute)
-            .cells(cells)
-            .unpacked()
-            .build()
-            .expect("a ring")
-    };
+    let ring = |cells| super::built(CounterRing::builder(minute).cells(cells).unpacked());
+    let log = |quota| TimestampRing::new(quota).expect("a ring");
     let cases: [(AnyAlgorithm, usize); 5] = [
-        (
-            CounterRing::builder(minute)
-                .cells(60)
-                .unpacked()
-                .build()
-                .expect("a ring")
-                .into(),
-            62,
-        ),
+        (ring(60).into(), 62),
         (ring(1).into(), 3),
         (ring(5).into(), 7),
-        (TimestampRing::new(quota("1/s")).expect("a ring").into(), 2),
-        (TimestampRing::new(minute).expect("a ring").into(), 61),
+        (log(quota("1/s")).into(), 2),
+        (log(minute).into(), 61),
     ];
     for (algorithm, words) in cases {
         let error = Policy::with_clock(algorithm, ManualClock::new()).expect_err("several words");
-        assert_eq!(
-            error.to_string(),
-            format!("invalid algorithm: {words} words (expected 1 word, as a Gcra or a fixed window has)")
-        );
+        let expected = "expected 1 word, as a Gcra or a fixed window has";
+        let found = error.to_string();
+        assert_eq!(found, format!("invalid algorithm: {words} words ({expected})"));
     }
 }
 

@@ -93,6 +93,10 @@ fn debt_that_no_word_can_hold_is_reported() {
     }
 }
 
+fn ring() -> CounterRing {
+    built(CounterRing::builder(quota("10/s")).cells(5))
+}
+
 /// Three permits of `limiter`, as a receipt.
 fn taken(limiter: &ByHand) -> Receipt {
     limiter.check_n(3).expect("three are free").into_receipt()
@@ -110,10 +114,8 @@ fn a_receipt_of_another_limiter_is_forfeited() {
         assert_eq!(one.settle(taken(&other), 1), Settled::Forfeited(2), "{name}");
         assert_eq!((one.peek().spent(), other.peek().spent()), (3, 6), "{name}");
         // An answer that is handed over is no different from a receipt.
-        assert_eq!(
-            one.refund(other.check().expect("four are free")),
-            Settled::Forfeited(1)
-        );
+        let found = one.refund(other.check().expect("four are free"));
+        assert_eq!(found, Settled::Forfeited(1));
         if !matches!(one.algorithm(), Any::Log(_)) {
             assert_eq!(one.refund(ours), Settled::Exact, "{name}");
         }
@@ -133,12 +135,7 @@ fn the_debt_of_another_limiters_receipt_is_charged() {
 
 #[test]
 fn a_moved_limiter_accepts_its_receipts() {
-    let (limiter, _) = by_hand(
-        CounterRing::builder(quota("10/s"))
-            .cells(5)
-            .build()
-            .expect("a ring"),
-    );
+    let (limiter, _) = by_hand(ring());
     let receipt = taken(&limiter);
     let mut moved = vec![limiter];
     moved.reserve(1_000);
@@ -160,15 +157,7 @@ fn a_receipt_of_check_mut_is_accepted() {
 /// A new limiter may have the memory of a dropped one.
 #[test]
 fn a_receipt_of_a_dropped_limiter_is_forfeited() {
-    let make = || {
-        by_hand(
-            CounterRing::builder(quota("10/s"))
-                .cells(5)
-                .build()
-                .expect("a ring"),
-        )
-        .0
-    };
+    let make = || by_hand(ring()).0;
     let mut receipts = Vec::new();
     for _ in 0..100 {
         let limiter = make();
@@ -184,10 +173,7 @@ fn a_receipt_of_a_dropped_limiter_is_forfeited() {
 /// The receipt is of an algorithm over words in the caller's own memory.
 #[test]
 fn a_receipt_of_an_algorithm_alone_is_forfeited() {
-    let ring = CounterRing::builder(quota("10/s"))
-        .cells(5)
-        .build()
-        .expect("a ring");
+    let ring = ring();
     let limiter = RateLimiter::with_clock(ring.clone(), ManualClock::new());
     let words = State::fresh(&ring);
     let _ = limiter.check_n(3).expect("three are free").into_receipt();
@@ -203,10 +189,7 @@ fn a_receipt_of_an_algorithm_alone_is_forfeited() {
 fn receipts_of_tables_and_limiters_are_not_exchangeable() {
     use ringgate::keyed::{AnyKey, KeyedBuilder};
 
-    let ring = CounterRing::builder(quota("10/s"))
-        .cells(5)
-        .build()
-        .expect("a ring");
+    let ring = ring();
     let clock = ManualClock::new();
     let limiter = RateLimiter::with_clock(ring.clone(), clock.clone());
     let table = KeyedBuilder::new(ring)

@@ -34,11 +34,8 @@ fn the_saved_state_holds_the_spent_permits() {
             let restored = RateLimiter::with_clock(algorithm.clone(), ManualClock::new());
             restored.restore(&saved, elapsed);
             assert_eq!(restored.peek().spent(), spent, "{name} after {elapsed:?}");
-            assert_eq!(
-                restored.peek().remaining(),
-                10 - spent,
-                "{name} after {elapsed:?}"
-            );
+            let found = restored.peek().remaining();
+            assert_eq!(found, 10 - spent, "{name} after {elapsed:?}");
         }
     }
 }
@@ -54,12 +51,8 @@ fn a_saved_state_is_charged_to_another_quota() {
             for successor in subjects(quota(other)) {
                 let (restored, _clock) = by_hand(successor.algorithm);
                 restored.restore(&saved, Duration::ZERO);
-                assert_eq!(
-                    restored.peek().remaining(),
-                    remaining,
-                    "{name} to {} {other}",
-                    successor.name
-                );
+                let found = restored.peek().remaining();
+                assert_eq!(found, remaining, "{name} to {} {other}", successor.name);
             }
         }
     }

@@ -67,10 +67,8 @@ fn a_table_has_one_word_for_each_key() -> Result<(), ConfigError> {
 #[test]
 fn a_table_has_cells_for_settled_permits_and_for_low_tiers() -> Result<(), ConfigError> {
     let hundred = Quota::per_minute(100)?;
-    assert_eq!(
-        SlidingWindow::settled(Quota::per_minute(5)?)?.to_string(),
-        "60 cells"
-    );
+    let found = SlidingWindow::settled(Quota::per_minute(5)?)?.to_string();
+    assert_eq!(found, "60 cells");
     let settled = in_a_table(SlidingWindow::settled(hundred)?, &[])?;
     assert_eq!(settled.algorithm().to_string(), "60 cells");
     assert_eq!(

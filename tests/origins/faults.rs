@@ -1,19 +1,23 @@
-//! Known faults of other limiters, one named test each. These faults are steps of the histories in `tests/oracle`, so they have
-//! no test here:
+//! Known faults of other limiters, one named test each. These faults are steps of the histories in `tests/oracle`, and of those of
+//! tables in `tests/keyed`, so they have no test here:
 //!
-//! - `every_algorithm_equals_its_definition`: two calls at the same time counted as one; the cost of a request was ignored on
+//! - `every_algorithm_equals_its_definition`: `per_second(n)` was not n per second; two calls at the same time counted as one; the cost of a request was ignored on
 //!   admission; a request with a cost above the limit deleted the state; a thread with an older clock reading moved the window
 //!   back; after an idle time longer than the window, the capacity was not checked; the ring advanced by one cell even if
 //!   several cells had passed.
 //! - `a_retry_is_admitted_at_the_retry_time_and_no_earlier`: `Retry-After` was rounded down to 0.
 //! - `a_denied_request_changes_nothing`: a denied request stayed charged, to other windows of the same rule or to the next
 //!   caller.
+//! - `every_history_equals_the_reference`: a key that was idle for longer than the window was not checked, or had two budgets.
+//! - `a_flood_gives_no_tracked_key_a_fresh_budget_under_share` and `…_under_deny`: eviction gave a key a fresh budget, and a map of
+//!   keys only grew.
 
 use super::*;
 
 /// A cell of 1 s / 10 was 0 whole seconds wide. Here every cell has a width, whatever the division.
 #[test]
 fn fault_cells_of_no_width() {
+    let ring = |text, cells| CounterRing::builder(quota(text)).cells(cells).build();
     for (text, cells) in [
         ("10/s", 10),
         ("10/s", 7),
@@ -21,22 +25,15 @@ fn fault_cells_of_no_width() {
         ("3/1001ns", 99),
         ("10/s", 4096),
     ] {
-        let ring = CounterRing::builder(quota(text))
-            .cells(cells)
-            .build()
-            .expect("a ring");
-        let cell = ring.cell();
-        assert!(cell >= Duration::from_nanos(10));
+        let cell = ring(text, cells).expect("a ring").cell();
+        let all = cell * u32::try_from(cells).expect("few");
         assert!(
-            cell * u32::try_from(cells).expect("few") >= quota(text).window(),
+            cell >= Duration::from_nanos(10) && all >= quota(text).window(),
             "{text} in {cells}"
         );
     }
     // A quota that cannot be divided is an error, and is not rounded to zero.
-    let refused = CounterRing::builder(quota("10/1us"))
-        .cells(4096)
-        .build()
-        .expect_err("a quarter nanosecond");
+    let refused = ring("10/1us", 4096).expect_err("a quarter nanosecond");
     assert_eq!(refused.field, "cells");
 }
 
@@ -93,22 +90,6 @@ fn fault_refill_is_rounded() {
             admitted + lost >= most,
             "{text}: {admitted} of {most}, {lost} may be lost"
         );
-    }
-}
-
-/// `per_second(n)` was not n per second.
-#[test]
-fn fault_per_second_is_not_per_second() {
-    for limit in [1, 2, 3, 7, 100] {
-        let (limiter, clock) =
-            by_hand(TimestampRing::new(Quota::per_second(limit).expect("a quota")).expect("a ring"));
-        let mut admitted = 0;
-        // Requests at far more than the limit, for ten seconds.
-        for _ in 0..10_000 {
-            admitted += passed(&limiter, 1) as u64;
-            clock.advance(millis(1));
-        }
-        assert_eq!(admitted, 10 * limit);
     }
 }
 

@@ -108,10 +108,8 @@ fn o4_by_address_and_by_all() {
                 .collect()
         };
         assert_eq!(violated(200), [("all".to_string(), 1000)]);
-        assert_eq!(
-            violated(0),
-            [("address".to_string(), 10), ("all".to_string(), 1000)]
-        );
+        let found = violated(0);
+        assert_eq!(found, [("address".to_string(), 10), ("all".to_string(), 1000)]);
         // A denied request has charged nothing: neither its address, which has capacity, nor the rule of all callers.
         for peek in rules.peek(&from(200)) {
             let spent = if peek.rule() == "all" { 1000 } else { 0 };

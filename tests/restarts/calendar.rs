@@ -1,15 +1,9 @@
 //! A rule with a calendar, of which each process computes the periods by its own clock.
 
-use alloc::collections::BTreeMap;
-use core::hash::Hash;
-use core::time::Duration;
 use std::time::SystemTime;
 
+use super::*;
 use proptest::prelude::*;
-use ringgate::rules::RuleSetBuilder;
-use ringgate::{Key, ManualClock, Nanos, Rule, RuleSet};
-
-use super::{Act, WINDOW, history};
 
 const DAY: u64 = 24 * 3600 * WINDOW;
 

@@ -1,18 +1,9 @@
 //! A table of keys.
 
-use alloc::collections::BTreeMap;
-use core::time::Duration;
-
+use super::*;
 use proptest::prelude::*;
-use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
-use ringgate::{Algorithm, Clock, KeyedRateLimiter, ManualClock, Nanos, TimestampRing};
-
-use super::line::Line;
-use super::{
-    Act, SUBJECTS, WINDOW, cell_of, history, history_with_steps, shorter_by_a_cell, span_of, subjects,
-};
-use crate::common::{Any, Log, Subject};
+use ringgate::{Clock, KeyedRateLimiter};
 
 type Limiter = KeyedRateLimiter<Any, ManualClock, AnyKey>;
 

@@ -1,15 +1,8 @@
 //! A single limiter.
 
-use core::time::Duration;
-
+use super::*;
 use proptest::prelude::*;
-use ringgate::{ManualClock, RateLimiter};
-
-use super::line::Line;
-use super::{
-    Act, SUBJECTS, WINDOW, cell_of, history, history_with_steps, shorter_by_a_cell, span_of, subjects,
-};
-use crate::common::{Any, Log, Subject};
+use ringgate::RateLimiter;
 
 /// The admissions of a history, by the readings and by the times of the receipts.
 struct Logs {

@@ -1,6 +1,4 @@
-use core::time::Duration;
-
-use ringgate::{ManualClock, Nanos};
+use super::*;
 
 /// The time line of all processes. The clock of each process has its origin somewhere on it.
 pub(crate) struct Line {

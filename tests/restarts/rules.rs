@@ -1,16 +1,8 @@
 //! A rule set.
 
-use alloc::collections::BTreeMap;
-use core::hash::Hash;
-use core::time::Duration;
-
+use super::*;
 use proptest::prelude::*;
-use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
-use ringgate::{Key, ManualClock, Quota, Rule, RuleSet};
-
-use super::line::Line;
-use super::{Act, WINDOW, history};
-use crate::common::Log;
+use ringgate::rules::RuleAlgorithm;
 
 const ALGORITHMS: [RuleAlgorithm; 7] = [
     RuleAlgorithm::SlidingWindow,

@@ -1,12 +1,7 @@
 //! Blocks after violations: a reference, and each promise.
 
-use std::collections::HashMap;
-
-use ringgate::keyed::OnFull;
-use ringgate::rules::{Block, OnMissingKey, Reloaded, RuleAlgorithm, RulePeek};
-
 use super::*;
-use crate::random::Random;
+use ringgate::rules::RulePeek;
 
 /// A tick of the words of blocks, in nanoseconds.
 const TICK: u64 = 10_000_000;
@@ -26,23 +21,25 @@ fn at(seconds: u64) -> Nanos {
     Nanos::from_duration(secs(seconds))
 }
 
-type Set = RuleSet<Request, ManualClock>;
-
-fn build<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) -> Set {
-    let rules = set(rules);
-    rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap()
+fn build<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) -> ByHand {
+    built(&set(rules))
 }
 
-fn blocks(rules: &Set) -> u64 {
+/// Uses up a limit of one permit, and violates it once.
+fn violate(rules: &ByHand, request: &Request) {
+    assert!(rules.check(request).is_ok() && rules.check(request).is_err());
+}
+
+fn blocks(rules: &ByHand) -> u64 {
     rules.counts().map(|(_, counts)| counts.blocks).sum()
 }
 
-fn blocked(rules: &Set) -> u64 {
+fn blocked(rules: &ByHand) -> u64 {
     rules.blocked().map(|(_, keys)| keys).sum()
 }
 
 /// The seconds until the request would be admitted, after it was denied.
-fn denied_for(rules: &Set, request: &Request) -> Option<u64> {
+fn denied_for(rules: &ByHand, request: &Request) -> Option<u64> {
     let denied = rules.check(request).err()?;
     Some(denied.retry_after().unwrap().as_secs())
 }
@@ -138,7 +135,7 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         rules.clock().set(Nanos::new(now));
         let key = random.below(3);
         let reference = keys.entry(key).or_default();
-        let request = Request { cost: 2, ..user(key) };
+        let request = user(key).cost(2);
         let was_blocked = reference.is_blocked(now);
         let denied = rules.check(&request).expect_err("two permits are too many");
         let by_block = denied.violations().any(|violation| violation.is_block());
@@ -172,7 +169,7 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         assert_eq!(blocked(&rules), all as u64, "seed {seed}");
         // The answers do not depend on how far the key is from its limit.
         for (&key, reference) in &keys {
-            let free = Request { cost: 0, ..user(key) };
+            let free = user(key).cost(0);
             assert!(rules.check(&free).is_ok(), "a request that costs nothing");
             let shown = rules.peek(&user(key)).any(|peek| peek.is_block());
             assert_eq!(shown, reference.is_blocked(now), "seed {seed}: {key} at {now}");
@@ -188,71 +185,6 @@ fn blocks_equal_the_reference() {
             compare(seed, escalates, extends);
         }
     }
-}
-
-/// The violation that reaches the number blocks the key, at once and until the end. Other keys are not blocked.
-#[test]
-fn the_last_violation_blocks_its_key_only() {
-    for after in [1, 2, 5] {
-        let rules = build([blocking(block(&format!("{after}/min"), 600))]);
-        rules.clock().set(at(1_000));
-        assert!(rules.check(&user(1)).is_ok());
-        for violation in 1..=after {
-            assert_eq!(blocks(&rules), 0);
-            let expected = if violation == after { 600 } else { 1 };
-            assert_eq!(
-                denied_for(&rules, &user(1)),
-                Some(expected),
-                "{violation} of {after}"
-            );
-        }
-        assert_eq!((blocks(&rules), blocked(&rules)), (1, 1));
-        for (seconds, is_denied) in [(1_001, true), (1_599, true), (1_600, false)] {
-            rules.clock().set(at(seconds));
-            assert_eq!(denied_for(&rules, &user(1)), is_denied.then(|| 1_600 - seconds));
-            assert!(rules.check(&user(seconds)).is_ok(), "another key");
-        }
-        assert_eq!(blocked(&rules), 0);
-    }
-}
-
-/// A retry while blocked extends nothing, unless that is asked for. An older reading never shortens the block.
-#[test]
-fn retries_extend_only_on_request() {
-    for extends in [false, true] {
-        let settings = block("1/min", 60);
-        let rules = build([blocking(if extends {
-            settings.extend_on_retry()
-        } else {
-            settings
-        })]);
-        rules.clock().set(at(100));
-        assert!(rules.check(&user(1)).is_ok());
-        assert_eq!(denied_for(&rules, &user(1)), Some(60));
-        rules.clock().set(at(150));
-        assert_eq!(denied_for(&rules, &user(1)), Some(if extends { 60 } else { 10 }));
-        rules.clock().set(at(120));
-        assert_eq!(denied_for(&rules, &user(1)), Some(if extends { 90 } else { 40 }));
-        assert_eq!(blocks(&rules), 1, "an extended block began once");
-    }
-}
-
-/// Each block lasts longer than the one before, up to the ceiling, until the key is forgiven.
-#[test]
-fn blocks_escalate_and_are_forgiven() {
-    let rules = build([blocking(block("1/s", 10).escalate(3, secs(50), secs(100)))]);
-    let mut now = 1_000;
-    let mut next = |after: u64| {
-        now += after;
-        rules.clock().set(at(now));
-        assert!(rules.check(&user(1)).is_ok());
-        let lasting = denied_for(&rules, &user(1)).unwrap();
-        now += lasting;
-        lasting
-    };
-    assert_eq!([next(0), next(0), next(99), next(0)], [10, 30, 50, 50]);
-    // A hundred seconds without a block.
-    assert_eq!([next(100), next(5)], [10, 30]);
 }
 
 /// Only denials by the limit of an enforced rule are violations.
@@ -289,20 +221,16 @@ fn a_block_of_another_key_is_no_violation_of_a_listed_key() {
     };
     let alone = violations(&rules.check(&listed).unwrap_err());
     assert_eq!(alone, [(secs(1), false)]);
-    assert!(rules.check(&other).is_ok());
-    assert!(rules.check(&other).is_err());
+    violate(&rules, &other);
     assert_eq!(blocked(&rules), 1);
     assert_eq!(violations(&rules.check(&listed).unwrap_err()), alone);
     assert_eq!(rules.peek(&listed).count(), 1);
     // So is a request without the key.
-    let key = Key::optional("user", OnMissingKey::Deny, |request: &Request, key| {
-        request.user.hash(key);
-        request.user > 0
-    });
-    let limited = rule("a", "1/s").algorithm(RuleAlgorithm::Gcra).by(&key);
+    let limited = rule("a", "1/s")
+        .algorithm(RuleAlgorithm::Gcra)
+        .by(&by_some_user(OnMissingKey::Deny));
     let rules = build([limited.block(block("1/min", 60)).capacity(8)]);
-    assert!(rules.check(&other).is_ok());
-    assert!(rules.check(&other).is_err());
+    violate(&rules, &other);
     let none = user(0);
     let without = rules.check(&none).unwrap_err();
     assert_eq!(violations(&without), alone);
@@ -329,7 +257,6 @@ fn a_full_table_blocks_no_honest_key() {
     }
 }
 
-/// A blocked key is denied before other rules are charged, and each rule that denies counts a violation.
 /// A denial with an older reading searches a full table for an idle entry. It must not count in the entries of other keys.
 #[test]
 fn denials_in_a_full_table_count_for_no_other_key() {
@@ -349,6 +276,7 @@ fn denials_in_a_full_table_count_for_no_other_key() {
     assert_eq!(blocked(&rules), 0);
 }
 
+/// A blocked key is denied before other rules are charged, and each rule that denies counts a violation.
 #[test]
 fn a_block_denies_for_all_rules() {
     let settings = block("2/min", 60);
@@ -356,8 +284,7 @@ fn a_block_denies_for_all_rules() {
     let b = rule("b", "1/s").by(&by_address()).block(settings);
     let rules = build([a, b, rule("c", "100/min")]);
     rules.clock().set(at(100));
-    assert!(rules.check(&user(1)).is_ok());
-    assert!(rules.check(&user(1)).is_err());
+    violate(&rules, &user(1));
     assert_eq!(denied_for(&rules, &user(1)), Some(60));
     assert_eq!((blocks(&rules), blocked(&rules)), (2, 2));
     rules.clock().set(at(110));
@@ -389,10 +316,8 @@ fn unblocking_forgets_everything() {
     rules.clock().set(at(100));
     for _ in 0..3 {
         assert!(rules.check(&user(1)).is_ok());
-        assert_eq!(
-            [denied_for(&rules, &user(1)), denied_for(&rules, &user(1))],
-            [Some(1), Some(10)]
-        );
+        let found = [(); 2].map(|()| denied_for(&rules, &user(1)));
+        assert_eq!(found, [Some(1), Some(10)]);
         assert_eq!(rules.reset(&user(1)), 1);
         assert_eq!(denied_for(&rules, &user(1)), Some(10));
         assert_eq!(rules.unblock(&user(1)), 1);
@@ -401,10 +326,8 @@ fn unblocking_forgets_everything() {
     assert_eq!(denied_for(&rules, &user(1)), Some(1));
     // It had a violation, and was not blocked.
     assert_eq!(rules.unblock(&user(1)), 0);
-    assert_eq!(
-        [denied_for(&rules, &user(1)), denied_for(&rules, &user(1))],
-        [Some(1), Some(10)]
-    );
+    let found = [(); 2].map(|()| denied_for(&rules, &user(1)));
+    assert_eq!(found, [Some(1), Some(10)]);
 }
 
 /// A block survives a reload of its rule: with the same quota, another quota, another capacity or another name.
@@ -425,7 +348,7 @@ fn blocks_survive_a_reload() {
     ];
     for (which, next) in reloads.into_iter().enumerate() {
         let (live, clock) = live([of("1/s").block(settings())]);
-        assert!(live.load().check(&user(1)).is_ok() && live.load().check(&user(1)).is_err());
+        violate(&live.load(), &user(1));
         let _ = live.store(&set([next]));
         for wait in [0, 599] {
             clock.advance(secs(wait));
@@ -447,7 +370,7 @@ fn a_reload_without_the_block_unblocks() {
     let of = |key: &Key<Request>| rule("a", "1/s").algorithm(RuleAlgorithm::Gcra).by(key);
     for next in [of(&by_user()), of(&by_address()).block(block("1/h", 600))] {
         let (live, clock) = live([of(&by_user()).block(block("1/h", 600))]);
-        assert!(live.load().check(&user(1)).is_ok() && live.load().check(&user(1)).is_err());
+        violate(&live.load(), &user(1));
         let _ = live.store(&set([next]));
         assert_eq!(live.finish(), Reloaded::Done);
         clock.advance(secs(2));
@@ -459,19 +382,13 @@ fn a_reload_without_the_block_unblocks() {
 #[test]
 fn blocks_are_not_saved() {
     let rules = set([rule("a", "1/h").by(&by_user()).block(block("1/h", 600_000))]);
-    let before = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap();
+    let before = built(&rules);
     before.clock().set(at(10_000));
-    assert!(before.check(&user(1)).is_ok() && before.check(&user(1)).is_err());
-    let file = saved(&before);
-    let after = rules
-        .restore_with(ManualClock::new(), &*file, Duration::ZERO)
-        .unwrap();
+    violate(&before, &user(1));
+    let after = restored(&rules, &saved(&before), Duration::ZERO).unwrap();
     let request = user(1);
-    let peeks: Vec<_> = after
-        .peek(&request)
-        .map(|peek| (peek.is_block(), peek.spent()))
-        .collect();
-    assert_eq!(peeks, [(false, 1)]);
+    let peeks = after.peek(&request).map(|peek| (peek.is_block(), peek.spent()));
+    assert_eq!(peeks.collect::<Vec<_>>(), [(false, 1)]);
 }
 
 /// Each setting has a range, and each error names it.
@@ -481,29 +398,27 @@ fn invalid_blocks_are_errors() {
         let built = set([rule]).build_with(ManualClock::new(), [1, 2, 3, 4]);
         built.err().map(|error| error.error.field)
     };
-    let of = |block: Block| error(blocking(block));
     assert_eq!(error(rule("a", "1/s").block(block("1/s", 1))), Some("block"));
-    let several = |algorithm| {
-        rule("a", "1/s")
-            .also("2/min".parse().unwrap())
-            .algorithm(algorithm)
-            .by(&by_user())
-    };
     for algorithm in [RuleAlgorithm::Gcra, RuleAlgorithm::Counter] {
-        assert_eq!(error(several(algorithm).block(block("1/s", 1))), None);
+        let several = rule("a", "1/s").also(quota("2/min")).algorithm(algorithm);
+        assert_eq!(error(several.by(&by_user()).block(block("1/s", 1))), None);
     }
-    assert_eq!(of(block("65535/s", 1)), None);
-    assert_eq!(of(block("65536/s", 1)), Some("after"));
-    assert_eq!(of(block("1/999ms", 1)), Some("after"));
-    assert_eq!(of(block("1/s", 0)), Some("for"));
-    assert_eq!(of(block("1/s", 367 * 86_400)), Some("for"));
     let escalating =
-        |factor, ceiling, forgive| of(block("1/s", 10).escalate(factor, secs(ceiling), secs(forgive)));
-    assert_eq!(escalating(2, 10, 0), None);
-    assert_eq!(escalating(0, 10, 0), Some("factor"));
-    assert_eq!(escalating(1, 20, 0), Some("factor"));
-    assert_eq!(escalating(2, 9, 0), Some("ceiling"));
-    assert_eq!(escalating(2, 10, 367 * 86_400), Some("forgive_after"));
+        |factor, ceiling, forgive| block("1/s", 10).escalate(factor, secs(ceiling), secs(forgive));
+    for (block, field) in [
+        (block("65535/s", 1), None),
+        (block("65536/s", 1), Some("after")),
+        (block("1/999ms", 1), Some("after")),
+        (block("1/s", 0), Some("for")),
+        (block("1/s", 367 * 86_400), Some("for")),
+        (escalating(2, 10, 0), None),
+        (escalating(0, 10, 0), Some("factor")),
+        (escalating(1, 20, 0), Some("factor")),
+        (escalating(2, 9, 0), Some("ceiling")),
+        (escalating(2, 10, 367 * 86_400), Some("forgive_after")),
+    ] {
+        assert_eq!(error(blocking(block)), field);
+    }
 }
 
 /// The longest escalation reaches its ceiling before the level ends.

@@ -3,13 +3,10 @@
 use alloc::collections::BTreeMap;
 use std::time::SystemTime;
 
-use ringgate::Settled;
-use ringgate::algorithm::CalendarQuota;
-use ringgate::rules::kind::Calendar;
-use ringgate::rules::{AnyRule, Reloaded, Reservation, RuleAlgorithm};
-
 use super::*;
-use crate::random::Random;
+use ringgate::algorithm::CalendarQuota;
+use ringgate::rules::AnyRule;
+use ringgate::rules::kind::Calendar;
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
@@ -38,13 +35,6 @@ fn from_origin<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K
     let rules = set(rules).origin(origin());
     let rules = rules.build_with(clock.clone(), [1, 2, 3, 4]).expect("rules");
     (LiveRules::new(rules), clock)
-}
-
-fn costs(permits: u64) -> Request {
-    Request {
-        cost: permits,
-        ..user(1)
-    }
 }
 
 /// The permits that are left of each rule, by its name.
@@ -197,32 +187,19 @@ fn a_denial_states_the_period_and_its_end() {
     assert_eq!(peek.status().reset_after(), None);
 }
 
-/// A reload of the same calendar, of another limit and of another name keeps the permits of the period.
+/// A new name keeps the permits of the period, and the state is the same one.
 #[test]
-fn a_reload_gives_no_fresh_budget() {
+fn a_reload_to_another_name_gives_no_fresh_budget() {
     let key = by_user();
     for keyed in [false, true] {
-        let rules = |name, text: &str| {
-            let rule = calendar(name, text).into_any();
-            [
-                if keyed { rule.by(&key) } else { rule },
-                self::rule("rate", "1000/s").into_any(),
-            ]
-        };
-        let (live, clock) = from_origin(rules("a", "10/month"));
+        let by = |rule: Rule<Request, Calendar>| if keyed { rule.by(&key) } else { rule };
+        let (live, clock) = from_origin([by(calendar("a", "10/month"))]);
         assert_eq!(admissions(&live, &user(1), 8), 8);
         clock.advance(secs(9 * DAY));
         let state = live.load().reserve(&user(1)).expect("the ninth");
-        reload(&live, rules("a", "10/month"));
-        assert_eq!(left(&live, &user(1))[0], 1);
-        reload(&live, rules("a", "12/month"));
-        assert_eq!(left(&live, &user(1))[0], 3);
-        reload(&live, rules("a", "5/month"));
-        assert_eq!(left(&live, &user(1))[0], 0);
-        // The state is the same one.
+        reload(&live, [by(calendar("b", "10/month").renamed_from("a"))]);
+        assert_eq!(left(&live, &user(1)), [1]);
         assert_eq!(live.load().refund(state), Settled::Exact);
-        let [renamed, rate] = rules("b", "10/month");
-        reload(&live, [renamed.renamed_from("a"), rate]);
         assert_eq!(admissions(&live, &user(1), 9), 2);
         // November begins.
         clock.advance(secs(3 * DAY));
@@ -345,7 +322,7 @@ fn tiers_lists_costs_and_lower_limits_apply() {
         .allow(7_u64)
         .deny(8_u64);
     let (live, clock) = from_origin([tiered]);
-    let request = |plan, cost| Request { plan, ..costs(cost) };
+    let request = |plan, cost| user(1).cost(cost).plan(plan);
     let admits = |request: &Request| live.load().check(request).is_ok();
     assert!(!admits(&request(Some("free"), 3)) && admits(&request(Some("free"), 2)));
     // All tiers have the same counts.
@@ -354,10 +331,7 @@ fn tiers_lists_costs_and_lower_limits_apply() {
     assert_eq!(left(&live, &request(None, 1)), [0]);
     assert!(admits(&user(7)) && !admits(&user(8)));
     clock.advance(secs(DAY));
-    let lower = |limit| Request {
-        limit: Some(limit),
-        ..costs(3)
-    };
+    let lower = |limit| user(1).cost(3).limit(limit);
     assert!(admits(&lower(5)) && !admits(&lower(5)) && admits(&lower(6)));
     let lowest = lower(5);
     let rules = live.load();
@@ -380,49 +354,38 @@ fn a_rule_in_the_shadow_counts_and_does_not_deny() {
 #[test]
 fn a_restart_gives_no_fresh_budget() {
     let key = by_user();
-    let rules = |text: &str, after: u64| {
-        let rules = [
-            calendar("all", text).into_any(),
-            calendar("each", text).by(&key).into_any(),
-            rule("rate", "99/min").into_any(),
-        ];
-        set(rules).origin(origin() + secs(after))
+    let rules = |periods: &CalendarQuota, after: u64| {
+        let all = Rule::calendar("all", periods.clone()).into_any();
+        let each = Rule::calendar("each", periods.clone()).by(&key).into_any();
+        set([all, each, rule("rate", "99/min").into_any()]).origin(origin() + secs(after))
     };
+    let month = periods("10/month");
     let clock = ManualClock::new();
-    let before = rules("10/month", 0)
+    let before = rules(&month, 0)
         .build_with(clock.clone(), [1, 2, 3, 4])
         .expect("rules");
     clock.advance(secs(5 * DAY));
-    for _ in 0..7 {
-        assert!(before.check(&user(1)).is_ok());
-    }
+    assert!((0..7).all(|_| before.check(&user(1)).is_ok()));
     let file = saved(&before);
-    // The month ends seven days and one hour after the save.
-    for (elapsed, remaining) in [(0, 3), (7 * DAY, 3), (7 * DAY + HOUR, 10)] {
-        let after = rules("10/month", 5 * DAY + elapsed)
-            .restore_with(ManualClock::new(), &*file, secs(elapsed))
-            .expect("the same rules");
+    // The month ends seven days and one hour after the save. If the elapsed time is unknown, the permits count in the period of the restart.
+    for (after, elapsed, remaining) in [
+        (5 * DAY, 0, 3),
+        (12 * DAY, 7 * DAY, 3),
+        (12 * DAY + HOUR, 7 * DAY + HOUR, 10),
+        (40 * DAY, 0, 3),
+    ] {
+        let after = restored(&rules(&month, after), &file, secs(elapsed)).expect("the same rules");
         let left: Vec<u64> = after.peek(&user(1)).map(|peek| peek.remaining()).collect();
         assert_eq!(left[..2], [remaining, remaining], "{elapsed} s later");
     }
-    // If the elapsed time is unknown, the permits count in the period of the restart.
-    let later = rules("10/month", 40 * DAY).restore_with(ManualClock::new(), &*file, Duration::ZERO);
-    let later = later.expect("the same rules");
-    assert_eq!(later.peek(&user(1)).next().map(|peek| peek.remaining()), Some(3));
-    // Other periods are other rules.
-    for text in ["10/month from 2", "10/day", "9/month"] {
-        let other = rules(text, 0).restore_with(ManualClock::new(), &*file, Duration::ZERO);
-        assert!(other.is_err(), "{text}");
+    // Other periods are other rules, and so are those of another zone.
+    let others = ["10/month from 2", "10/day", "9/month"].map(periods);
+    for other in others.iter().chain([&in_zone("10/month", "Asia/Tokyo")]) {
+        assert!(
+            restored(&rules(other, 0), &file, Duration::ZERO).is_err(),
+            "{other:?}"
+        );
     }
-    let zone = set([
-        Rule::calendar("all", in_zone("10/month", "Asia/Tokyo")).into_any(),
-        calendar("each", "10/month").by(&key).into_any(),
-        rule("rate", "99/min").into_any(),
-    ]);
-    assert!(
-        zone.restore_with(ManualClock::new(), &*file, Duration::ZERO)
-            .is_err()
-    );
 }
 
 #[test]

@@ -1,14 +1,10 @@
 //! Readings that step back, jump, or are near the end of time. A rule decides as its algorithm does over separate
 //! words.
 
-use proptest::prelude::*;
-use proptest::sample::select;
-use ringgate::keyed::OnFull;
-use ringgate::rules::RuleAlgorithm;
-use ringgate::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing};
-
 use super::*;
 use crate::common::State;
+use proptest::prelude::*;
+use ringgate::{Algorithm, Gcra, TimestampRing};
 
 #[derive(Clone, Debug)]
 struct Alone {
@@ -93,7 +89,7 @@ proptest! {
             })
             .collect();
         for (now, cost, times) in ops {
-            let (now, request) = (Nanos::new(now), Request { cost, ..user(1) });
+            let (now, request) = (Nanos::new(now), user(1).cost(cost));
             for _ in 0..times {
                 let permits = |number: usize| if alone[number].costs { cost } else { 1 };
                 let full: Vec<_> = (0..states.len())
@@ -149,10 +145,7 @@ fn nothing_panics_at_the_end_of_time() {
                 clock.set(Nanos::new(start));
                 for id in 0..40 {
                     for cost_of_it in [1, 3, 0, u64::MAX] {
-                        let request = Request {
-                            cost: cost_of_it,
-                            ..user(id)
-                        };
+                        let request = user(id).cost(cost_of_it);
                         match live.load().reserve(&request) {
                             Ok(taken) => drop(live.load().settle(taken, &cost, id % 9)),
                             Err(denied) => {

@@ -1,27 +1,30 @@
 //! Regressions of decisions, each named after the fault.
 
-use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
-use std::thread;
-
-use ringgate::Settled;
-use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 
-/// "Nothing is allocated when a request is admitted", however many states there are.
+/// "Nothing is allocated when a request is decided", however many states there are, and for a denial by up to eight quotas.
 #[test]
-fn sixteen_states_allocate_nothing_when_they_admit() {
+fn sixteen_states_allocate_nothing() {
     for states in [1, 2, 8, 16] {
-        let named =
-            |number| Rule::new(format!("rule {number}"), quota("100/s")).algorithm(RuleAlgorithm::Gcra);
-        let (rules, _) = by_hand((0..states).map(named));
-        assert_eq!(rules.states(), states);
+        let named = |window| {
+            let quota = Quota::new(2, secs(window)).expect("a quota");
+            Rule::new(format!("rule {window}"), quota).algorithm(RuleAlgorithm::Gcra)
+        };
+        let (rules, _) = by_hand((1..=states).map(named));
+        assert_eq!(rules.states(), states as usize);
         let request = user(1);
         // The first call of a thread creates its shard.
         assert!(rules.check(&request).is_ok());
-        let counted = allocation_counter::measure(|| assert!(rules.check(&request).is_ok()));
-        assert_eq!(counted.count_total, 0, "{states} states");
+        let admitted = allocation_counter::measure(|| assert!(rules.check(&request).is_ok()));
+        let denied = allocation_counter::measure(|| {
+            let denied = rules.check(&request).expect_err("all are empty");
+            assert_eq!(denied.violations().count() as u64, states);
+            assert!(denied.retry_after() > Some(Duration::ZERO));
+        });
+        assert_eq!(admitted.count_total, 0, "{states} states");
+        assert!(denied.count_total == 0 || states > 8, "{states} states");
     }
 }
 
@@ -60,38 +63,24 @@ fn a_shadow_rule_has_one_quota_unless_they_share_a_state() {
     }
 }
 
-/// A burst is an error for every rule but gcra, even if the rule could share the state of a bucket.
+/// Debt is refilled at the rate of its own tier, and not at that of the rule or of a slower tier.
 #[test]
-fn a_burst_of_a_rule_that_shares_a_state_is_ignored() {
-    let rules = [rule("a", "10/10s"), rule("b", "1/s").burst(3)];
-    for rules in [rules.to_vec(), rules[1..].to_vec()] {
-        let error = refused(rules);
-        assert_eq!((error.rule.as_str(), error.error.field), ("b", "burst"));
-    }
-}
-
-/// The debt of a tier is refilled at the rate of the tier.
-#[test]
-fn debt_of_a_slow_tier_is_charged_at_the_rate_of_the_rule() {
+fn debt_of_a_tier_is_refilled_at_the_rate_of_another() {
     let cost = by_cost();
-    let (rules, clock) = by_hand([rule("bucket", "1000/s")
-        .algorithm(RuleAlgorithm::Gcra)
-        .cost(&cost)
-        .tier_of(&by_plan())
-        .tier("free", 1)]);
-    let free = Request {
-        plan: Some("free"),
-        ..user(1)
-    };
-    let reservation = rules.reserve(&free).expect("the first");
-    // At one permit a second, with ten spent, the next request is admitted in ten seconds.
-    assert_eq!(rules.settle(reservation, &cost, 10), Settled::Exact);
-    for second in 1..10 {
-        clock.advance(secs(1));
-        assert!(rules.check(&free).is_err(), "after {second} s");
+    // Ten permits at one a second, and 2,000 at a thousand a second, of which the burst is a thousand.
+    for (plan, debt, seconds, admitted) in [(Some("free"), 10, 10, 1), (None, 2_000, 2, 1_000)] {
+        let bucket = rule("bucket", "1000/s")
+            .algorithm(RuleAlgorithm::Gcra)
+            .cost(&cost);
+        let (rules, clock) = by_hand([bucket.tier_of(&by_plan()).tier("free", 1)]);
+        let request = |cost| user(1).plan(plan).cost(cost);
+        let reservation = rules.reserve(&request(1)).expect("the first");
+        assert_eq!(rules.settle(reservation, &cost, debt), Settled::Exact);
+        clock.advance(secs(seconds) - Duration::from_nanos(1));
+        assert!(rules.check(&request(admitted)).is_err(), "{plan:?}");
+        clock.advance(Duration::from_nanos(1));
+        assert!(rules.check(&request(admitted)).is_ok(), "{plan:?}");
     }
-    clock.advance(secs(1));
-    assert!(rules.check(&free).is_ok());
 }
 
 /// A denial names at least one quota, even if another thread refunds meanwhile.
@@ -136,10 +125,7 @@ fn permits_that_a_second_quota_forfeits_are_not_counted() {
             .algorithm(RuleAlgorithm::Gcra)
             .cost(&cost),
     ]);
-    let request = Request {
-        login: true,
-        ..user(1)
-    };
+    let request = user(1).login();
     let done = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -150,10 +136,7 @@ fn permits_that_a_second_quota_forfeits_are_not_counted() {
                 done.fetch_add(1, Ordering::Release);
             });
         }
-        let everything = Request {
-            cost: 1_000_000,
-            ..user(2)
-        };
+        let everything = user(2).cost(1_000_000);
         while done.load(Ordering::Acquire) < 3 {
             if clock.now() < Nanos::new(3_700_000_000_000) {
                 clock.advance(millis(1));

@@ -1,12 +1,8 @@
 //! The form that a sliding window chooses for each rule, and its decisions.
 
-use ringgate::algorithm::Reclaim;
-use ringgate::keyed::KeyedBuilder;
-use ringgate::rules::RuleAlgorithm;
-use ringgate::{AnyAlgorithm, KeyedRateLimiter, SlidingWindow, UnitRing};
-
 use super::*;
-use crate::random::Random;
+use ringgate::keyed::KeyedBuilder;
+use ringgate::{KeyedRateLimiter, SlidingWindow, UnitRing};
 
 fn each(limit: &str) -> Rule<Request> {
     rule("each", limit).by(&by_user()).capacity(100)
@@ -20,25 +16,20 @@ fn a_sliding_window_names_its_form() {
         rule.tier("free", tiers[0]).tier("pro", tiers[1])
     };
     let explicit = |rule: Rule<Request>| rule.algorithm(RuleAlgorithm::Counter);
+    let fours = "one word of 16 cells in units of 4";
     for (rule, form) in [
         (each("5/min"), "one word of 27 cells in units of 1"),
         (each("10/s"), "one word of 17 cells in units of 1"),
-        (each("60/min"), "one word of 16 cells in units of 4"),
+        (each("60/min"), fours),
         (each("1000/min"), "one word of 12 cells in units of 64"),
         (each("1000000/min"), "one word of 10 cells in units of 131072"),
         // Cells of 60 parts would be too narrow.
         (each("1000000000/s"), "one word of "),
-        (each("60/min").shadow(), "one word of 16 cells in units of 4"),
-        (
-            each("60/min").enforce_percent(10.0),
-            "one word of 16 cells in units of 4",
-        ),
-        (
-            each("60/min").when(&login()),
-            "one word of 16 cells in units of 4",
-        ),
-        (each("60/min").deny(9_u64), "one word of 16 cells in units of 4"),
-        (tiers("60/min", [40, 50]), "one word of 16 cells in units of 4"),
+        (each("60/min").shadow(), fours),
+        (each("60/min").enforce_percent(10.0), fours),
+        (each("60/min").when(&login()), fours),
+        (each("60/min").deny(9_u64), fours),
+        (tiers("60/min", [40, 50]), fours),
         (tiers("60/min", [10, 60]), "one word of 4 cells in units of 2"),
         (tiers("50/min", [10, 60]), "one word of 4 cells in units of 2"),
         (tiers("60/min", [1, 60]), "60 cells"),
@@ -64,10 +55,7 @@ fn a_sliding_window_names_its_form() {
         );
         let alone = rule.algorithm_for(quota).expect("it was built");
         assert_eq!(alone.to_string(), chosen);
-        let login = Request {
-            login: true,
-            ..user(1)
-        };
+        let login = user(1).login();
         let peeked: Vec<String> = rules
             .peek(&login)
             .map(|peek| peek.algorithm().to_string())
@@ -89,14 +77,10 @@ fn quotas_that_share_a_state_count_in_cells() {
             .collect()
     };
     let word = "one word of 16 cells in units of 4";
-    assert_eq!(
-        forms(&[by("a", "60/min").also(quota("600/h"))]),
-        ["a: 60 cells", "a: 60 cells"]
-    );
-    assert_eq!(
-        forms(&[by("a", "60/min"), by("b", "600/h")]),
-        ["a: 60 cells", "b: 60 cells"]
-    );
+    let found = forms(&[by("a", "60/min").also(quota("600/h"))]);
+    assert_eq!(found, ["a: 60 cells", "a: 60 cells"]);
+    let found = forms(&[by("a", "60/min"), by("b", "600/h")]);
+    assert_eq!(found, ["a: 60 cells", "b: 60 cells"]);
     let apart = [by("a", "60/min"), by("b", "60/min").when(&login())];
     assert_eq!(forms(&apart), [format!("a: {word}"), format!("b: {word}")]);
     let apart = [
@@ -145,7 +129,7 @@ fn a_rule_decides_as_a_table_of_keys() {
         for step in 0..20_000 {
             let (id, tier) = (random.below(6), random.index(3));
             let plan = [None, Some("free"), Some("pro")][tier];
-            let request = Request { plan, ..user(id) };
+            let request = user(id).plan(plan);
             let admitted = rules.check(&request).is_ok();
             assert_eq!(table.check(&(id, tier)).is_ok(), admitted, "{limit}, step {step}");
             counts[usize::from(admitted)] += 1;

@@ -1,14 +1,8 @@
 //! Full tables of keys: a request is still charged to all rules or to none.
 
-use std::collections::HashMap;
-
-use proptest::prelude::*;
-use proptest::sample::select;
-use ringgate::keyed::OnFull;
-use ringgate::rules::RuleAlgorithm;
-
 use super::*;
 use crate::common::Log;
+use proptest::prelude::*;
 
 const USERS: u64 = 24;
 
@@ -132,7 +126,7 @@ proptest! {
             clock.advance(millis(wait));
             // The key gets an entry before an even rule denies it for more permits than the share of a cell.
             let permits = if algorithm == RuleAlgorithm::Even { 1 } else { permits };
-            let request = Request { cost: permits, ..user(id) };
+            let request = user(id).cost(permits);
             let (before, counted) = (all(&rules), rules.counts().map(|it| it.1).collect::<Vec<_>>());
             let room: Vec<_> = rules
                 .peek(&request)

@@ -1,13 +1,9 @@
 //! Histories of requests compared with the definitions: decisions, violations, remaining permits and retry times.
 
-use proptest::prelude::*;
-use proptest::sample::{select, subsequence};
-use ringgate::Settled;
-use ringgate::algorithm::Reclaim;
-use ringgate::rules::RuleAlgorithm;
-
 use super::reference::{By, Enforced, Functions, Reference, Spec, Violation, nanos};
 use super::*;
+use proptest::prelude::*;
+use proptest::sample::subsequence;
 
 const NAMES: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
 const WINDOWS: [&str; 5] = ["500ms", "1s", "2s", "10s", "60s"];
@@ -84,10 +80,9 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
             login_only,
             allow: allow.or(chooses.then_some(3)).filter(|_| keyed),
             deny: deny.filter(|_| keyed),
-            enforced: if enforced == Enforced::Half && !keyed {
-                Enforced::All
-            } else {
-                enforced
+            enforced: match enforced {
+                Enforced::Half if !keyed => Enforced::All,
+                _ => enforced,
             },
         }
     })
@@ -100,27 +95,13 @@ fn specs() -> impl Strategy<Value = Vec<Spec>> {
 fn request() -> impl Strategy<Value = Request> {
     let cost = select(vec![0, 1, 1, 1, 2, 3, 7, 31, u64::MAX]);
     let plan = select(vec![None, None, Some("free"), Some("pro"), Some("unknown")]);
-    let limit = select(vec![
-        None,
-        None,
-        Some(0),
-        Some(1),
-        Some(2),
-        Some(5),
-        Some(6),
-        Some(20),
-        Some(u64::MAX),
-    ]);
-    (0..4_u64, 0..3_u64, cost, any::<bool>(), plan, limit).prop_map(
-        |(user, address, cost, login, plan, limit)| Request {
-            user,
-            address,
-            cost,
-            login,
-            plan,
-            limit,
-        },
-    )
+    let limits = [0, 1, 2, 5, 6, 20, u64::MAX].map(Some);
+    let limit = select([&[None; 2][..], &limits].concat());
+    let users = (0..4_u64, 0..3_u64, cost, any::<bool>(), plan, limit);
+    users.prop_map(|(id, address, cost, login, plan, limit)| {
+        let request = user(id).address(address).cost(cost).plan(plan).limit(limit);
+        Request { login, ..request }
+    })
 }
 
 #[derive(Clone, Debug)]

@@ -1,8 +1,5 @@
 //! Reloads in which a rule becomes one of another kind: a quota, a limit of requests in flight, or a rule with another key.
 
-use ringgate::Settled;
-use ringgate::rules::Reloaded;
-
 use super::*;
 
 /// Debt of a quota is not charged as slots, which no release would reach.
@@ -46,18 +43,4 @@ fn a_quota_whose_rule_does_not_continue_is_not_enforced_while_a_reload_is_pendin
         // A permit that is spent while the reload is pending counts twice.
         assert_eq!(spent, 4);
     }
-}
-
-/// A check that finds no free slot counts the denial of a rule in the shadow, as a reservation does.
-#[test]
-fn a_check_counts_the_denial_of_slots_in_the_shadow() {
-    let (rules, _) = by_hand([Rule::in_flight("a", 1).shadow()]);
-    let held = rules.reserve(&user(1)).unwrap();
-    assert!(rules.check(&user(1)).is_ok());
-    assert_eq!(counts(&rules, "a").shadow_denied, 1);
-    assert!(rules.reserve(&user(1)).is_ok());
-    assert_eq!(counts(&rules, "a").shadow_denied, 2);
-    drop(held);
-    assert!(rules.check(&user(1)).is_ok());
-    assert_eq!(counts(&rules, "a").shadow_denied, 2);
 }

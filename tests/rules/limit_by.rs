@@ -1,13 +1,8 @@
 //! Limits that are computed from the request.
 
-use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
-
-use ringgate::Settled;
-use ringgate::rules::{RuleAlgorithm, RuleView};
-
 use super::*;
 use RuleAlgorithm::{Classic, Counter, Fixed, Gcra, Log};
+use ringgate::rules::RuleView;
 
 /// Twenty per minute at most, and what the request says.
 fn limited(algorithm: RuleAlgorithm) -> Rule<Request> {
@@ -16,38 +11,7 @@ fn limited(algorithm: RuleAlgorithm) -> Rule<Request> {
 }
 
 fn with_limit(id: u64, limit: impl Into<Option<u64>>) -> Request {
-    Request {
-        limit: limit.into(),
-        ..user(id)
-    }
-}
-
-/// The admissions until one is denied.
-fn drain(rules: &ByHand, request: &Request) -> u64 {
-    (0..100).take_while(|_| rules.check(request).is_ok()).count() as u64
-}
-
-#[test]
-fn a_limit_of_zero_denies_as_a_list_does() {
-    for algorithm in [Counter, Gcra] {
-        let (rules, _) = by_hand([limited(algorithm)]);
-        let request = with_limit(1, 0);
-        let denied = rules.check(&request).map(|_| ()).map_err(|denied| {
-            let peek = denied.violations().next().expect("one");
-            (
-                peek.limit(),
-                peek.remaining(),
-                denied.retry_after(),
-                peek.lacks_key(),
-            )
-        });
-        assert_eq!(denied, Err((0, 0, None, false)));
-        assert_eq!(drain(&rules, &with_limit(1, 20)), 20);
-        // In the shadow it is counted only.
-        let (rules, _) = by_hand([limited(algorithm).shadow()]);
-        assert!(rules.check(&with_limit(1, 0)).is_ok());
-        assert_eq!(counts(&rules, "each").shadow_denied, 1);
-    }
+    user(id).limit(limit.into())
 }
 
 /// The limit denies a request that also has no key.
@@ -70,10 +34,7 @@ fn a_lowered_charge_is_refunded_and_settled() {
     for algorithm in [Counter, Classic, Fixed, Gcra] {
         let (rules, clock) = by_hand([limited(algorithm).cost(&cost)]);
         let remaining = || rules.peek(&with_limit(1, 10)).next().expect("a rule").remaining();
-        let request = Request {
-            cost: 6,
-            ..with_limit(1, 10)
-        };
+        let request = with_limit(1, 10).cost(6);
         let reservation = rules.reserve(&request).expect("six of ten");
         assert_eq!(remaining(), 4);
         assert_eq!(rules.settle(reservation, &cost, 2), Settled::Exact);
@@ -89,20 +50,6 @@ fn a_lowered_charge_is_refunded_and_settled() {
             assert_eq!(remaining(), 1);
         }
     }
-}
-
-/// The limits of a database change while requests are decided.
-#[test]
-fn the_function_is_called_for_each_request() {
-    let plan = Arc::new(AtomicU64::new(2));
-    let read = Arc::clone(&plan);
-    let limit_by = rule("each", "20/min").limit_by(move |_: &Request| Some(read.load(Ordering::Relaxed)));
-    let (rules, _) = by_hand([limit_by]);
-    assert_eq!(drain(&rules, &user(1)), 2);
-    plan.store(7, Ordering::Relaxed);
-    assert_eq!(drain(&rules, &user(1)), 5);
-    plan.store(6, Ordering::Relaxed);
-    assert_eq!(drain(&rules, &user(1)), 0);
 }
 
 /// A reload keeps the counts, adds and removes the function, and lowers the limits of all requests.
@@ -152,10 +99,7 @@ fn debt_to_a_successor_has_the_limit_of_its_request() {
         let rules = live.load();
         rules.peek(&with_limit(1, 10)).next().expect("a rule").remaining()
     };
-    let request = Request {
-        cost: 6,
-        ..with_limit(1, 10)
-    };
+    let request = with_limit(1, 10).cost(6);
     let reservation = live.load().reserve(&request).expect("six of ten");
     reload(&live, [bucket(20)]);
     assert_eq!(remaining(), 4);

@@ -1,9 +1,6 @@
 //! Lists of keys in code: each entry is read by the key, and an entry that no request could match is an error.
 
-use core::hash::Hash;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use ringgate::rules::OnMissingKey;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 use super::*;
 
@@ -54,11 +51,8 @@ fn addresses_of_any_type_are_denied() {
         (by_client().allow("2001:db8::/64"), "2001:db8::2", 2),
     ] {
         let request: IpAddr = request.parse().expect("an address");
-        assert_eq!(
-            admitted(&build(rule).expect("a rule"), &request),
-            expected,
-            "{request}"
-        );
+        let found = admitted(&build(rule).expect("a rule"), &request);
+        assert_eq!(found, expected, "{request}");
     }
 }
 
@@ -97,10 +91,8 @@ fn texts_are_compared_with_the_key() {
             .deny(String::from("mallory")),
     );
     let rules = rules.expect("rules");
-    assert_eq!(
-        ["backup", "mallory", "alice"].map(|user| admitted(&rules, &user)),
-        [2, 0, 1]
-    );
+    let found = ["backup", "mallory", "alice"].map(|user| admitted(&rules, &user));
+    assert_eq!(found, [2, 0, 1]);
 }
 
 /// The function of such a key may hash anything: an option, a tuple, a number of another width.
@@ -177,10 +169,8 @@ fn a_pair_of_keys_treats_each_missing_part_as_its_key_does() {
         let key = one(first).and(&two(second));
         assert_eq!(key.name(), "one and two");
         assert_eq!(twice(&key, pair), expected, "{first:?} and {second:?}: {pair:?}");
-        assert_eq!(
-            twice(&key.on_missing(Deny), (None, None)),
-            if (first, second) == (Share, Share) { 1 } else { 0 }
-        );
+        let found = twice(&key.on_missing(Deny), (None, None));
+        assert_eq!(found, if (first, second) == (Share, Share) { 1 } else { 0 });
     }
     // Requests that lack one part are told apart by the other.
     let rules = build(Rule::new("pair", quota("1/h")).by(&one(Share).and(&two(Share)))).expect("a rule");

@@ -1,9 +1,5 @@
 //! The permits that a reload carries over from one state to another, and those that it does not.
 
-use ringgate::Settled;
-use ringgate::keyed::OnFull;
-use ringgate::rules::{LoadedRules, Reloaded, RuleAlgorithm};
-
 use super::*;
 
 /// A charge to a state that was replaced is not refunded.
@@ -70,26 +66,6 @@ fn a_refund_to_a_rule_that_was_removed_is_forfeited() {
         assert_eq!(live.load().refund(before), Settled::Forfeited(1));
         assert_eq!(admissions(&live, &user(1), 20), 0);
     }
-}
-
-/// Debt of a key without a tier is refilled at the rule's rate, not at that of a slower tier.
-#[test]
-fn debt_is_refilled_at_the_rate_of_its_own_tier() {
-    let cost = by_cost();
-    let (rules, clock) = by_hand([rule("bucket", "1000/s")
-        .algorithm(RuleAlgorithm::Gcra)
-        .cost(&cost)
-        .tier_of(&by_plan())
-        .tier("free", 1)]);
-    let reservation = rules.reserve(&user(1)).expect("the first");
-    // Twice the burst: it is refilled after two seconds.
-    assert_eq!(rules.settle(reservation, &cost, 2_000), Settled::Exact);
-    clock.advance(secs(2));
-    let all = Request {
-        cost: 1_000,
-        ..user(1)
-    };
-    assert!(rules.check(&all).is_ok());
 }
 
 /// Two rules become windows of one ring. The ring is charged the larger of their counts, in either order.
@@ -275,10 +251,7 @@ fn the_least_that_a_successor_was_charged_is_reported() {
 /// A rule with another key begins empty, even if both keys of a request have the same hash.
 #[test]
 fn a_rule_with_another_key_is_no_successor() {
-    let request = Request {
-        address: 1,
-        ..user(1)
-    };
+    let request = user(1).address(1);
     for window in ["10s", "20s"] {
         let (live, _) = live([rule("a", "10/10s").by(&by_user())]);
         assert_eq!(admissions(&live, &request, 20), 10);

@@ -1,10 +1,7 @@
 //! Requests without a key, and the retry time of one quota among several.
 
-use proptest::prelude::*;
-use proptest::sample::select;
-use ringgate::rules::{OnMissingKey, RuleAlgorithm, RuleSetBuilder};
-
 use super::*;
+use proptest::prelude::*;
 
 /// A key that some requests lack: the plan.
 fn by_some_plan(missing: OnMissingKey) -> Key<Request> {
@@ -17,7 +14,7 @@ fn by_some_plan(missing: OnMissingKey) -> Key<Request> {
 }
 
 fn with_plan(plan: Option<&'static str>, id: u64) -> Request {
-    Request { plan, ..user(id) }
+    user(id).plan(plan)
 }
 
 #[test]

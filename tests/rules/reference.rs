@@ -1,12 +1,6 @@
 //! The rules by the definitions of their algorithms. All charges of each quota and key are counted for each decision.
 
-use core::time::Duration;
-use std::collections::HashMap;
-
-use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleCounts, TierOf};
-use ringgate::{CounterRing, Key, Quota, Rule};
-
-use super::Request;
+use super::*;
 use crate::exact::{Charges, Counting, Definition, Mark};
 
 /// One rule, as plain data.

@@ -1,11 +1,11 @@
 //! Rules that are refused: one error names every mistake in all of them.
 
-use ringgate::rules::{Block, Mode, RuleAlgorithm};
-
 use super::*;
+use ringgate::rules::Mode;
 
 /// The rule and the field of each mistake.
 fn mistakes(error: &RuleError) -> Vec<(&str, &'static str)> {
+    assert!(error.others.iter().all(|other| other.others.is_empty()));
     let all = core::iter::once(error).chain(&error.others);
     all.map(|error| (error.rule.as_str(), error.error.field))
         .collect()
@@ -16,41 +16,21 @@ fn built(rules: impl IntoIterator<Item = Rule<Request>>) -> Result<RuleSet<Reque
 }
 
 #[test]
-fn a_rule_with_three_mistakes_has_three_errors() {
-    let error = super::refused([rule("a", "10/s").cells(0).burst(5).capacity(9)]);
-    assert_eq!(
-        error.to_string(),
-        "rule \"a\": invalid burst: 5 (expected no burst, except for a gcra rule); \
-         rule \"a\": invalid capacity: given for a rule without a key (expected a rule with a key); \
-         rule \"a\": invalid cells: 0 (expected 1 to 4096)"
-    );
-    assert!(error.others.iter().all(|other| other.others.is_empty()));
-}
-
-#[test]
 fn one_error_names_every_mistake_of_every_rule() {
     let minute = Duration::from_secs(60);
     let keyed = |name| rule(name, "10/s").by(&by_user());
     let tiers = |rule: Rule<Request>| rule.tier_of(&by_plan()).tier("x", 0).tier("x", 5);
+    let nameless = rule("", "10/s").renamed_from("valid").burst(2);
+    let (period, pending) = (2 * minute, 0);
+    let sync = Mode::Sync { period, pending };
+    let block = Block::new(quota("65536/s"), Duration::ZERO);
+    let block = block.escalate(0, minute, 367 * 1440 * minute);
     let rules = [
         (rule("valid", "10/s"), &[][..]),
+        (nameless, &["name", "renamed_from", "burst"]),
+        (keyed("mode").mode(sync), &["period", "pending"]),
         (
-            rule("", "10/s").renamed_from("valid").burst(2),
-            &["name", "renamed_from", "burst"],
-        ),
-        (
-            keyed("mode").mode(Mode::Sync {
-                period: 2 * minute,
-                pending: 0,
-            }),
-            &["period", "pending"],
-        ),
-        (
-            keyed("block").block(Block::new(quota("65536/s"), Duration::ZERO).escalate(
-                0,
-                minute,
-                367 * 1440 * minute,
-            )),
+            keyed("block").block(block),
             &["after", "for", "factor", "forgive_after"],
         ),
         (
@@ -63,9 +43,11 @@ fn one_error_names_every_mistake_of_every_rule() {
             &["enforce", "enforce", "capacity", "block", "allow", "deny"],
         ),
         (
-            keyed("capacity").capacity(0).enforce_percent(f64::NAN),
+            keyed("nan").capacity(0).enforce_percent(f64::NAN),
             &["enforce", "capacity"],
         ),
+        (keyed("percent").enforce_percent(-0.1), &["enforce"]),
+        (keyed("tier_of").tier_of(&by_plan()), &["tiers"]),
         (tiers(keyed("tiers")), &["tiers", "limit"]),
         (
             tiers(
@@ -111,6 +93,16 @@ fn one_error_names_every_mistake_of_every_rule() {
     }
     let rules: Vec<_> = rules.iter().map(|(rule, _)| rule.clone()).collect();
     assert_eq!(mistakes(&super::refused(rules)), all);
+}
+
+/// Names that are equal, and more rules than a set may have.
+#[test]
+fn too_many_rules_and_equal_names_are_mistakes() {
+    let twice = super::refused([rule("a", "1/s"), rule("a", "2/s")]);
+    assert_eq!(mistakes(&twice), [("a", "name")]);
+    let most = RuleSetBuilder::<Request>::MAX_RULES;
+    let many = (0..=most).map(|number| Rule::new(format!("{number}"), quota("1/s")));
+    assert_eq!(super::refused(many).error.field, "rules");
 }
 
 /// A rule set of a reload is refused with every mistake, and so is a rule with a calendar and the default clock.

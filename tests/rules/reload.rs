@@ -1,20 +1,6 @@
 //! Each kind of reload: no key gets a fresh budget.
 
-use ringgate::algorithm::Reclaim;
-use ringgate::keyed::OnFull;
-use ringgate::rules::RuleAlgorithm;
-
 use super::*;
-
-const ALGORITHMS: [RuleAlgorithm; 7] = [
-    RuleAlgorithm::SlidingWindow,
-    RuleAlgorithm::Counter,
-    RuleAlgorithm::Classic,
-    RuleAlgorithm::Even,
-    RuleAlgorithm::Fixed,
-    RuleAlgorithm::Log,
-    RuleAlgorithm::Gcra,
-];
 
 /// The most permits that a rule of 10 per window admits at once. For an even rule it is the share of a cell.
 fn at_once(algorithm: RuleAlgorithm, limit: u64) -> u64 {
@@ -51,8 +37,8 @@ fn a_raised_limit_keeps_the_counts() {
             .any(|(_, _, it)| algorithm == RuleAlgorithm::SlidingWindow && it.cells_and_unit().is_some());
         let stored = live.store(&set([with(rule("a", "10/10s"))]));
         // A log with another limit has other words, as has a word with another unit.
-        let pending = algorithm == RuleAlgorithm::Log || is_word;
-        let expected = if pending {
+        let is_pending = algorithm == RuleAlgorithm::Log || is_word;
+        let expected = if is_pending {
             Reloaded::Pending(1)
         } else {
             Reloaded::Done
@@ -60,15 +46,14 @@ fn a_raised_limit_keeps_the_counts() {
         assert_eq!(stored, Ok(expected), "{algorithm:?}");
         drop(held);
         assert_eq!(live.finish(), Reloaded::Done);
-        let more = admissions(&live, &user(1), 100);
         // The word of a bucket is a time. It has the same meaning at the higher rate if the burst grows with the
         // rate.
-        let bucket = algorithm == RuleAlgorithm::Gcra;
-        assert_eq!(
-            more,
-            if bucket { 0 } else { at_once(algorithm, 5) },
-            "{algorithm:?}"
-        );
+        let more = if algorithm == RuleAlgorithm::Gcra {
+            0
+        } else {
+            at_once(algorithm, 5)
+        };
+        assert_eq!(admissions(&live, &user(1), 100), more, "{algorithm:?}");
     });
 }
 
@@ -80,11 +65,8 @@ fn a_lowered_limit_holds_from_the_next_decision_on() {
         reload(&live, [with(rule("a", "10/10s"))]);
         assert_eq!(admissions(&live, &user(1), 100), 0, "{algorithm:?}");
         clock.advance(secs(30));
-        assert_eq!(
-            admissions(&live, &user(1), 100),
-            at_once(algorithm, 10),
-            "{algorithm:?}"
-        );
+        let all = at_once(algorithm, 10);
+        assert_eq!(admissions(&live, &user(1), 100), all, "{algorithm:?}");
     });
 }
 
@@ -137,13 +119,9 @@ fn another_algorithm_begins_with_the_counts_of_the_old_one() {
                 let (live, _) = live([rule(from)]);
                 let all = admissions(&live, &user(1), 100);
                 reload(&live, [rule(to)]);
-                assert_eq!(
-                    spent(&live, &user(1)),
-                    [all],
-                    "{from:?} to {to:?}, keyed {is_keyed}"
-                );
-                let more = admissions(&live, &user(1), 100);
-                assert!(all + more <= 10, "{from:?} to {to:?}, keyed {is_keyed}");
+                let case = format!("{from:?} to {to:?}, keyed {is_keyed}");
+                assert_eq!(spent(&live, &user(1)), [all], "{case}");
+                assert!(all + admissions(&live, &user(1), 100) <= 10, "{case}");
             }
         }
     }
@@ -176,10 +154,7 @@ fn a_day_of_reloads_leaves_one_state() {
             let new = set([with(rule("a", text))]);
             assert_eq!(live.store(&new), Ok(Reloaded::Done), "{algorithm:?}");
             assert_eq!(live.load().states(), 1, "{algorithm:?}");
-            let mut file = Vec::new();
-            live.load().save(&mut file).expect("no old state");
-            let restored = new.restore_with(ManualClock::new(), &*file, Duration::ZERO);
-            let restored = restored.expect("the same rules");
+            let restored = restored(&new, &saved(&live.load()), Duration::ZERO).expect("the same rules");
             let spent: u64 = restored.peek(&user(1)).map(|peek| peek.spent()).sum();
             assert!(spent > 0, "{algorithm:?}");
             clock.advance(millis(1_000));
@@ -233,10 +208,8 @@ fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
                 RuleAlgorithm::Even => 12,
                 _ => 20,
             };
-            assert!(
-                all.iter().all(|&all| all <= bound),
-                "{algorithm:?}, {from} to {to}: {all:?}"
-            );
+            let case = format!("{algorithm:?}, {from} to {to}: {all:?}");
+            assert!(all.iter().all(|&all| all <= bound), "{case}");
         }
     }
 }
@@ -275,12 +248,7 @@ fn a_renamed_rule_keeps_its_counts() {
             let renamed = with(Rule::new("b", quota(&format!("10/{window}"))).renamed_from("a"));
             reload(&live, [renamed]);
             assert_eq!(spent(&live, &user(1)), [all]);
-            let counts = live
-                .load()
-                .counts()
-                .next()
-                .map(|(name, counts)| (name.to_string(), counts.admitted));
-            assert_eq!(counts, Some(("b".to_string(), all)));
+            assert_eq!(counts(&live.load(), "b").admitted, all);
             // The next reload can leave out the old name.
             let plain = with(Rule::new("b", quota(&format!("10/{window}"))));
             reload(&live, [plain]);
@@ -458,14 +426,12 @@ fn a_lowered_bucket_pays_its_debt_at_the_old_rate() {
         for is_keyed in [false, true] {
             for spent in [before, before / 2, 1.max(before / 7)] {
                 let (live, clock) = live([bucket(before, 10, is_keyed, has_cost)]);
-                let cost = |cost| Request { cost, ..user(1) };
+                let cost = |cost| user(1).cost(cost);
                 let take = |permits: u64| {
                     if has_cost {
                         return u64::from(live.load().check(&cost(permits)).is_ok()) * permits;
                     }
-                    (0..permits)
-                        .filter(|_| live.load().check(&cost(1)).is_ok())
-                        .count() as u64
+                    admissions(&live, &cost(1), permits)
                 };
                 assert_eq!(take(spent), spent);
                 let case = format!("{before} to {after}, {spent} spent, keyed {is_keyed}");
@@ -491,15 +457,9 @@ fn a_bucket_with_a_much_longer_burst_gets_new_words() {
         let (live, _) = live([bucket(before)]);
         let old = live.load();
         live.store(&set([bucket(after)])).expect("rules");
-        let all = Request {
-            cost: after,
-            ..user(1)
-        };
-        assert_eq!(
-            live.load().check(&all).is_err(),
-            has_new_words,
-            "{before} to {after}"
-        );
+        let all = user(1).cost(after);
+        let found = live.load().check(&all).is_err();
+        assert_eq!(found, has_new_words, "{before} to {after}");
         drop(old);
     }
 }

@@ -1,11 +1,7 @@
 //! Histories of requests and reloads: no window holds more than the highest bound of the rules in force in it.
 
-use proptest::prelude::*;
-use proptest::sample::select;
-use ringgate::keyed::OnFull;
-use ringgate::rules::{LoadedRules, Reloaded, RuleAlgorithm};
-
 use super::*;
+use proptest::prelude::*;
 
 const WINDOW: Duration = Duration::from_secs(10);
 

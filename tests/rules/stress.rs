@@ -1,15 +1,11 @@
 //! Real threads and the real clock: rules by two keys and without a key, checked by the calls, and reloads under
 //! load.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-
-use ringgate::QuantaClock;
-use ringgate::keyed::OnFull;
-use ringgate::rules::{Reloaded, ReplaceError, RuleAlgorithm};
+use core::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::random::Random;
+use ringgate::QuantaClock;
+use ringgate::rules::ReplaceError;
 
 const THREADS: u64 = 4;
 
@@ -87,11 +83,10 @@ fn every_rule_keeps_its_bound() {
                     break;
                 }
                 let (id, address) = pair(thread, turn);
-                let request = Request { address, ..user(id) };
-                if rules.check(&request).is_ok() {
-                    let after = rules.clock().now();
+                if rules.check(&user(id).address(address)).is_ok() {
+                    let (user, after) = (id, rules.clock().now());
                     calls.push(Call {
-                        user: id,
+                        user,
                         address,
                         before,
                         after,
@@ -161,11 +156,7 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
             let ask = |turn| {
                 let (id, address) = pair(thread, turn);
                 let cost = random.below(4);
-                let request = Request {
-                    address,
-                    cost,
-                    ..user(id)
-                };
+                let request = user(id).address(address).cost(cost);
                 match rules.check(&request) {
                     Ok(_) => Some((id, address, cost)),
                     Err(_) => None,
@@ -177,10 +168,7 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
             admitted.iter().filter(|call| of(call)).map(|call| call.2).sum()
         };
         let held = |name: &str, id: u64| {
-            let request = Request {
-                address: id,
-                ..user(id)
-            };
+            let request = user(id).address(id);
             let spent = rules
                 .peek(&request)
                 .find(|peek| peek.rule() == name)
@@ -206,6 +194,24 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
     }
     // Most runs forfeit some permits, but a run without any is valid.
     println!("{lost_races} permits forfeited");
+}
+
+/// Repeats `decide` on threads until `reload` has ended, and collects the results.
+fn beside<T: Send>(decide: impl Fn(u64, &AtomicBool) -> T + Sync, reload: impl FnOnce()) -> Vec<T> {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (decide, done) = (&decide, &done);
+        let threads: Vec<_> = (0..THREADS - 1)
+            .map(|thread| scope.spawn(move || decide(thread, done)))
+            .collect();
+        let end = End(done);
+        reload();
+        drop(end);
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect()
+    })
 }
 
 /// Stops the threads, even if an assertion fails.
@@ -249,17 +255,13 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
         .build_with(QuantaClock::new(), [1, 2, 3, 4])
         .expect("rules");
     let live = LiveRules::new(rules);
-    let (done, asked) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut admitted = [0_u64; 8];
-    let decide = |thread: u64| {
+    let asked = AtomicU64::new(0);
+    let decide = |thread: u64, done: &AtomicBool| {
         let mut random = Random::new(thread);
         let mut admitted = [0_u64; 8];
         while !done.load(Ordering::Relaxed) {
             let id = random.below(8);
-            let request = Request {
-                address: id,
-                ..user(id)
-            };
+            let request = user(id).address(id);
             let rules = live.load();
             let first = rules.check(&request).is_ok();
             // Some threads hold the rules for longer, and decide twice.
@@ -272,12 +274,8 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
         }
         admitted
     };
-    thread::scope(|scope| {
-        let decide = &decide;
-        let threads: Vec<_> = (0..THREADS - 1)
-            .map(|thread| scope.spawn(move || decide(thread)))
-            .collect();
-        let (end, mut random) = (End(&done), Random::new(99));
+    let all = beside(decide, || {
+        let mut random = Random::new(99);
         for reload in 0..1_000 {
             let next = version(&keys, random.below(20), longer(reload));
             // A thread that is not scheduled may hold old rules for long.
@@ -291,23 +289,15 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
                 thread::yield_now();
             }
         }
-        drop(end);
-        for thread in threads {
-            let more = thread.join().expect("no panic");
-            admitted.iter_mut().zip(more).for_each(|(all, more)| *all += more);
-        }
     });
+    let admitted: [u64; 8] = core::array::from_fn(|id| all.iter().map(|admitted| admitted[id]).sum());
     assert_eq!(live.finish(), Reloaded::Done);
     assert!(admitted.iter().all(|&all| all <= 1_000), "{admitted:?}");
     assert!(admitted.iter().sum::<u64>() <= 5_000, "{admitted:?}");
     for id in 0..8 {
-        let loaded = live.load();
-        let request = user(id);
-        let spent = loaded
-            .peek(&request)
-            .find(|peek| peek.rule() == "each")
-            .expect("a rule")
-            .spent();
+        let (loaded, request) = (live.load(), user(id));
+        let each = loaded.peek(&request).find(|peek| peek.rule() == "each");
+        let spent = each.expect("a rule").spent();
         assert!(
             spent >= admitted[id as usize],
             "user {id}: {spent} of {admitted:?}"
@@ -352,18 +342,17 @@ fn windows_hold_during_reloads() {
     let rules = versions[0]
         .build_with(QuantaClock::new(), [1, 2, 3, 4])
         .expect("rules");
-    let (live, done) = (LiveRules::new(rules), AtomicBool::new(false));
-    let decide = |thread: u64| {
+    let live = LiveRules::new(rules);
+    let decide = |thread: u64, done: &AtomicBool| {
         let (mut random, mut calls) = (Random::new(thread), Vec::new());
         while !done.load(Ordering::Relaxed) {
-            let id = random.below(2);
-            let rules = live.load();
+            let (id, rules) = (random.below(2), live.load());
             let before = rules.clock().now();
             if rules.check(&user(id)).is_ok() {
-                let after = rules.clock().now();
+                let (user, address, after) = (id, 0, rules.clock().now());
                 calls.push(Call {
-                    user: id,
-                    address: 0,
+                    user,
+                    address,
                     before,
                     after,
                 });
@@ -371,27 +360,18 @@ fn windows_hold_during_reloads() {
         }
         calls
     };
-    let calls = thread::scope(|scope| {
-        let decide = &decide;
-        let threads: Vec<_> = (0..THREADS - 1)
-            .map(|thread| scope.spawn(move || decide(thread)))
-            .collect();
-        let (end, mut random) = (End(&done), Random::new(99));
+    let calls = beside(decide, || {
+        let mut random = Random::new(99);
         for _ in 0..400 {
-            let version = &versions[random.index(versions.len())];
-            let stored = live.store(version);
+            let stored = live.store(&versions[random.index(versions.len())]);
             assert!(
                 matches!(stored, Ok(_) | Err(ReplaceError::Pending(_))),
                 "{stored:?}"
             );
             thread::yield_now();
         }
-        drop(end);
-        let all = threads
-            .into_iter()
-            .flat_map(|thread| thread.join().expect("no panic"));
-        all.collect::<Vec<_>>()
     });
+    let calls = calls.concat();
     let error = 2 * live.load().clock().error(Duration::ZERO) + Duration::from_nanos(1);
     for id in 0..2 {
         let of_user: Vec<_> = calls.iter().copied().filter(|call| call.user == id).collect();

@@ -1,16 +1,7 @@
 //! No window moves more bytes than the bound, and the bytes arrive unchanged.
 
-use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
-use core::time::Duration;
-
+use super::*;
 use proptest::prelude::*;
-use ringgate::Fair;
-use ringgate::throttle::Throttled;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-use crate::spy::{KINDS, kind, limiter};
-use crate::wire::{Behavior, Log, Wire};
 
 /// A history: the limiters, the behavior of the inner stream, and the sizes of the calls.
 #[derive(Clone, Debug)]
@@ -131,14 +122,6 @@ async fn run(history: History, reading: bool) {
     }
 }
 
-fn paused(future: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
-    runtime.unwrap().block_on(future);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -164,16 +147,8 @@ async fn many_connections_together_keep_the_bound() {
         let log = Log::new();
         let mut tasks = Vec::new();
         for seed in 1..=20_u64 {
-            let behavior = Behavior {
-                pending: 30,
-                short: 100,
-                error: 0,
-            };
-            let stream = Throttled::builder(Wire::new(behavior, seed * 12_345))
-                .read_shared(Arc::clone(&shared))
-                .write_shared(Arc::clone(&shared))
-                .build()
-                .unwrap();
+            let behavior = Behavior::new(30, 100, 0);
+            let stream = both_ways(&shared, Wire::new(behavior, seed * 12_345));
             let (mut reader, mut writer) = tokio::io::split(stream);
             let (read, written) = (log.clone(), log.clone());
             tasks.push(tokio::spawn(async move {

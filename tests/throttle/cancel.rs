@@ -1,20 +1,11 @@
 //! Dropped futures lose no bytes and do not block other connections.
 
-use alloc::sync::Arc;
 use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Waker};
-use core::time::Duration;
+use core::task::Waker;
 
+use super::*;
 use proptest::prelude::*;
-use ringgate::throttle::Throttled;
-use ringgate::{Fair, ManualClock, Nanos, RateLimiter};
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, timeout};
-
-use crate::random::Random;
-use crate::spy::{KINDS, kind, limiter, steady};
-use crate::wire::{Behavior, Log, Wire};
+use ringgate::ManualClock;
 
 const WINDOW: Duration = Duration::from_millis(50);
 
@@ -26,11 +17,7 @@ async fn drop_futures(number: usize, limit: u64, seed: u64, timeouts: Vec<u64>, 
     let log = Log::new();
     let mut tasks = Vec::new();
     for connection in 0..2 {
-        let behavior = Behavior {
-            pending: 50,
-            short: 100,
-            error: 5,
-        };
+        let behavior = Behavior::new(50, 100, 5);
         let wire = Wire::new(behavior, seed.wrapping_add(connection * 999));
         let sink = Arc::clone(&wire.written);
         let (own, local_counters) = limiter(kind(7, limit, WINDOW));
@@ -88,24 +75,15 @@ proptest! {
         timeouts in prop::collection::vec(0..90_u64, 1..60),
         reading in any::<bool>(),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build();
-        runtime.unwrap().block_on(drop_futures(number, limit, seed, timeouts, reading));
+        paused(drop_futures(number, limit, seed, timeouts, reading));
     }
 }
 
 /// Futures are dropped and their connections kept. Each delays later waiters by ten milliseconds.
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_turn_is_passed_on() {
-    let shared = Arc::new(Fair::new(limiter(steady(100_000)).0));
-    let stream = || {
-        Throttled::builder(Wire::plain())
-            .write_shared(Arc::clone(&shared))
-            .build()
-            .unwrap()
-    };
+    let shared = shared(100_000);
+    let stream = || writer(&shared, Wire::plain());
     let mut abandoned = Vec::new();
     let mut before = stream();
     for _ in 0..100 {
@@ -131,13 +109,8 @@ async fn an_abandoned_turn_is_passed_on() {
 /// The rate of a connection does not suffer from one that drops its futures again and again.
 #[tokio::test(start_paused = true)]
 async fn abandoned_waits_do_not_reduce_throughput() {
-    let shared = Arc::new(Fair::new(limiter(steady(1_000_000)).0));
-    let stream = || {
-        Throttled::builder(Wire::plain())
-            .write_shared(Arc::clone(&shared))
-            .build()
-            .unwrap()
-    };
+    let shared = shared(1_000_000);
+    let stream = || writer(&shared, Wire::plain());
     let (mut abandoning, mut other) = (stream(), stream());
     tokio::spawn(async move {
         loop {
@@ -155,12 +128,9 @@ async fn abandoned_waits_do_not_reduce_throughput() {
 
 #[tokio::test(start_paused = true)]
 async fn shutting_down_leaves_the_queue() {
-    let shared = Arc::new(Fair::new(limiter(steady(1_000)).0));
+    let shared = shared(1_000);
     assert!(shared.check(10).is_ok());
-    let mut stream = Throttled::builder(Wire::plain())
-        .write_shared(Arc::clone(&shared))
-        .build()
-        .unwrap();
+    let mut stream = writer(&shared, Wire::plain());
     assert!(timeout(Duration::ZERO, stream.write(&[7; 5])).await.is_err());
     assert_eq!(shared.waiting(), 1);
     stream.shutdown().await.unwrap();
@@ -174,7 +144,7 @@ async fn a_connection_without_local_capacity_leaves_the_queue() {
     clock.set(Nanos::new(3_600_000_000_000));
     let own = RateLimiter::with_clock(steady(1_000), clock.clone());
     assert!(own.check_n(5).is_ok());
-    let shared = Arc::new(Fair::new(limiter(steady(1_000)).0));
+    let shared = shared(1_000);
     assert!(shared.check(10).is_ok());
     let mut stream = Throttled::builder(Wire::plain())
         .write(own)
@@ -198,16 +168,8 @@ async fn threads_that_drop_futures_do_not_block_each_other() {
     let began = Instant::now();
     let mut tasks = Vec::new();
     for seed in 1..=64_u64 {
-        let behavior = Behavior {
-            pending: 60,
-            short: 60,
-            error: 1,
-        };
-        let stream = Throttled::builder(Wire::new(behavior, seed * 31_337))
-            .read_shared(Arc::clone(&shared))
-            .write_shared(Arc::clone(&shared))
-            .build()
-            .unwrap();
+        let behavior = Behavior::new(60, 60, 1);
+        let stream = both_ways(&shared, Wire::new(behavior, seed * 31_337));
         tasks.push(tokio::spawn(async move {
             let (mut stream, mut moved, mut random) = (stream, 0, Random::new(seed));
             while began.elapsed() < Duration::from_secs(1) {
@@ -244,13 +206,8 @@ impl alloc::task::Wake for OwningWaker {
 fn a_waker_can_own_another_wait() {
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let shared = Arc::new(Fair::new(limiter(steady(1_000)).0));
+        paused(async {
+            let shared = shared(1_000);
             assert!(shared.check(10).is_ok());
             let mut held = Box::pin(Arc::clone(&shared).acquire_owned(10));
             assert!(
@@ -259,10 +216,7 @@ fn a_waker_can_own_another_wait() {
                     .is_pending()
             );
             let owner = Waker::from(Arc::new(OwningWaker(std::sync::Mutex::new(Box::new(held)))));
-            let mut stream = Throttled::builder(Wire::plain())
-                .write_shared(Arc::clone(&shared))
-                .build()
-                .unwrap();
+            let mut stream = writer(&shared, Wire::plain());
             let mut write =
                 |waker: &Waker| Pin::new(&mut stream).poll_write(&mut Context::from_waker(waker), &[7]);
             assert!(write(&owner).is_pending());

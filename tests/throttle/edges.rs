@@ -1,19 +1,9 @@
 //! Ends of file, inner errors, partial writes and idle connections.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::task::{Context, Poll};
-use core::time::Duration;
-use std::io::{self, IoSlice};
+use std::io;
 
-use ringgate::throttle::Throttled;
+use super::*;
 use ringgate::wait::WaitError;
-use ringgate::{CounterRing, Fair, Quota};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::time::{Instant, timeout};
-
-use crate::spy::{limiter, steady};
-use crate::wire::{Behavior, Wire};
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_file_costs_nothing() {
@@ -34,10 +24,7 @@ async fn the_end_of_file_costs_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_inner_error_is_returned_and_costs_nothing() {
-    let behavior = Behavior {
-        error: 255,
-        ..Behavior::default()
-    };
+    let behavior = Behavior::new(0, 0, 255);
     let (own, local_counters) = limiter(steady(100_000));
     let (shared, counters) = limiter(steady(100_000));
     let shared = Arc::new(Fair::new(shared));
@@ -84,21 +71,14 @@ async fn a_stuck_connection_holds_no_permits() {
     let (shared, counters) = limiter(steady(1_000_000));
     let shared = Arc::new(Fair::new(shared));
     for _ in 0..100 {
-        let stuck = Throttled::builder(Stuck)
-            .read_shared(Arc::clone(&shared))
-            .write_shared(Arc::clone(&shared))
-            .build()
-            .unwrap();
+        let stuck = both_ways(&shared, Stuck);
         let (mut reader, mut writer) = tokio::io::split(stuck);
         tokio::spawn(async move { reader.read(&mut [0; 8192]).await });
         tokio::spawn(async move { writer.write(&[7; 8192]).await });
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!((counters.charged(), shared.waiting()), (0, 0));
-    let mut stream = Throttled::builder(Wire::plain())
-        .write_shared(Arc::clone(&shared))
-        .build()
-        .unwrap();
+    let mut stream = writer(&shared, Wire::plain());
     let began = Instant::now();
     stream.write_all(&[7; 1_000_000]).await.unwrap();
     let took = began.elapsed();
@@ -120,7 +100,7 @@ async fn slices_are_written_in_order() {
         let (own, counters) = limiter(steady(100_000));
         let mut stream = Throttled::builder(wire)
             .write(own)
-            .write_shared(Arc::new(Fair::new(limiter(steady(200_000)).0)))
+            .write_shared(shared(200_000))
             .build()
             .unwrap();
         assert_eq!(stream.is_write_vectored(), vectored);
@@ -164,7 +144,7 @@ async fn empty_buffers_cost_nothing() {
 /// Bytes are read ahead while the limiter has no capacity, and delivered in several parts.
 #[tokio::test(start_paused = true)]
 async fn bytes_read_ahead_are_delivered_later() {
-    let shared = Arc::new(Fair::new(limiter(steady(1_000)).0));
+    let shared = shared(1_000);
     assert!(shared.check(10).is_ok());
     let mut stream = Throttled::builder(Wire::plain().ending(100))
         .read_shared(Arc::clone(&shared))
@@ -189,11 +169,7 @@ async fn bytes_read_ahead_are_delivered_later() {
 async fn a_full_queue_is_an_error_and_loses_nothing() {
     let shared = Arc::new(Fair::new(limiter(steady(1_000)).0).max_waiting(0));
     assert!(shared.check(10).is_ok());
-    let mut stream = Throttled::builder(Wire::plain())
-        .read_shared(Arc::clone(&shared))
-        .write_shared(Arc::clone(&shared))
-        .build()
-        .unwrap();
+    let mut stream = both_ways(&shared, Wire::plain());
     for error in [
         stream.read(&mut [0; 5]).await.unwrap_err(),
         stream.write(&[7; 5]).await.unwrap_err(),

@@ -1,19 +1,10 @@
 //! Rates, and their distribution over connections.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-
+use super::*;
+use ringgate::InlineLimiter;
 use ringgate::algorithm::InUnits;
 use ringgate::limiter::Policy;
-use ringgate::throttle::Throttled;
-use ringgate::wait::TokioClock;
-use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, InlineLimiter, Quota, RateLimiter};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::Instant;
-
-use crate::spy::{limiter, steady};
-use crate::wire::Wire;
 
 const RATE: u64 = 10_000_000;
 const SECONDS: u64 = 5;
@@ -65,7 +56,7 @@ async fn limits_with_one_policy_are_met_within_two_percent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_limit_is_met_within_two_percent() {
-    let shared = || Arc::new(Fair::new(limiter(steady(RATE)).0));
+    let shared = || shared(RATE);
     let builder = || Throttled::builder(Wire::plain());
     is_within_2_percent(written(builder().write_shared(shared()).build().unwrap()).await);
     is_within_2_percent(read(builder().read_shared(shared()).build().unwrap()).await);
@@ -75,28 +66,15 @@ async fn a_shared_limit_is_met_within_two_percent() {
 #[tokio::test(start_paused = true)]
 async fn documented_limiters_reach_their_rates() {
     let quota = Quota::per_second(RATE).unwrap();
-    let ring = || CounterRing::builder(quota);
+    let ring = CounterRing::new(quota).unwrap();
+    let bucket = Gcra::token_bucket(quota, RATE / 10).unwrap();
+    let even = || CounterRing::builder(quota).cells(100).even().build().unwrap();
     for (algorithm, bound, least, own) in [
         (AnyAlgorithm::from(steady(RATE)), 10_099_999, 0.999, true),
-        (
-            Gcra::token_bucket(quota, RATE / 10).unwrap().into(),
-            10_999_999,
-            0.999,
-            true,
-        ),
-        (ring().build().unwrap().into(), 10_000_000, 0.97, true),
-        (
-            ring().cells(100).even().build().unwrap().into(),
-            10_100_000,
-            0.98,
-            true,
-        ),
-        (
-            ring().cells(100).even().build().unwrap().into(),
-            10_100_000,
-            0.98,
-            false,
-        ),
+        (bucket.into(), 10_999_999, 0.999, true),
+        (ring.into(), 10_000_000, 0.97, true),
+        (even().into(), 10_100_000, 0.98, true),
+        (even().into(), 10_100_000, 0.98, false),
     ] {
         let (limiter, _) = limiter(algorithm);
         assert_eq!(limiter.bound(), bound);
@@ -147,7 +125,7 @@ async fn gigabits_are_met_within_two_percent() {
 }
 
 async fn parts(reading: bool) {
-    let shared = Arc::new(Fair::new(limiter(steady(RATE)).0));
+    let shared = shared(RATE);
     let mut tasks = Vec::new();
     for _ in 0..1_000 {
         let builder = Throttled::builder(Wire::plain());

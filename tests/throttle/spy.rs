@@ -1,14 +1,10 @@
 //! An algorithm that counts its charges, and the limiters of the tests.
 
-use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::time::Duration;
+use core::sync::atomic::AtomicU64;
 
+use super::*;
 use ringgate::sync::Words;
-use ringgate::wait::TokioClock;
-use ringgate::{
-    Algorithm, AnyAlgorithm, CounterRing, Gcra, Nanos, Quota, RateLimiter, Receipt, TimestampRing,
-};
+use ringgate::{Algorithm, Receipt, TimestampRing};
 
 /// An algorithm with counters.
 #[derive(Clone, Debug)]
@@ -53,6 +49,32 @@ pub(crate) fn limiter(algorithm: impl Into<AnyAlgorithm>) -> (Limiter, Arc<Count
 /// A bucket of `bytes` per second, in bursts of a hundredth of that.
 pub(crate) fn steady(bytes: u64) -> Gcra {
     Gcra::token_bucket(Quota::per_second(bytes).unwrap(), (bytes / 100).max(1)).unwrap()
+}
+
+/// A bucket with a queue that connections share.
+pub(crate) fn shared(bytes: u64) -> Arc<Fair<Limiter>> {
+    Arc::new(Fair::new(limiter(steady(bytes)).0))
+}
+
+/// A connection that writes to a wire within a shared limit.
+pub(crate) fn writer(shared: &Arc<Fair<Limiter>>, wire: Wire) -> Throttled<Wire> {
+    let builder = Throttled::builder(wire).write_shared(Arc::clone(shared));
+    builder.build().unwrap()
+}
+
+/// A connection that reads and writes within a shared limit.
+pub(crate) fn both_ways<S>(shared: &Arc<Fair<Limiter>>, inner: S) -> Throttled<S> {
+    let builder = Throttled::builder(inner).read_shared(Arc::clone(shared));
+    builder.write_shared(Arc::clone(shared)).build().unwrap()
+}
+
+/// Runs a future in paused time.
+pub(crate) fn paused(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    runtime.unwrap().block_on(future);
 }
 
 /// Number of algorithms that [`kind`] knows.

@@ -1,21 +1,10 @@
 //! The order of turns, and the number of bytes of one.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-use std::sync::Mutex;
-
-use ringgate::throttle::Throttled;
-use ringgate::wait::TokioClock;
-use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, Quota};
-use tokio::io::AsyncWriteExt;
-use tokio::time::Instant;
-
-use crate::spy::{kind, limiter, steady};
-use crate::wire::{Behavior, Wire};
+use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn turns_rotate() {
-    let shared = Arc::new(Fair::new(limiter(steady(100_000)).0));
+    let shared = shared(100_000);
     assert!(shared.check(1_000).is_ok());
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
@@ -50,18 +39,11 @@ async fn refunded_bytes_are_available_at_once() {
     for number in [0, 6] {
         let shared = limiter(kind(number, 100_000, Duration::from_secs(1))).0;
         let shared = Arc::new(Fair::new(shared));
-        let behavior = Behavior {
-            short: 255,
-            pending: 100,
-            error: 0,
-        };
+        let behavior = Behavior::new(100, 255, 0);
         let mut tasks = Vec::new();
         let began = Instant::now();
         for seed in 1..=50_u64 {
-            let mut stream = Throttled::builder(Wire::new(behavior, seed * 7_919))
-                .write_shared(Arc::clone(&shared))
-                .build()
-                .unwrap();
+            let mut stream = writer(&shared, Wire::new(behavior, seed * 7_919));
             tasks.push(tokio::spawn(async move {
                 stream.write_all(&[7; 10_000]).await.unwrap();
                 stream.forfeited()
@@ -85,7 +67,7 @@ async fn refunded_bytes_are_available_at_once() {
 /// With a local and a shared limit, the stricter one decides.
 #[tokio::test(start_paused = true)]
 async fn both_limits_hold() {
-    let shared = Arc::new(Fair::new(limiter(steady(300_000)).0));
+    let shared = shared(300_000);
     let mut tasks = Vec::new();
     for own in [50_000, 1_000_000, 1_000_000] {
         let mut stream = Throttled::builder(Wire::plain())
@@ -115,7 +97,7 @@ async fn an_invalid_quantum_is_an_error() {
     let built = |bytes| {
         Throttled::builder(Wire::plain())
             .read(limiter(steady(100_000)).0)
-            .write_shared(Arc::new(Fair::new(limiter(steady(20_000)).0)))
+            .write_shared(shared(20_000))
             .quantum(bytes)
             .build()
     };

@@ -1,16 +1,8 @@
 //! The inner stream of the tests, which does all that readers and writers may do, and an exact log of moved bytes.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::task::{Context, Poll};
-use core::time::Duration;
-use std::io::{self, IoSlice};
-use std::sync::Mutex;
+use std::io;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
-
-use crate::random::Random;
+use super::*;
 use crate::windows::most_in_a_window;
 
 /// How often, in 256 calls, the stream behaves in each way.
@@ -22,6 +14,16 @@ pub(crate) struct Behavior {
     pub(crate) short: u8,
     /// Returns an error.
     pub(crate) error: u8,
+}
+
+impl Behavior {
+    pub(crate) const fn new(pending: u8, short: u8, error: u8) -> Self {
+        Self {
+            pending,
+            short,
+            error,
+        }
+    }
 }
 
 #[derive(Debug)]

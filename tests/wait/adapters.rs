@@ -1,15 +1,8 @@
 //! Streams and sinks at the rate of a limiter.
 
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
-use core::pin::{Pin, pin};
-use core::task::{Context, Poll};
 
-use futures_core::Stream;
-use futures_sink::Sink;
-use tokio::time::Instant;
-
-use super::{log, ms};
+use super::*;
 
 /// A stream of the numbers from `.0` to `.1`, which are ready at once.
 struct Numbers(u64, u64);

@@ -8,21 +8,13 @@
 //! - *order*: no waiter asks while an earlier one is in the queue and was not woken;
 //! - *rest*: after the last wait, a request is decided without a turn.
 
-use alloc::sync::Arc;
-use alloc::task::Wake;
-use core::future::poll_fn;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::task::{Context, Poll, Waker};
-use core::time::Duration;
-use std::sync::Mutex;
+use core::sync::atomic::AtomicBool;
 
-use ringgate::Rule;
-use ringgate::rules::RuleAlgorithm;
+use super::*;
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, SharedRules, StoreFuture,
 };
-use ringgate::wait::{SharedAdmission, SharedFair, WaitError};
+use ringgate::wait::{SharedAdmission, SharedFair};
 
 /// The retry time of each denial.
 const RETRY: Duration = Duration::from_millis(50);
@@ -81,20 +73,15 @@ impl CounterStore for ByHand {
                     state.calls.len() - 1
                 });
                 let (free, call) = (state.free, &mut state.calls[own]);
-                match call.admitted.filter(|_| call.is_answered) {
-                    Some(true) => {
-                        let status = CounterStatus::with_room(free);
-                        Poll::Ready(Ok(CheckResult::admitted(0, vec![status])))
-                    }
-                    Some(false) => {
-                        let status = CounterStatus::without_room(0, Some(RETRY));
-                        Poll::Ready(Ok(CheckResult::denied(0, vec![status])))
-                    }
-                    None => {
-                        call.waker = Some(context.waker().clone());
-                        Poll::Pending
-                    }
-                }
+                let Some(is_admitted) = call.admitted.filter(|_| call.is_answered) else {
+                    call.waker = Some(context.waker().clone());
+                    return Poll::Pending;
+                };
+                let denied = CounterStatus::without_room(0, Some(RETRY));
+                Poll::Ready(Ok(match is_admitted {
+                    true => CheckResult::admitted(0, vec![CounterStatus::with_room(free)]),
+                    false => CheckResult::denied(0, vec![denied]),
+                }))
             })
         }))
     }
@@ -266,12 +253,8 @@ impl World {
         wait.is_polled = true;
         wait.woken.0.store(false, Ordering::Relaxed);
         let waker = Waker::from(Arc::clone(&wait.woken));
-        let polled = wait
-            .future
-            .as_mut()
-            .unwrap()
-            .as_mut()
-            .poll(&mut Context::from_waker(&waker));
+        let future = wait.future.as_mut().unwrap().as_mut();
+        let polled = future.poll(&mut Context::from_waker(&waker));
         match polled {
             Poll::Ready(admission) => {
                 self.charged.push(admission.unwrap());
@@ -368,11 +351,8 @@ impl World {
             if left == 0 {
                 break;
             }
-            assert_eq!(
-                self.store.with(|state| state.free),
-                0,
-                "a free permit is slept through"
-            );
+            let found = self.store.with(|state| state.free);
+            assert_eq!(found, 0, "a free permit is slept through");
             // Permits of another node leave the window.
             self.store.with(|state| state.free = left as u64);
             tokio::time::advance(RETRY + Duration::from_millis(2)).await;

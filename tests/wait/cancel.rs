@@ -1,15 +1,9 @@
 //! Waits that are dropped at any time charge nothing and block no other wait.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
-
+use super::*;
 use proptest::prelude::*;
 use ringgate::Receipt;
-use ringgate::wait::{Acquire, AcquireRequest, PermitRequest, TokioClock, TokioRuntime};
-use tokio::time::Instant;
-
-use super::{Log, log, ms, poll, settle};
+use ringgate::wait::{Acquire, AcquireRequest, PermitRequest, TokioRuntime};
 
 /// One step of a history of several waits.
 #[derive(Clone, Debug)]
@@ -44,11 +38,7 @@ proptest! {
     /// each.
     #[test]
     fn dropped_waits_charge_nothing(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
+        let runtime = super::paused();
         runtime.block_on(run(steps));
     }
 }
@@ -123,11 +113,7 @@ async fn run(steps: Vec<Step>) {
 /// The leader is dropped outside of any runtime.
 #[test]
 fn a_wait_can_be_dropped_outside_of_any_runtime() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = super::paused();
     let limiter = runtime.block_on(async { log("1/1s") });
     let (mut first, second) = (
         Arc::clone(&limiter).acquire_owned(1),
@@ -147,13 +133,7 @@ fn a_wait_can_be_dropped_outside_of_any_runtime() {
 /// A runtime ends after one of its tasks has advanced the queue to a task of another runtime.
 #[test]
 fn a_runtime_can_end_before_others() {
-    let runtime = || {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_time()
-            .build()
-            .unwrap()
-    };
+    let runtime = || super::threaded();
     let (early, late) = (runtime(), runtime());
     let ring = ringgate::TimestampRing::new("1/200ms".parse().unwrap()).unwrap();
     let limiter = Arc::new(ringgate::Fair::new(ringgate::RateLimiter::with_clock(
@@ -190,11 +170,7 @@ impl alloc::task::Wake for OwningWaker {
 fn a_waker_can_own_another_wait() {
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
+        let runtime = super::paused();
         runtime.block_on(async {
             let limiter = log("1/1s");
             assert!(limiter.check(1).is_ok());

@@ -1,20 +1,8 @@
 //! Each future that waits is dropped at each await point: the next waiter is served at once, and no permit is lost.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
-use core::future::poll_fn;
-use core::pin::{Pin, pin};
-use core::task::{Context, Poll};
 
-use futures_core::Stream;
-use futures_sink::Sink;
-use ringgate::keyed::AnyKey;
-use ringgate::rules::RuleAlgorithm;
-use ringgate::wait::TokioClock;
-use ringgate::{Fair, KeyedRateLimiter, Rule, RuleSet, TimestampRing};
-use tokio::time::Instant;
-
-use super::{Log, log, ms};
+use super::*;
 
 /// The point at which a future is dropped: after a number of polls, at once or when it is woken again.
 #[derive(Clone, Copy, Debug)]
@@ -145,32 +133,27 @@ fn spent() -> Log {
 
 #[tokio::test(start_paused = true)]
 async fn waits_for_a_limiter() {
-    try_cuts("acquire", spent, |it| [wait(it.acquire(1)), wait(it.acquire(1))]).await;
-    try_cuts("within", spent, |it| {
-        [wait(it.acquire(1).within(ms(5000))), wait(it.acquire(1))]
+    type First = fn(&Log) -> Wait<'_>;
+    let waits: [(&str, First); 5] = [
+        ("acquire", |it| wait(it.acquire(1))),
+        ("within", |it| wait(it.acquire(1).within(ms(5000)))),
+        ("acquire_owned", |it| wait(Arc::clone(it).acquire_owned(1))),
+        ("a stream", |it| wait(next(it.stream(One)))),
+        ("an owned stream", |it| {
+            wait(next(Arc::clone(it).stream_owned(One)))
+        }),
+    ];
+    for (what, first) in waits {
+        try_cuts(what, spent, |it| [first(it), wait(it.acquire(1))]).await;
+    }
+    let with_jitter = || {
+        let limiter = Fair::new(super::bare_log("1/1s")).jitter(ms(0));
+        assert!(limiter.check(1).is_ok());
+        limiter
+    };
+    try_cuts("jitter", with_jitter, |it| {
+        [wait(it.acquire(1)), wait(it.acquire(1))]
     })
-    .await;
-    try_cuts("acquire_owned", spent, |it| {
-        [wait(Arc::clone(it).acquire_owned(1)), wait(it.acquire(1))]
-    })
-    .await;
-    try_cuts("a stream", spent, |it| {
-        [wait(next(it.stream(One))), wait(it.acquire(1))]
-    })
-    .await;
-    try_cuts("an owned stream", spent, |it| {
-        [wait(next(Arc::clone(it).stream_owned(One))), wait(it.acquire(1))]
-    })
-    .await;
-    try_cuts(
-        "jitter",
-        || {
-            let limiter = Fair::new(super::bare_log("1/1s")).jitter(ms(0));
-            assert!(limiter.check(1).is_ok());
-            limiter
-        },
-        |it| [wait(it.acquire(1)), wait(it.acquire(1))],
-    )
     .await;
 }
 
@@ -192,11 +175,7 @@ async fn waits_of_a_sink() {
 async fn waits_for_a_key() {
     let spent = || {
         let ring = TimestampRing::new("1/1s".parse().unwrap()).unwrap();
-        let limiter = KeyedRateLimiter::builder(ring)
-            .capacity(100)
-            .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
-            .unwrap();
-        let limiter = Arc::new(Fair::new(limiter));
+        let limiter = super::keys::keyed(ring, 100);
         assert!(limiter.check(&1_u32).is_ok());
         limiter
     };
@@ -221,9 +200,7 @@ async fn waits_for_a_key() {
 async fn waits_for_rules() {
     let spent = || {
         let rule = Rule::new("all", "1/1s".parse().unwrap()).algorithm(RuleAlgorithm::Log);
-        let rules = RuleSet::<()>::builder().rule(rule);
-        let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
-        let rules = Arc::new(Fair::new(rules));
+        let rules = super::fair_rules(RuleSetBuilder::<()>::new().rule(rule));
         assert!(rules.check(()).is_ok());
         rules
     };

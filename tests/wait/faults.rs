@@ -1,20 +1,10 @@
 //! Panics, stopped runtimes and runtimes without timers do not block other waiters.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::{Context, Waker};
-use core::time::Duration;
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
-use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
-use ringgate::wait::TokioClock;
-use ringgate::{Fair, LiveRules, ManualClock, Nanos, RateLimiter, Rule, TimestampRing};
-use tokio::runtime::{Builder, Runtime};
-use tokio::time::Instant;
-
-use super::{ms, poll, settle};
+use super::*;
+use ringgate::{ManualClock, Nanos};
 
 fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
@@ -56,11 +46,7 @@ fn a_stopped_runtime_does_not_block_others() {
 fn a_stopped_runtime_keeps_no_capacity_timer_of_others() {
     let limiter = log("2/200ms");
     let stopped = current_thread();
-    let other = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_time()
-        .build()
-        .unwrap();
+    let other = super::threaded();
     assert!(limiter.check(2).is_ok());
     let mut first = Arc::clone(&limiter).acquire_owned(1);
     let mut second = Arc::clone(&limiter).acquire_owned(1);
@@ -88,11 +74,7 @@ fn a_stopped_runtime_keeps_no_grace_timer_of_others() {
     let ring = TimestampRing::new("2/200ms".parse().unwrap()).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, clock.clone())));
     let stopped = current_thread();
-    let other = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_time()
-        .build()
-        .unwrap();
+    let other = super::threaded();
     assert!(limiter.check(2).is_ok());
     let mut first = Arc::clone(&limiter).acquire_owned(1);
     let mut unpolled = Arc::clone(&limiter).acquire_owned(1);
@@ -117,11 +99,7 @@ fn a_stopped_runtime_keeps_no_grace_timer_of_others() {
 #[test]
 fn a_runtime_without_timers_does_not_block_others() {
     let limiter = log("3/200ms");
-    let good = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_time()
-        .build()
-        .unwrap();
+    let good = super::threaded();
     let timeless = Builder::new_multi_thread().worker_threads(1).build().unwrap();
     assert!(limiter.check(3).is_ok());
     let mut tasks = Vec::new();
@@ -151,11 +129,7 @@ fn a_runtime_without_timers_does_not_block_others() {
 #[test]
 fn a_panic_does_not_block_others() {
     for fatal in 0..60 {
-        let runtime = Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
+        let runtime = super::paused();
         runtime.block_on(async {
             let left = Arc::new(AtomicU64::new(u64::MAX));
             let counted = Arc::clone(&left);
@@ -168,10 +142,7 @@ fn a_panic_does_not_block_others() {
             let rule = Rule::new("all", "2/1s".parse().unwrap())
                 .algorithm(RuleAlgorithm::Log)
                 .cost(&cost);
-            let rules = RuleSetBuilder::new()
-                .rule(rule)
-                .build_with(TokioClock::new(), [1, 2, 3, 4]);
-            let rules = Arc::new(Fair::new(rules.unwrap()));
+            let rules = super::fair_rules(RuleSetBuilder::new().rule(rule));
             for _ in 0..2 {
                 assert!(rules.check(0).is_ok());
             }
@@ -197,11 +168,7 @@ fn a_panic_does_not_block_others() {
 /// Waiters see the larger limit of a reload after `recheck`.
 #[test]
 fn recheck_applies_a_reload_at_once() {
-    let runtime = Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = super::paused();
     runtime.block_on(async {
         let rules = |quota: &str| RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse().unwrap()));
         let live = LiveRules::new(rules("1/h").build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap());

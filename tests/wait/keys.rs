@@ -1,23 +1,21 @@
 //! Queues of keys.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-
+use super::*;
+use ringgate::KeyedRateLimiter;
 use ringgate::keyed::AnyKey;
-use ringgate::wait::{CheckError, TokioClock, WaitError};
-use ringgate::{CounterRing, Fair, KeyedRateLimiter, TimestampRing};
-use tokio::time::Instant;
 
-use super::{ms, poll, settle};
+pub(super) type Keyed<A> = Fair<KeyedRateLimiter<A, TokioClock>>;
+
+pub(super) fn keyed<A: ringgate::algorithm::Reclaim>(algorithm: A, capacity: u64) -> Arc<Keyed<A>> {
+    let builder = KeyedRateLimiter::builder(algorithm).capacity(capacity);
+    let keys = AnyKey::with_seeds([1, 2, 3, 4]);
+    Arc::new(Fair::new(builder.build_with(TokioClock::new(), keys).unwrap()))
+}
 
 #[tokio::test(start_paused = true)]
 async fn each_key_has_its_own_queue() {
     let ring = TimestampRing::new("1/1s".parse().unwrap()).unwrap();
-    let limiter = KeyedRateLimiter::builder(ring)
-        .capacity(100)
-        .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
-        .unwrap();
-    let limiter = Arc::new(Fair::new(limiter));
+    let limiter = keyed(ring, 100);
     for _ in 0..3 {
         limiter.acquire(&1_u32).within(Duration::ZERO).await.ok();
     }
@@ -60,11 +58,7 @@ async fn each_key_has_its_own_queue() {
 #[tokio::test(start_paused = true)]
 async fn permits_refunded_to_a_key_are_available_at_once() {
     let ring = CounterRing::new("1/h".parse().unwrap()).unwrap();
-    let keyed = KeyedRateLimiter::builder(ring)
-        .capacity(100)
-        .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
-        .unwrap();
-    let keyed = Arc::new(Fair::new(keyed));
+    let keyed = keyed(ring, 100);
     let taken = keyed.acquire(("key", 1)).await.unwrap();
     let waits = tokio::spawn(Arc::clone(&keyed).acquire_owned(&String::from("key")));
     settle().await;
@@ -77,11 +71,7 @@ async fn permits_refunded_to_a_key_are_available_at_once() {
 /// Keys without an entry share a budget, so what one of them gives back serves the waiters of another.
 #[tokio::test(start_paused = true)]
 async fn a_refund_to_the_catch_all_wakes_the_waiters_of_other_keys() {
-    let limiter = KeyedRateLimiter::builder(CounterRing::new("2000/1h".parse().unwrap()).unwrap())
-        .capacity(1)
-        .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
-        .unwrap();
-    let limiter = Arc::new(Fair::new(limiter));
+    let limiter = keyed(CounterRing::new("2000/1h".parse().unwrap()).unwrap(), 1);
     let overflowing = (0_u32..1000).filter(|key| limiter.limiter().check(key).unwrap().is_overflow());
     assert!(overflowing.count() > 900);
     let rest = limiter.limiter().peek(&1000_u32).remaining();

@@ -1,13 +1,7 @@
 //! Deadlines, full queues, jitter, and requests that are never admitted.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-
-use ringgate::wait::{TokioClock, WaitError};
-use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, Quota, RateLimiter};
-use tokio::time::Instant;
-
-use super::{bare_log, log, ms, poll, settle};
+use super::*;
+use ringgate::AnyAlgorithm;
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_cannot_be_met_fails_at_once() {
@@ -15,9 +9,8 @@ async fn a_deadline_that_cannot_be_met_fails_at_once() {
     assert!(limiter.check(2).is_ok());
     let began = Instant::now();
     // No waiter is ahead, and the permits are due in one second.
-    let (needed, allowed) = (ms(1000), ms(999));
-    let refused = limiter.acquire(1).within(allowed).await;
-    assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
+    let refused = limiter.acquire(1).within(ms(999)).await;
+    assert_eq!(refused, Err(too_late(ms(1000), ms(999))));
     assert_eq!(began.elapsed(), Duration::ZERO);
     let mut waits: Vec<_> = (0..5).map(|_| limiter.acquire(1)).collect();
     for wait in &mut waits {
@@ -25,14 +18,12 @@ async fn a_deadline_that_cannot_be_met_fails_at_once() {
     }
     // Five waiters are ahead, at two permits per second.
     let refused = limiter.acquire(1).within(ms(2999)).await;
-    let (needed, allowed) = (ms(3000), ms(2999));
-    assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(refused, Err(too_late(ms(3000), ms(2999))));
     assert_eq!(began.elapsed(), Duration::ZERO);
     // Three leave, so two are ahead.
     waits.truncate(2);
     let refused = limiter.acquire(1).within(ms(1999)).await;
-    let (needed, allowed) = (ms(2000), ms(1999));
-    assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(refused, Err(too_late(ms(2000), ms(1999))));
     drop(waits);
     limiter.acquire(1).within(ms(1000)).await.unwrap();
     assert_eq!(began.elapsed(), ms(1000));
@@ -42,15 +33,14 @@ async fn a_deadline_that_cannot_be_met_fails_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_bucket_estimates_the_wait_exactly() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 3).unwrap();
-    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
+    let limiter = fair(bucket);
     assert!(limiter.check(3).is_ok());
     let mut waits: Vec<_> = (0..10).map(|_| limiter.acquire(1)).collect();
     for wait in &mut waits {
         assert!(poll(wait).is_pending());
     }
     let refused = limiter.acquire(2).within(ms(119)).await;
-    let (needed, allowed) = (ms(120), ms(119));
-    assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(refused, Err(too_late(ms(120), ms(119))));
 }
 
 /// A deadline that could be met cannot be met any more if other calls bypass the queue. The wait ends as soon as it is polled.
@@ -64,8 +54,7 @@ async fn a_deadline_that_is_missed_by_others_ends_the_wait() {
     let second = tokio::spawn(Arc::clone(&limiter).acquire_owned(1));
     tokio::time::advance(ms(1000)).await;
     assert!(limiter.limiter().check().is_ok());
-    let (needed, allowed) = (ms(1000), ms(500));
-    assert_eq!(first.await, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(first.await, Err(too_late(ms(1000), ms(500))));
     assert_eq!(began.elapsed(), ms(1000));
     // It was the leader, and wakes the next waiter.
     assert!(second.await.unwrap().is_ok());
@@ -74,47 +63,25 @@ async fn a_deadline_that_is_missed_by_others_ends_the_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_an_error() {
-    let limiter = Arc::new(Fair::new(bare_log("1/1s")).max_waiting(2));
-    assert!(limiter.check(1).is_ok());
-    let mut waits: Vec<_> = (0..2).map(|_| limiter.acquire(1)).collect();
-    for wait in &mut waits {
-        assert!(poll(wait).is_pending());
+    let full = |max_waiting, needed| Err(WaitError::QueueFull { max_waiting, needed });
+    // Without a limit of its own, a queue has a million.
+    let million = Fair::new(bare_log("1/1s"));
+    for (limiter, most, needed) in [
+        (Fair::new(bare_log("1/1s")).max_waiting(2), 2, ms(3000)),
+        (million, 1_000_000, ms(1_000_001_000)),
+        // No request may wait, and the first does not have to.
+        (Fair::new(bare_log("1/1s")).max_waiting(0), 0, ms(1000)),
+    ] {
+        assert!(limiter.acquire(1).await.is_ok());
+        let mut waits: Vec<_> = (0..most).map(|_| limiter.acquire(1)).collect();
+        for wait in &mut waits {
+            assert!(poll(wait).is_pending());
+        }
+        assert_eq!(limiter.acquire(1).await, full(most, needed));
+        if waits.pop().is_some() {
+            assert!(poll(&mut limiter.acquire(1)).is_pending());
+        }
     }
-    assert_eq!(
-        limiter.acquire(1).await,
-        Err(WaitError::QueueFull {
-            max_waiting: 2,
-            needed: ms(3000)
-        })
-    );
-    drop(waits.pop());
-    let mut third = limiter.acquire(1);
-    assert!(poll(&mut third).is_pending());
-    // Without a limit of its own, it has a million.
-    let limiter = Fair::new(bare_log("1/1s"));
-    assert!(limiter.check(1).is_ok());
-    let mut waits: Vec<_> = (0..1_000_000).map(|_| limiter.acquire(1)).collect();
-    for wait in &mut waits {
-        assert!(poll(wait).is_pending());
-    }
-    let refused = limiter.acquire(1).await;
-    assert!(matches!(
-        refused,
-        Err(WaitError::QueueFull {
-            max_waiting: 1_000_000,
-            ..
-        })
-    ));
-    // No request may wait, and the first does not have to.
-    let limiter = Fair::new(bare_log("1/1s")).max_waiting(0);
-    assert!(limiter.acquire(1).await.is_ok());
-    assert_eq!(
-        limiter.acquire(1).await,
-        Err(WaitError::QueueFull {
-            max_waiting: 0,
-            needed: ms(1000)
-        })
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +145,7 @@ async fn a_wait_can_be_used_again() {
 #[tokio::test(start_paused = true)]
 async fn a_later_waiter_checks_for_capacity_at_its_deadline() {
     let ring = CounterRing::new("2/10s".parse().unwrap()).unwrap();
-    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    let limiter = fair(ring);
     assert!(limiter.check(2).is_ok());
     let mut first = limiter.acquire(1);
     assert!(poll(&mut first).is_pending());
@@ -273,35 +240,19 @@ async fn a_wait_that_was_delayed_fails_before_its_deadline() {
 
 #[test]
 fn a_missed_deadline_is_told_apart_from_one_that_cannot_be_met() {
-    let micros = Duration::from_micros;
+    let (micros, zero) = (Duration::from_micros, Duration::ZERO);
+    let never = "cannot be met: in 1ms (expected at least 18446744073709551615.999999999s)";
+    let early = "cannot be met: in 100ms (expected at least 500ms)";
+    let late = "has passed (capacity in 9.826ms at the earliest)";
     for (needed, allowed, message) in [
-        (
-            micros(9_826),
-            Duration::ZERO,
-            "deadline has passed (capacity in 9.826ms at the earliest)",
-        ),
-        (Duration::ZERO, Duration::ZERO, "deadline has passed"),
-        (
-            ms(500),
-            ms(100),
-            "deadline cannot be met: in 100ms (expected at least 500ms)",
-        ),
-        (
-            ms(2),
-            micros(1),
-            "deadline cannot be met: in 1µs (expected at least 2ms)",
-        ),
-        (
-            micros(1),
-            Duration::ZERO,
-            "deadline has passed (capacity in 1µs at the earliest)",
-        ),
-        (
-            Duration::MAX,
-            ms(1),
-            "deadline cannot be met: in 1ms (expected at least 18446744073709551615.999999999s)",
-        ),
+        (micros(9_826), zero, late),
+        (zero, zero, "has passed"),
+        (ms(500), ms(100), early),
+        (ms(2), micros(1), "cannot be met: in 1µs (expected at least 2ms)"),
+        (micros(1), zero, "has passed (capacity in 1µs at the earliest)"),
+        (Duration::MAX, ms(1), never),
     ] {
-        assert_eq!(WaitError::TooLate { needed, allowed }.to_string(), message);
+        let found = too_late(needed, allowed).to_string();
+        assert_eq!(found, format!("deadline {message}"));
     }
 }

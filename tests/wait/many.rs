@@ -1,15 +1,6 @@
 //! A hundred thousand waiters of one limiter.
 
-use alloc::sync::Arc;
-use alloc::task::Wake;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::{Context, Poll, Waker};
-
-use ringgate::wait::TokioClock;
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TimestampRing};
-
-use super::ms;
+use super::*;
 
 const WAITERS: u64 = 100_000;
 
@@ -30,7 +21,7 @@ impl<F: Future + Unpin> Future for Counted<F> {
 async fn each_waiter_is_woken_about_once() {
     let quota = Quota::new(1_000, ms(100)).unwrap();
     let ring = CounterRing::new(quota).unwrap();
-    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    let limiter = fair(ring);
     let polls = Arc::new(AtomicU64::new(0));
     let mut tasks = Vec::new();
     let mut waits = Vec::with_capacity(WAITERS as usize);
@@ -69,7 +60,7 @@ async fn each_waiter_is_woken_about_once() {
 #[tokio::test(start_paused = true)]
 async fn at_most_64_waiters_are_woken_together() {
     let ring = TimestampRing::new(Quota::new(1000, ms(100)).unwrap()).unwrap();
-    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    let limiter = fair(ring);
     assert!(limiter.check(1000).is_ok());
     let wakes = Arc::new(Wakes(AtomicU64::new(0)));
     let waker = Waker::from(Arc::clone(&wakes));
@@ -97,7 +88,7 @@ impl Wake for Wakes {
 #[tokio::test(start_paused = true)]
 async fn each_waiter_of_single_permits_is_woken_about_once() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 1).unwrap();
-    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
+    let limiter = fair(bucket);
     let polls = Arc::new(AtomicU64::new(0));
     let waits = (0..1000).map(|_| Counted(Arc::clone(&limiter).acquire_owned(1), Arc::clone(&polls)));
     let tasks: Vec<_> = waits.map(tokio::spawn).collect();

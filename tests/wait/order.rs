@@ -1,17 +1,7 @@
 //! The order in which waiters are served.
 
-use alloc::sync::Arc;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::Poll;
-use core::time::Duration;
-use std::sync::Mutex;
-
-use ringgate::wait::{CheckError, TokioClock};
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, Settled};
-use tokio::time::Instant;
-
-use super::{Log, bare_log, log, ms, poll, settle};
+use super::*;
+use ringgate::Settled;
 
 #[tokio::test(start_paused = true)]
 async fn waiters_are_served_in_order_of_arrival() {
@@ -39,7 +29,7 @@ async fn waiters_are_served_in_order_of_arrival() {
 #[tokio::test(start_paused = true)]
 async fn a_large_request_waits_only_for_earlier_ones() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 50).unwrap();
-    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
+    let limiter = fair(bucket);
     assert!(limiter.check(50).is_ok());
     for _ in 0..20 {
         let limiter = Arc::clone(&limiter);
@@ -234,7 +224,7 @@ fn timed(limiter: &Log) -> impl Future<Output = Duration> + use<> {
 #[tokio::test(start_paused = true)]
 async fn refunded_permits_are_available_at_once() {
     let ring = CounterRing::new(Quota::per_hour(2).unwrap()).unwrap();
-    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    let limiter = fair(ring);
     let taken = limiter.acquire(2).await.unwrap();
     let waits = tokio::spawn({
         let limiter = Arc::clone(&limiter);

@@ -1,7 +1,5 @@
 //! A pause of a limiter with waiters.
 
-use tokio::time::Instant;
-
 use super::*;
 
 /// Pauses the limiter until `after` from now.
@@ -10,30 +8,20 @@ fn pause(log: &Log, after: Duration) {
     limiter.pause_until(limiter.peek().at().saturating_add(after));
 }
 
+/// A pause alone, and one of which the end is after that of the window.
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_with_the_pause() {
-    let log = log("2/100ms");
-    pause(&log, ms(500));
-    assert!(log.check(1).is_err());
-    let start = Instant::now();
-    log.acquire(1).await.expect("the pause ends");
-    assert_eq!(start.elapsed(), ms(500));
-    // A wait of which the deadline is before the end fails at once.
-    pause(&log, ms(500));
-    assert!(log.acquire(1).within(ms(499)).await.is_err());
-    assert_eq!(start.elapsed(), ms(500));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_deadline_before_the_end_of_a_pause_fails_although_the_window_ends_before() {
-    let log = log("2/100ms");
-    log.acquire(2).await.expect("the window is empty");
-    pause(&log, ms(500));
-    let start = Instant::now();
-    assert!(log.acquire(1).within(ms(499)).await.is_err());
-    assert_eq!(start.elapsed(), ms(0));
-    log.acquire(1).within(ms(500)).await.expect("the pause ends");
-    assert_eq!(start.elapsed(), ms(500));
+async fn a_wait_ends_with_the_pause_and_a_deadline_before_that_fails_at_once() {
+    for spent in [0, 2] {
+        let log = log("2/100ms");
+        log.acquire(spent).await.expect("the window is empty");
+        pause(&log, ms(500));
+        assert!(log.check(1).is_err());
+        let start = Instant::now();
+        assert!(log.acquire(1).within(ms(499)).await.is_err());
+        assert_eq!(start.elapsed(), ms(0));
+        log.acquire(1).within(ms(500)).await.expect("the pause ends");
+        assert_eq!(start.elapsed(), ms(500));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,9 @@
 //! Waits for rules that are replaced while a request is decided.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
-use core::time::Duration;
+use core::sync::atomic::AtomicUsize;
 
-use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleSetBuilder};
-use ringgate::wait::{RuleSource, TokioClock};
-use ringgate::{Fair, Rule, RuleSet};
-
-use super::poll;
+use super::*;
+use ringgate::wait::RuleSource;
 
 /// The cost of a request by the old rules, and whether it is a request of each old rule.
 #[derive(Clone, Copy)]

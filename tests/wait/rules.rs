@@ -1,16 +1,9 @@
 //! Queues of rules, and requests that need several states.
 
-use alloc::sync::Arc;
 use core::hash::Hash;
-use core::time::Duration;
 
-use ringgate::rules::{Block, Condition, Cost, RuleAlgorithm, RuleSetBuilder, TierOf};
-use ringgate::wait::{CheckError, TokioClock, WaitError};
-use ringgate::{Fair, Key, LiveRules, Rule, RuleSet};
-use tokio::time::Instant;
-
-use super::{ms, poll, settle};
-use crate::random::Random;
+use super::*;
+use ringgate::rules::{Block, TierOf};
 
 /// A user, and the cost of the request in the rule that all users share.
 #[derive(Clone, Copy)]
@@ -28,10 +21,22 @@ fn rules(user: &str, all: &str) -> RuleSetBuilder<Request> {
 type Rules = Arc<Fair<RuleSet<Request, TokioClock>>>;
 
 fn fair(user: &str, all: &str) -> Rules {
-    let rules = rules(user, all)
-        .build_with(TokioClock::new(), [1, 2, 3, 4])
-        .unwrap();
-    Arc::new(Fair::new(rules))
+    fair_rules(rules(user, all))
+}
+
+/// Rules of one rule.
+fn of_one(rule: Rule<Request>) -> Rules {
+    fair_rules(RuleSetBuilder::new().rule(rule))
+}
+
+/// Waits for another permit of the shared rule again and again, each time as another user, or as this one.
+fn stream(rules: &Rules, users: impl Iterator<Item = u32> + Send + 'static) -> tokio::task::JoinHandle<()> {
+    let rules = Arc::clone(rules);
+    tokio::spawn(async move {
+        for user in users {
+            drop(rules.acquire(&Request(user, 1)).await.unwrap());
+        }
+    })
 }
 
 /// Waits, and returns the duration of the wait in milliseconds.
@@ -61,34 +66,26 @@ async fn waiting_for_one_rule_does_not_delay_others() {
 /// A year is an hour from its end. Then a request waits for the next year, by one timer.
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_for_the_next_period_of_a_calendar() {
-    let rules = || {
-        let builder = RuleSetBuilder::new();
-        builder
-            .rule(Rule::calendar("year", "2/year".parse().unwrap()))
-            .rule(Rule::new("rate", "100/s".parse().unwrap()))
-            .origin(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_798_758_000))
-            .build_with(TokioClock::new(), [1, 2, 3, 4])
-            .unwrap()
-    };
-    let rules: Rules = Arc::new(Fair::new(rules()));
+    let hour = Duration::from_secs(3600);
+    let rules = RuleSetBuilder::new()
+        .rule(Rule::calendar("year", "2/year".parse().unwrap()))
+        .rule(Rule::new("rate", "100/s".parse().unwrap()))
+        .origin(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_798_758_000));
+    let rules = fair_rules(rules);
     for _ in 0..2 {
         drop(rules.acquire(&Request(1, 1)).await.unwrap());
     }
-    let allowed = Duration::from_secs(3599);
+    let allowed = hour - Duration::from_secs(1);
     let hasty = rules.acquire(&Request(1, 1)).within(allowed).await;
-    let needed = Duration::from_secs(3600);
-    assert_eq!(hasty.map(drop), Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(hasty.map(drop), Err(too_late(hour, allowed)));
     let waits: Vec<_> = (0..4).map(|user| timed(&rules, Request(user, 1))).collect();
     settle().await;
     assert_eq!(rules.waiting(), 4);
-    let mut waited = Vec::new();
-    for wait in waits {
-        waited.push(wait.await.unwrap());
-    }
     // Two in the year 2027, and two in 2028.
     let year = 3_600_000 + 365 * 86_400_000;
-    let expected = [3_600_000, 3_600_000, year, year];
-    assert_eq!(waited, expected);
+    for (wait, expected) in waits.into_iter().zip([3_600_000, 3_600_000, year, year]) {
+        assert_eq!(wait.await.unwrap(), expected);
+    }
 }
 
 /// Even if another request waits for the shared rule when it joins.
@@ -100,8 +97,7 @@ async fn a_request_waits_in_the_slowest_queue_only() {
     settle().await;
     // The deadline is compared with the slower state.
     let hasty = rules.acquire(&Request(1, 1)).within(ms(5000)).await;
-    let (needed, allowed) = (ms(10_000), ms(5000));
-    assert_eq!(hasty.map(drop), Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(hasty.map(drop), Err(too_late(ms(10_000), ms(5000))));
     let own = timed(&rules, Request(1, 1));
     settle().await;
     assert_eq!(shared.await.unwrap(), 1000);
@@ -114,22 +110,14 @@ async fn a_request_waits_in_the_slowest_queue_only() {
 async fn a_large_request_is_not_starved_by_other_users() {
     let rules = fair("1000/1s", "100/1s");
     assert!(rules.check(Request(1, 100)).is_ok());
-    let mut streams = Vec::new();
-    for user in 10..30 {
-        let rules = Arc::clone(&rules);
-        streams.push(tokio::spawn(async move {
-            loop {
-                drop(rules.acquire(&Request(user, 1)).await.unwrap());
-            }
-        }));
-    }
+    let streams: Vec<_> = (10..30)
+        .map(|user| stream(&rules, core::iter::repeat(user)))
+        .collect();
     settle().await;
     let large = timed(&rules, Request(2, 50));
     // All fifty are due when the first hundred leave the window.
     assert_eq!(large.await.unwrap(), 1000);
-    for stream in streams {
-        stream.abort();
-    }
+    streams.iter().for_each(|stream| stream.abort());
 }
 
 /// It waits for the rule of its user first, then for the shared rule, where it precedes later requests.
@@ -140,28 +128,13 @@ async fn a_request_that_needs_two_states_gets_both() {
     tokio::time::sleep(ms(9_500)).await;
     assert!(rules.check(Request(2, 100)).is_ok());
     let both = timed(&rules, Request(1, 50));
-    let mut streams = Vec::new();
-    for user in 0..40 {
-        let rules = Arc::clone(&rules);
-        streams.push(tokio::spawn(async move {
-            let mut number = 0;
-            loop {
-                // Another user each time, so that only the shared rule delays it.
-                number += 1;
-                drop(
-                    rules
-                        .acquire(&Request(1000 + 100 * number + user, 1))
-                        .await
-                        .unwrap(),
-                );
-            }
-        }));
-    }
+    // Another user each time, so that only the shared rule delays it.
+    let streams: Vec<_> = (0..40)
+        .map(|user| stream(&rules, (1100 + user..).step_by(100)))
+        .collect();
     let took = both.await.unwrap();
     assert!((990..=1510).contains(&took), "{took}");
-    for stream in streams {
-        stream.abort();
-    }
+    streams.iter().for_each(|stream| stream.abort());
 }
 
 /// It waits for the rule of its user, and then behind an earlier request for the shared rule, which has capacity for it but
@@ -235,96 +208,64 @@ async fn a_deadline_behind_a_higher_tier_can_be_met() {
     let plan = TierOf::new("plan", |request: &Request| (request.0 == 1).then_some("pro"));
     let cost = Cost::new("cost", |request: &Request| request.1);
     let rule = Rule::new("all", "2/1s".parse().unwrap()).cost(&cost);
-    let rule = rule.tier_of(&plan).tier("pro", 100);
-    let rules = RuleSetBuilder::new()
-        .rule(rule)
-        .build_with(TokioClock::new(), [1, 2, 3, 4]);
-    let rules = Arc::new(Fair::new(rules.unwrap()));
+    let rules = of_one(rule.tier_of(&plan).tier("pro", 100));
     assert!(rules.check(Request(1, 100)).is_ok());
     let before = timed(&rules, Request(1, 90));
     settle().await;
-    let free = Request(2, 1);
-    let hasty = rules.acquire(&free).within(Duration::from_secs(10));
-    assert!(hasty.await.is_ok());
+    let hasty = rules
+        .acquire(&Request(2, 1))
+        .within(Duration::from_secs(10))
+        .await;
+    assert!(hasty.is_ok());
     before.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn rules_that_never_admit_fail_at_once() {
     let rules = fair("2/1s", "5/1s");
-    assert_eq!(
-        rules.acquire(&Request(1, 6)).await.map(drop),
-        Err(WaitError::Never)
-    );
+    let found = rules.acquire(&Request(1, 6)).await.map(drop);
+    assert_eq!(found, Err(WaitError::Never));
     assert!(rules.check(Request(1, 5)).is_ok());
     let hasty = rules.acquire(&Request(2, 1)).within(ms(999)).await;
-    assert_eq!(
-        hasty.map(drop),
-        Err(WaitError::TooLate {
-            needed: ms(1000),
-            allowed: ms(999)
-        })
-    );
+    assert_eq!(hasty.map(drop), Err(too_late(ms(1000), ms(999))));
     // Rules that apply to no request admit it.
-    let no_rules = RuleSet::<Request>::builder()
-        .build_with(TokioClock::new(), [1, 2, 3, 4])
-        .unwrap();
-    assert!(
-        !Fair::new(no_rules)
-            .acquire(&Request(1, 1))
-            .await
-            .unwrap()
-            .is_limited()
-    );
+    let no_rules = fair_rules(RuleSetBuilder::<Request>::new());
+    assert!(!no_rules.acquire(&Request(1, 1)).await.unwrap().is_limited());
 }
 
 /// A wait for a slot in flight, which no time frees, lasts until its deadline.
 #[tokio::test(start_paused = true)]
 async fn a_late_wait_for_a_slot_needs_no_time() {
-    let slots = RuleSet::<Request>::builder().rule(Rule::in_flight("slots", 1));
-    let slots = slots.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
-    let slots = Fair::new(slots);
+    let slots = fair_rules(RuleSetBuilder::<Request>::new().rule(Rule::in_flight("slots", 1)));
     let held = slots.acquire(&Request(1, 1)).await.unwrap();
     let late = slots.acquire(&Request(2, 1)).within(ms(100)).await.map(drop);
-    let (needed, allowed) = (Duration::ZERO, Duration::ZERO);
-    assert_eq!(late, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(late, Err(too_late(Duration::ZERO, Duration::ZERO)));
     slots.refund(held);
 }
 
 /// No request waits for a shadow rule, and a denied key does not wait at all.
 #[tokio::test(start_paused = true)]
 async fn shadow_rules_and_denied_keys_do_not_wait() {
-    let key = Key::new("user", |request: &Request, key| request.0.hash(key));
-    let key = key.parse_list_entry(|text, key| {
-        let user: u32 = text.parse().map_err(|_| String::from("no number"))?;
-        user.hash(key);
-        Ok(())
-    });
+    let key = Key::value("user", |request: &Request| Some(request.0));
+    let user = Rule::new("user", "5/h".parse().unwrap()).by(&key);
     let rules = RuleSetBuilder::new()
         .rule(Rule::new("shadow", "1/h".parse().unwrap()).shadow())
-        .rule(
-            Rule::new("user", "5/h".parse().unwrap())
-                .by(&key)
-                .capacity(100)
-                .deny(7_u32),
-        );
-    let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
-    let rules = Arc::new(Fair::new(rules));
+        .rule(user.capacity(100).deny(7_u32));
+    let rules = fair_rules(rules);
+    let denied = async || {
+        assert_eq!(
+            rules.acquire(&Request(7, 1)).await.map(drop),
+            Err(WaitError::Never)
+        )
+    };
     for _ in 0..5 {
-        let served = rules.acquire(&Request(1, 1)).within(Duration::ZERO).await;
-        assert!(served.is_ok());
+        assert!(rules.acquire(&Request(1, 1)).within(Duration::ZERO).await.is_ok());
     }
-    assert_eq!(
-        rules.acquire(&Request(7, 1)).await.map(drop),
-        Err(WaitError::Never)
-    );
+    denied().await;
     // Also behind other waiters.
     let mut before = Arc::clone(&rules).acquire_owned(Request(1, 1));
     assert!(poll(&mut before).is_pending());
-    assert_eq!(
-        rules.acquire(&Request(7, 1)).await.map(drop),
-        Err(WaitError::Never)
-    );
+    denied().await;
     assert!(rules.acquire(&Request(2, 1)).within(Duration::ZERO).await.is_ok());
 }
 
@@ -332,11 +273,7 @@ async fn shadow_rules_and_denied_keys_do_not_wait() {
 #[tokio::test(start_paused = true)]
 async fn acquired_permits_can_be_refunded() {
     let cost = Cost::new("cost", |request: &Request| request.1);
-    let rule = Rule::<Request>::new("all", "10/h".parse().unwrap()).cost(&cost);
-    let rules = RuleSetBuilder::new().rule(rule);
-    let rules = Arc::new(Fair::new(
-        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
-    ));
+    let rules = of_one(Rule::new("all", "10/h".parse().unwrap()).cost(&cost));
     let request = Request(1, 10);
     for half in [false, true] {
         let reserved = Arc::clone(&rules).acquire_owned(request).await.unwrap();
@@ -355,21 +292,15 @@ async fn acquired_permits_can_be_refunded() {
 /// A reload to a lower limit, for which one waiter keeps waiting, and which never admits another.
 #[tokio::test(start_paused = true)]
 async fn waiters_survive_a_reload() {
-    let live = LiveRules::new(
-        rules("100/1s", "10/1s")
-            .build_with(TokioClock::new(), [1, 2, 3, 4])
-            .unwrap(),
-    );
-    let live = Arc::new(Fair::new(live));
+    let before = rules("100/1s", "10/1s").build_with(TokioClock::new(), [1, 2, 3, 4]);
+    let live = Arc::new(Fair::new(LiveRules::new(before.unwrap())));
     assert!(live.check(Request(1, 10)).is_ok());
     let wait = |cost| {
         let live = Arc::clone(&live);
         tokio::spawn(async move {
             let began = Instant::now();
-            (
-                live.acquire(&Request(2, cost)).await.is_ok(),
-                began.elapsed().as_millis(),
-            )
+            let is_served = live.acquire(&Request(2, cost)).await.is_ok();
+            (is_served, began.elapsed().as_millis())
         })
     };
     let (large, small) = (wait(8), wait(4));
@@ -388,14 +319,8 @@ async fn waiters_survive_a_reload() {
 async fn a_blocked_key_waits_for_the_end_of_its_block() {
     let key = Key::new("user", |request: &Request, key| request.0.hash(key));
     let block = Block::new("1/min".parse().unwrap(), Duration::from_secs(60));
-    let rule = Rule::new("user", "1/10s".parse().unwrap())
-        .algorithm(RuleAlgorithm::Log)
-        .by(&key)
-        .block(block);
-    let rules = RuleSetBuilder::new().rule(rule);
-    let rules: Rules = Arc::new(Fair::new(
-        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
-    ));
+    let rule = Rule::new("user", "1/10s".parse().unwrap()).algorithm(RuleAlgorithm::Log);
+    let rules = of_one(rule.by(&key).block(block));
     assert!(rules.check(Request(1, 1)).is_ok() && rules.check(Request(2, 1)).is_ok());
     // Two waits, none of which is a violation.
     let waits = [timed(&rules, Request(1, 1)), timed(&rules, Request(1, 1))];
@@ -429,9 +354,7 @@ fn sided(quotas: [&str; 3]) -> Arc<Fair<RuleSet<Sided, TokioClock>>> {
         let rule = Rule::new(condition.name(), quota.parse().unwrap());
         rules = rules.rule(rule.algorithm(RuleAlgorithm::Log).when(condition));
     }
-    Arc::new(Fair::new(
-        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
-    ))
+    fair_rules(rules)
 }
 
 /// One request waits for one state and then for the other, and another request the other way round.
@@ -465,11 +388,7 @@ async fn two_requests_for_the_same_two_states_do_not_deadlock() {
 #[test]
 fn no_waiter_is_forgotten_between_states() {
     for seed in 0..400_u64 {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
+        let runtime = super::paused();
         runtime.block_on(async {
             let mut random = Random::new(seed);
             let mut next = |end| random.below(end);
@@ -513,10 +432,7 @@ async fn a_waiter_of_a_higher_tier_has_its_own_timer() {
         limited("1/1h").tier_of(&plan).tier("pro", 100),
         limited("100/1h").limit_by(|request: &Request| (request.0 == 2).then_some(1)),
     ] {
-        let rules = RuleSetBuilder::new()
-            .rule(rule)
-            .build_with(TokioClock::new(), [1, 2, 3, 4]);
-        let rules = Arc::new(Fair::new(rules.unwrap()));
+        let rules = of_one(rule);
         let (free, pro) = (Request(2, 1), Request(1, 1));
         assert!(rules.check(free).is_ok());
         let first = timed(&rules, free);

@@ -1,48 +1,11 @@
 //! Waits for shared rules.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-use std::sync::Mutex;
-
-use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
-use ringgate::shared::{CounterStore, LiveSharedRules, Mode, SharedRules};
-use ringgate::wait::{SharedFair, TokioClock, WaitError};
-use ringgate::{Key, Rule};
-use tokio::time::{Instant, sleep, timeout};
-
 use super::dropped::Cut;
 use super::shared_store::{Behaviour, Request, Store, builder, charge, fair, log, timed, user};
-use super::{ms, settle};
-use crate::random::Random;
-
-#[tokio::test(start_paused = true)]
-async fn waiters_are_served_in_order_of_arrival() {
-    for millis in [0, 4] {
-        let fair = fair(&Store::slow(millis), [log("all", "1/1s")]);
-        charge(&fair, (0, 1)).await;
-        let served = Arc::new(Mutex::new(Vec::new()));
-        let mut tasks = Vec::new();
-        for number in 0..10 {
-            let (fair, served) = (Arc::clone(&fair), Arc::clone(&served));
-            tasks.push(tokio::spawn(async move {
-                drop(fair.acquire(&(number, 1)).await.unwrap());
-                served.lock().unwrap().push(number);
-            }));
-            // Each joins the queue before the next.
-            sleep(ms(millis)).await;
-            settle().await;
-        }
-        for task in tasks {
-            task.await.unwrap();
-        }
-        assert_eq!(
-            *served.lock().unwrap(),
-            (0..10).collect::<Vec<_>>(),
-            "{millis} ms"
-        );
-        assert_eq!(fair.waiting(), 0);
-    }
-}
+use super::*;
+use ringgate::shared::{CounterStore, LiveSharedRules, Mode, SharedRules};
+use ringgate::wait::SharedFair;
+use tokio::time::{sleep, timeout};
 
 /// A request for 50 permits among requests for one, which would take each permit that becomes free.
 #[tokio::test(start_paused = true)]
@@ -70,10 +33,8 @@ async fn a_large_request_waits_only_for_earlier_ones() {
 /// A waiter of an exhausted user delays no other user, and one of an exhausted common rule delays all.
 #[tokio::test(start_paused = true)]
 async fn a_queue_delays_only_requests_that_need_its_state() {
-    let fair = fair(
-        &Store::new(),
-        [log("user", "1/10s").by(&user()), log("all", "3/1s")],
-    );
+    let rules = [log("user", "1/10s").by(&user()), log("all", "3/1s")];
+    let fair = fair(&Store::new(), rules);
     charge(&fair, (1, 1)).await;
     let waits = timed(&fair, (1, 1));
     settle().await;
@@ -235,11 +196,8 @@ async fn a_deadline_ends_a_wait_despite_rechecks() {
         other => panic!("{other:?}"),
     }
     // The call that is made at the deadline is the last one.
-    assert!(
-        (ms(50)..ms(75)).contains(&began.elapsed()),
-        "{:?}",
-        began.elapsed()
-    );
+    let took = began.elapsed();
+    assert!((ms(50)..ms(75)).contains(&took), "{took:?}");
     assert_eq!(store.decisions() - before, 3);
     rechecks.abort();
 }
@@ -390,67 +348,43 @@ async fn a_reload_applies_to_waiters() {
     drop(fair.acquire(&(0, 1)).await.unwrap());
     let waits = [(); 3].map(|()| timed(&fair, (0, 1)));
     sleep(ms(100)).await;
-    let reload = |rules: [Rule<Request>; 2]| {
-        let rules = rules
-            .into_iter()
-            .fold(RuleSetBuilder::new(), RuleSetBuilder::rule);
+    let reload = |[first, second]: [Rule<Request>; 2]| {
+        let rules = RuleSetBuilder::new().rule(first).rule(second);
         fair.rules().store(rules).unwrap();
         fair.recheck();
     };
     // A larger limit, of which one permit is spent, and a rule that was not there.
     reload([log("all", "2/1h"), log("other", "9/1h")]);
     sleep(ms(100)).await;
-    assert_eq!(
-        (
-            waits.iter().filter(|wait| wait.is_finished()).count(),
-            fair.waiting()
-        ),
-        (1, 2)
-    );
+    let finished = waits.iter().filter(|wait| wait.is_finished()).count();
+    assert_eq!((finished, fair.waiting()), (1, 2));
     // Another rule decides, so the wait is for other states.
     reload([log("new", "1/1s"), log("other", "9/1h")]);
     let mut times = Vec::new();
     for wait in waits {
         times.push(wait.await.unwrap().unwrap());
     }
-    let expected = [100, 200, 1200];
-    assert!(
-        times
-            .iter()
-            .zip(expected)
-            .all(|(&time, from)| (from..from + 10).contains(&time)),
-        "{times:?}"
-    );
+    for (time, from) in times.into_iter().zip([100, 200, 1200]) {
+        assert!((from..from + 10).contains(&time), "{time} of {from}");
+    }
 }
 
 /// Waiters over leases are served, and a lease decides some of them.
 #[tokio::test(start_paused = true)]
 async fn waits_over_leases() {
-    for mode in [
-        Mode::Lease { permits: 10 },
-        Mode::Sync {
-            period: ms(100),
-            pending: 10,
-        },
-    ] {
+    let (period, pending) = (ms(100), 10);
+    for mode in [Mode::Lease { permits: 10 }, Mode::Sync { period, pending }] {
         let store: Arc<dyn CounterStore> = Store::slow(2);
         let rules = builder([log("all", "20/1s").mode(mode)]).term_clock(TokioClock::new());
         let fair = Arc::new(SharedFair::new(Arc::new(rules.build(store).unwrap())));
         let began = Instant::now();
         let waits: Vec<_> = (0..60).map(|_| timed(&fair, (0, 1))).collect();
         for wait in waits {
-            timeout(ms(60_000), wait)
-                .await
-                .expect("a waiter is forgotten")
-                .unwrap()
-                .unwrap();
+            ended(wait).await.unwrap();
         }
         // Three windows. A budget admits 10 more in each, and a report leaves its window up to a period later.
-        assert!(
-            (ms(1000)..ms(5000)).contains(&began.elapsed()),
-            "{mode:?}: {:?}",
-            began.elapsed()
-        );
+        let took = began.elapsed();
+        assert!((ms(1000)..ms(5000)).contains(&took), "{mode:?}: {took:?}");
         assert_eq!(fair.waiting(), 0);
     }
 }
@@ -487,10 +421,7 @@ async fn a_permit_is_passed_on_by_refunds() {
             })
             .collect();
         for task in tasks {
-            timeout(ms(60_000), task)
-                .await
-                .expect("a refund is slept through")
-                .unwrap();
+            ended(task).await;
         }
         assert_eq!(fair.waiting(), 0);
     }
@@ -502,30 +433,20 @@ async fn two_nodes_wait_for_one_store() {
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let store = Store::slow(random.below(4));
-        let nodes = [(); 2].map(|()| {
-            fair(
-                &store,
-                [log("user", "3/100ms").by(&user()), log("all", "5/100ms")],
-            )
-        });
+        let rules = || [log("user", "3/100ms").by(&user()), log("all", "5/100ms")];
+        let nodes = [(); 2].map(|()| fair(&store, rules()));
         let admitted = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for _ in 0..200 {
             let (fair, admitted) = (Arc::clone(&nodes[random.index(2)]), Arc::clone(&admitted));
             let request = (random.below(3) as u32, 1 + random.below(2));
-            let patience = if random.one_in(4) {
-                ms(random.below(300))
-            } else {
-                ms(1_000_000)
-            };
+            let is_short = random.one_in(4);
+            let patience = ms(if is_short { random.below(300) } else { 1_000_000 });
             tasks.push(tokio::spawn(async move {
                 let admission = timeout(patience, fair.acquire(&request)).await;
                 if let Ok(admission) = admission {
-                    let at = admission
-                        .unwrap()
-                        .admitted()
-                        .store_time()
-                        .expect("the store decides");
+                    let at = admission.unwrap().admitted().store_time();
+                    let at = at.expect("the store decides");
                     admitted.lock().unwrap().push((at, request.1));
                 }
             }));
@@ -534,17 +455,13 @@ async fn two_nodes_wait_for_one_store() {
             }
         }
         for task in tasks {
-            timeout(ms(60_000), task)
-                .await
-                .expect("a waiter is forgotten")
-                .unwrap();
+            ended(task).await;
         }
         assert_eq!(nodes.each_ref().map(|node| node.waiting()), [0, 0]);
         let admitted = admitted.lock().unwrap();
         for &(from, _) in &*admitted {
-            let window = admitted
-                .iter()
-                .filter(|(at, _)| (from..from + 100_000).contains(at));
+            let is_within = |at: &u64| (from..from + 100_000).contains(at);
+            let window = admitted.iter().filter(|(at, _)| is_within(at));
             let permits: u64 = window.map(|&(_, permits)| permits).sum();
             assert!(permits <= 5, "{permits} permits in a window");
         }

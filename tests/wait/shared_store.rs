@@ -1,23 +1,16 @@
 //! A store in memory for the tests of waits, which counts its decisions, and may be slow, fail or hang.
 
-use alloc::sync::Arc;
 use core::future::pending;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use core::time::Duration;
-use std::sync::Mutex;
+use core::sync::atomic::AtomicBool;
 
+use super::*;
 use ringgate::rules::kind::AnyKind;
-use ringgate::rules::{Cost, RuleAlgorithm};
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, MemoryStore, SharedRules,
     SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
 };
-use ringgate::wait::{SharedFair, SharedSource, TokioClock, WaitError};
-use ringgate::{Key, Rule};
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
-
-use super::ms;
+use ringgate::wait::{SharedFair, SharedSource};
+use tokio::time::sleep;
 
 /// A user, and the permits that the request costs.
 pub(super) type Request = (u32, u64);
@@ -70,6 +63,15 @@ impl Store {
             keeps_refunds: AtomicBool::new(false),
             renewals: Mutex::default(),
         })
+    }
+
+    /// Makes every call fail from now on.
+    pub(super) fn fail(&self) {
+        let fails = true;
+        self.set(Behaviour {
+            fails,
+            ..Behaviour::default()
+        });
     }
 
     pub(super) fn set(&self, behaviour: Behaviour) {

@@ -55,23 +55,38 @@ mod upgrades;
 #[path = "http/wait.rs"]
 mod wait;
 
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::convert::Infallible;
-use core::pin::pin;
+use core::hash::Hash;
+use core::net::{IpAddr, SocketAddr};
+use core::pin::{Pin, pin};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
+use std::sync::Mutex;
+use std::time::SystemTime;
 
+use axum::Router;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderName, Request, Response};
-use http_body_util::Full;
-use ringgate::http::{PeerAddress, RateLimitLayer};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full};
+use ringgate::http::{
+    ClientIp, ClientRateLimitLayer, Decision, DenialResponse, Grpc, HttpKey, Metered, MeteredBody,
+    PeerAddress, Problem, QuotaHeaders, RateLimitLayer, RateLimitService, Rejection, ServerLimit,
+};
 use ringgate::rules::kind::AnyKind;
-use ringgate::rules::{AnyRule, RuleSetBuilder};
-use ringgate::shared::MemoryStore;
+use ringgate::rules::{AnyRule, Block, Cost, Extractors, OnMissingKey, RuleAlgorithm, RuleSetBuilder};
+use ringgate::shared::{LiveSharedRules, MemoryStore, Mode, SharedRules};
 use ringgate::wait::TokioClock;
-use ringgate::{Key, LiveRules, ManualClock, Quota, Rule, RuleSet};
-use tower::{Layer, Service};
+use ringgate::{Fair, Key, LiveRules, ManualClock, Quota, RateLimiter, Rule, RuleSet};
+use service::Strict;
+use sfv::{BareItem, ListEntry, Parser};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, advance, sleep};
+use tower::{Layer, Service, ServiceExt};
 
 type Live = LiveRules<Parts, ManualClock>;
 type Body = Full<Bytes>;
@@ -202,6 +217,59 @@ fn problem<B: http_body::Body<Data = Bytes, Error: core::fmt::Debug>>(
 fn header<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     let value = response.headers().get(name)?;
     Some(value.to_str().expect("text"))
+}
+
+/// Rules over a store, in tokio's time.
+fn over<K: Into<AnyKind>>(
+    store: &Arc<MemoryStore>,
+    rules: impl IntoIterator<Item = Rule<Parts, K>>,
+) -> Arc<SharedRules<Parts>> {
+    let builder = SharedRules::builder().term_clock(TokioClock::new());
+    Arc::new(builder.rules(set(rules)).build(store.clone()).expect("rules"))
+}
+
+/// A listener on a free port of the loopback, and its address.
+async fn listen() -> (tokio::net::TcpListener, core::net::SocketAddr) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// Returns the status and a header of a response.
+fn status_and<'a, B>(response: &'a Response<B>, name: &str) -> (u16, Option<&'a str>) {
+    (response.status().as_u16(), header(response, name))
+}
+
+/// Sends requests that carry nothing, and returns the statuses of the responses.
+fn sent<S, B>(service: &mut S, requests: usize) -> Vec<u16>
+where
+    S: Service<Request<()>, Response = Response<B>, Error = Infallible>,
+{
+    let status = |_| send(service, Request::new(())).status().as_u16();
+    (0..requests).map(status).collect()
+}
+
+/// The permits that are spent of all rules for the client, and the slots that are held.
+fn held(live: &Live) -> u64 {
+    let (head, ()) = alice().into_parts();
+    live.load().peek(&head).map(|peek| peek.spent()).sum()
+}
+
+/// Polls a future once, without a task to wake.
+fn poll_once<F: Future>(future: &mut core::pin::Pin<Box<F>>) -> Poll<F::Output> {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// A service that always gives this response.
+fn responding<B: Clone>(
+    response: impl Fn() -> Response<B> + Clone,
+) -> impl Service<Request<()>, Response = Response<B>, Error = Infallible, Future: Send> + Clone
+where
+    B: Send,
+{
+    tower::service_fn(move |_: Request<()>| core::future::ready(Ok::<_, Infallible>(response())))
 }
 
 /// Returns the body of a response as text.

@@ -1,5 +1,25 @@
 //! Metrics that agree with the counts of the rules, and events that keep their quota.
 
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::error::Error;
+use core::hash::Hash;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Mutex;
+use std::thread;
+
+use metrics::Unit;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use recorders::{CheckedRecorder, EventRecorder, Fields, Scraped, value};
+use requests::{Request, SEEDS, live, named, request};
+use ringgate::observe::Observer;
+use ringgate::rules::{Cost, RuleSetBuilder};
+use ringgate::{Key, LiveRules, ManualClock, Rule, RuleSet};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Subscriber};
+
 extern crate alloc;
 
 #[path = "../../common/random.rs"]

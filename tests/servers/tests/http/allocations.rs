@@ -1,8 +1,5 @@
 //! Allocations of an admitted request.
 
-use http::HeaderValue;
-use ringgate::http::{ClientIp, Decision, HttpKey, QuotaHeaders};
-
 use super::*;
 
 /// Counts the allocations of an admitted request, after the counters of the thread are allocated.

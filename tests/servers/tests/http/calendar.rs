@@ -1,12 +1,5 @@
 //! Headers of rules with a calendar.
 
-use std::time::SystemTime;
-
-use ringgate::http::QuotaHeaders;
-use ringgate::shared::{MemoryStore, SharedRules};
-use ringgate::wait::TokioClock;
-use tower::ServiceExt;
-
 use super::*;
 
 const DAY: u64 = 24 * 3600;
@@ -17,61 +10,37 @@ fn headers_state_the_current_period_and_its_end() {
     let origin = SystemTime::UNIX_EPOCH + Duration::from_secs(1_792_447_200);
     let quota: ringgate::algorithm::CalendarQuota = "2/month from the 5th".parse().expect("a quota");
     let contract = Rule::calendar("contract", quota.in_zone("Europe/Berlin").expect("a zone"));
-    let rules = RuleSetBuilder::new().rule(contract).rule(rule("rate", "9/s"));
+    let rules = RuleSetBuilder::new()
+        .rule(contract)
+        .rule(rule("rate", "9/s"))
+        .origin(origin);
     let clock = ManualClock::new();
-    let rules = rules
-        .origin(origin)
-        .build_with(clock.clone(), [1, 2, 3, 4])
-        .expect("rules");
-    let layer = RateLimitLayer::new(Arc::new(LiveRules::new(rules))).headers(QuotaHeaders::Both);
-    let mut service = layer.layer(Hello);
-    let mut get = || send(&mut service, from("192.0.2.1"));
-    let contract = |response: &Response<Body>, name: &str| {
-        let list = header(response, name).expect(name);
-        list.split(", ").next().expect("an item").to_owned()
-    };
-    // October has 25 hours more than 30 days. The next period begins in 16 days and an hour.
-    let (window, end) = (31 * DAY + 3600, 16 * DAY + 3600);
-    let response = get();
-    assert_eq!(response.status(), 200);
-    assert_eq!(
-        contract(&response, "ratelimit-policy"),
-        format!("\"contract\";q=2;w={window}")
-    );
-    assert_eq!(
-        contract(&response, "ratelimit"),
-        format!("\"contract\";r=1;t={end}")
-    );
-    assert_eq!(get().status(), 200);
-    clock.advance(Duration::from_secs(DAY));
-    let response = get();
-    assert_eq!(response.status(), 429);
-    assert_eq!(
-        contract(&response, "ratelimit-policy"),
-        format!("\"contract\";q=2;w={window}")
-    );
-    assert_eq!(
-        contract(&response, "ratelimit"),
-        format!("\"contract\";r=0;t={}", end - DAY)
-    );
-    assert_eq!(header(&response, "retry-after"), Some(&*format!("{}", end - DAY)));
-    assert_eq!(
-        header(&response, "x-ratelimit-reset"),
-        Some(&*format!("{}", end - DAY))
-    );
-    // The window of November is shorter, in the headers too.
-    clock.advance(Duration::from_secs(end - DAY));
-    let response = get();
-    assert_eq!(response.status(), 200);
-    let window = 30 * DAY;
-    assert_eq!(
-        contract(&response, "ratelimit-policy"),
-        format!("\"contract\";q=2;w={window}")
-    );
-    assert_eq!(
-        contract(&response, "ratelimit"),
-        format!("\"contract\";r=1;t={window}")
-    );
+    let rules = rules.build_with(clock.clone(), [1, 2, 3, 4]).expect("rules");
+    let mut service = RateLimitLayer::from(rules)
+        .headers(QuotaHeaders::Both)
+        .layer(Hello);
+    // October has 25 hours more than 30 days, and November is shorter. The next period begins in 16 days and an hour.
+    let (october, november, end) = (31 * DAY + 3600, 30 * DAY, 16 * DAY + 3600);
+    for (later, status, window, left, end) in [
+        (0, 200, october, 1, end),
+        (0, 200, october, 0, end),
+        (DAY, 429, october, 0, end - DAY),
+        (end - DAY, 200, november, 1, november),
+    ] {
+        clock.advance(Duration::from_secs(later));
+        let response = send(&mut service, from("192.0.2.1"));
+        let contract = |name: &str| header(&response, name).and_then(|list| list.split(", ").next());
+        assert_eq!(response.status(), status);
+        let found = contract("ratelimit-policy");
+        assert_eq!(found, Some(&*format!("\"contract\";q=2;w={window}")));
+        let found = contract("ratelimit");
+        assert_eq!(found, Some(&*format!("\"contract\";r={left};t={end}")));
+        if status == 429 {
+            let end = end.to_string();
+            assert_eq!(header(&response, "retry-after"), Some(&*end));
+            assert_eq!(header(&response, "x-ratelimit-reset"), Some(&*end));
+        }
+    }
 }
 
 /// Rules over a store state the length of the present period, too.

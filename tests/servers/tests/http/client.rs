@@ -1,17 +1,11 @@
 //! The client's layer: requests wait for the limiter, and for the times that the server states.
 
 use core::error::Error;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
-use http::StatusCode;
-use ringgate::http::{ClientRateLimitLayer, ClientRateLimitService, ServerLimit};
-use ringgate::wait::{TokioClock, WaitError};
-use ringgate::{Fair, RateLimiter, TimestampRing};
-use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
-
-use super::service::Strict;
 use super::*;
+use ringgate::TimestampRing;
+use ringgate::http::ClientRateLimitService;
+use ringgate::wait::WaitError;
 
 type Limiter = Fair<RateLimiter<TimestampRing, TokioClock>>;
 
@@ -287,10 +281,6 @@ async fn a_request_that_does_not_wait_allocates_nothing() {
     });
     assert!(response.is_some());
     assert_eq!(counted.count_total, 0);
-}
-
-fn poll_once<F: Future>(future: &mut core::pin::Pin<Box<F>>) -> Poll<F::Output> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// A future is dropped before its first poll, while it waits, during the call, and after the response.

@@ -1,16 +1,7 @@
 //! The values that a rejected client is told: they agree with each other and with the decision.
 
-use core::hash::Hash;
-
-use http::StatusCode;
-use proptest::prelude::*;
-use ringgate::RuleSet;
-use ringgate::http::{DenialResponse, Grpc, HttpKey, Problem, QuotaHeaders, Rejection};
-use ringgate::rules::{Cost, OnMissingKey};
-use ringgate::shared::{MemoryStore, SharedRules};
-use tower::ServiceExt;
-
 use super::*;
+use proptest::prelude::*;
 
 /// The cost that the header `name` of a request states, and 1 without it.
 pub(crate) fn cost(name: &'static str) -> Cost<Parts> {
@@ -21,15 +12,12 @@ pub(crate) fn cost(name: &'static str) -> Cost<Parts> {
     })
 }
 
+pub(crate) const LEGACY: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
 /// Values of `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `Retry-After`.
 pub(crate) fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
-    [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-        "retry-after",
-    ]
-    .map(|name| {
+    let [limit, remaining, reset] = LEGACY;
+    [limit, remaining, reset, "retry-after"].map(|name| {
         let value = header(response, name)?;
         Some(value.parse().expect("a number"))
     })
@@ -38,83 +26,49 @@ pub(crate) fn told<B>(response: &Response<B>) -> [Option<u64>; 4] {
 /// Each case: the rules, the requests as costs of `a` and `b` after this many seconds, and what the last response tells.
 #[test]
 fn legacy_headers_are_of_the_policy_that_binds() {
-    type Case<'a> = (&'a str, Vec<Rule<Parts>>, &'a [(u64, u64, u64)], [Option<u64>; 4]);
+    type Case<'a> = (&'a str, &'a [(u64, u64, u64)], [u64; 3], bool);
     let (a, b) = (cost("a"), cost("b"));
-    let of_a = |text| rule("a", text).cost(&a);
-    let of_b = |text| rule("b", text).cost(&b);
-    let says =
-        |limit, remaining, reset, retry_after| [Some(limit), Some(remaining), Some(reset), retry_after];
-    let six = [
-        (0, 1, 0),
-        (0, 1, 0),
-        (0, 1, 0),
-        (0, 1, 0),
-        (0, 1, 600),
-        (0, 1, 600),
-    ];
+    // The rules of a case: a quota of `a` and one of `b`, in this order, with one cell unless it is said.
+    let rules_of = |text: &str| match text {
+        "cells" => vec![rule("a", "60/min").cost(&a), rule("b", "1000/h").cost(&b)],
+        "one rule" => vec![rule("a", "2/10s").also(quota("3/h")).cells(1)],
+        "requests" => vec![rule("a", "9/min").cost(&a).cells(1), rule("b", "99/h")],
+        quotas => {
+            let of = |text: &str| match text.split_once(' ').expect("a cost and a quota") {
+                ("a", quota) => rule("a", quota).cost(&a).cells(1),
+                (_, quota) => rule("b", quota).cost(&b).cells(1),
+            };
+            quotas.split(", ").map(of).collect()
+        }
+    };
+    let six = [0, 0, 0, 0, 600, 600].map(|bytes| (0, 1, bytes));
+    let ones = [(0, 1, 1), (0, 1, 1), (30, 1, 1), (0, 1, 1)];
     let cases: [Case<'_>; 10] = [
+        // A policy with room, and a violated one.
+        ("cells", &six, [1000, 400, 3660], true),
+        // The longer of two spent ones, in either order, and of one rule.
+        ("a 2/10s, b 3/h", &[(0, 2, 3); 2], [3, 0, 7200], true),
+        ("b 3/h, a 2/10s", &[(0, 2, 3); 2], [3, 0, 7200], true),
+        ("one rule", &ones, [3, 0, 7170], true),
+        // More remain before enough remain.
+        ("requests", &[(0, 4, 1), (60, 4, 1), (0, 9, 1)], [9, 1, 120], true),
+        // Fewer permits, but room for more requests.
+        ("a 60/min, b 1000/h", &[(0, 1, 100)], [1000, 900, 7200], false),
+        ("a 60/min, b 100000/h", &[(0, 10, 1)], [60, 50, 120], false),
+        // A policy that costs nothing does not bind.
         (
-            "a policy with room and a violated one",
-            vec![of_a("60/min"), of_b("1000/h")],
-            &six,
-            says(1000, 400, 3660, Some(3660)),
-        ),
-        (
-            "the longer of two spent ones",
-            vec![of_a("2/10s").cells(1), of_b("3/h").cells(1)],
-            &[(0, 2, 3), (0, 2, 3)],
-            says(3, 0, 7200, Some(7200)),
-        ),
-        (
-            "the longer of two spent ones, in the other order",
-            vec![of_b("3/h").cells(1), of_a("2/10s").cells(1)],
-            &[(0, 2, 3), (0, 2, 3)],
-            says(3, 0, 7200, Some(7200)),
-        ),
-        (
-            "two quotas of one rule",
-            vec![rule("a", "2/10s").also(quota("3/h")).cells(1)],
-            &[(0, 1, 1), (0, 1, 1), (30, 1, 1), (0, 1, 1)],
-            says(3, 0, 7170, Some(7170)),
-        ),
-        (
-            "more remain before enough remain",
-            vec![of_a("9/min").cells(1), rule("b", "99/h")],
-            &[(0, 4, 1), (60, 4, 1), (0, 9, 1)],
-            says(9, 1, 120, Some(120)),
-        ),
-        (
-            "fewer permits, but room for more requests",
-            vec![of_a("60/min").cells(1), of_b("1000/h").cells(1)],
-            &[(0, 1, 100)],
-            says(1000, 900, 7200, None),
-        ),
-        (
-            "the fewest requests",
-            vec![of_a("60/min").cells(1), of_b("100000/h").cells(1)],
-            &[(0, 10, 1)],
-            says(60, 50, 120, None),
-        ),
-        (
-            "a policy that costs nothing does not bind",
-            vec![of_a("3/min").cells(1), of_b("90/h").cells(1)],
+            "a 3/min, b 90/h",
             &[(0, 1, 1), (0, 1, 1), (0, 0, 1)],
-            says(90, 87, 7200, None),
+            [90, 87, 7200],
+            false,
         ),
-        (
-            "as many requests, the longest reset",
-            vec![of_a("5/min").cells(1), of_b("5/h").cells(1)],
-            &[(0, 1, 1)],
-            says(5, 4, 7200, None),
-        ),
-        (
-            "more than the limit is never admitted",
-            vec![of_a("5/min").cells(1), of_b("9/h").cells(1)],
-            &[(0, 1, 1), (0, 6, 1)],
-            says(5, 4, 120, None),
-        ),
+        // As many requests: the longest reset.
+        ("a 5/min, b 5/h", &[(0, 1, 1)], [5, 4, 7200], false),
+        // More than the limit is never admitted.
+        ("a 5/min, b 9/h", &[(0, 1, 1), (0, 6, 1)], [5, 4, 120], false),
     ];
-    for (name, rules, requests, told_last) in cases {
+    for (name, requests, [limit, left, reset], is_retried) in cases {
+        let rules = rules_of(name);
         let (live, clock) = live(rules);
         let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Both).layer(Hello);
         let mut last = None;
@@ -123,7 +77,9 @@ fn legacy_headers_are_of_the_policy_that_binds() {
             let request = with("a", &a.to_string(), with("b", &b.to_string(), Request::new(())));
             last = Some(told(&send(&mut service, request)));
         }
-        assert_eq!(last, Some(told_last), "{name}");
+        let retry = is_retried.then_some(reset);
+        let expected = [Some(limit), Some(left), Some(reset), retry];
+        assert_eq!(last, Some(expected), "{name}");
     }
 }
 
@@ -225,10 +181,8 @@ async fn a_rejection_by_the_queue_shows_no_room() {
     assert_eq!((limit, remaining), (Some(2), Some(0)));
     assert!(reset >= retry_after && retry_after >= Some(1));
     assert!(super::text(rejected).contains("[\"all\"]"));
-    assert_eq!(
-        waiting.await.expect("no panic").expect("a response").status(),
-        200
-    );
+    let found = waiting.await.expect("no panic").expect("a response").status();
+    assert_eq!(found, 200);
 }
 
 struct Login {
@@ -256,18 +210,13 @@ fn whole(response: Response<Body>) -> (StatusCode, Vec<(String, String)>, String
 /// A limit that a handler checks has the response of a layer with the same rule.
 #[test]
 fn a_denial_in_a_handler_has_the_response_of_the_layer() {
-    for headers in [
-        QuotaHeaders::Off,
-        QuotaHeaders::Standard,
-        QuotaHeaders::Legacy,
-        QuotaHeaders::Both,
-    ] {
+    use QuotaHeaders::{Both, Legacy, Off, Standard};
+    for headers in [Off, Standard, Legacy, Both] {
         for text in ["1/min", "1/h", "1/1ms"] {
             let mut service = layer([rule("logins", text)]).headers(headers).layer(Hello);
             send(&mut service, Request::new(()));
             let expected = send(&mut service, Request::new(()));
-            let rules = logins(text);
-            let login = Login { user: "alice" };
+            let (rules, login) = (logins(text), Login { user: "alice" });
             assert!(rules.check(&login).is_ok());
             let denied = rules.check(&login).expect_err("no room");
             let response = DenialResponse::new(&denied).headers(headers);
@@ -298,10 +247,7 @@ fn a_denial_in_a_handler_is_a_response_of_axum_and_grpc() {
     let denied = rules.check(&Login { user: "alice" }).expect_err("no room");
     let (request, ()) = Request::new(()).into_parts();
     let response: Response<Body> = DenialResponse::new(&denied).response_to(&request, &Grpc::default());
-    assert_eq!(
-        (response.status().as_u16(), header(&response, "grpc-status")),
-        (200, Some("8"))
-    );
+    assert_eq!(status_and(&response, "grpc-status"), (200, Some("8")));
     let (request, ()) = with("content-type", "application/grpc-web", Request::new(())).into_parts();
     let response: Response<Body> = DenialResponse::new(&denied).response_to(&request, &Problem::default());
     assert_eq!(header(&response, "content-type"), Some("application/grpc-web"));
@@ -316,10 +262,7 @@ async fn a_denial_in_a_handler_has_the_status_of_its_reason() {
         let rules = live.load();
         let denied = rules.check(&request).expect_err("no key");
         let response = DenialResponse::new(&denied).response::<Body>();
-        assert_eq!(
-            (response.status().as_u16(), header(&response, "retry-after")),
-            (status, None)
-        );
+        assert_eq!(status_and(&response, "retry-after"), (status, None));
     }
     let (live, _) = live([Rule::in_flight("slots", 1)]);
     let (request, ()) = Request::new(()).into_parts();

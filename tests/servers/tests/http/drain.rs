@@ -1,18 +1,9 @@
 //! Request bodies that are read before a response that was made without them.
 
-use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, Ordering};
-
-use axum::Router;
-use axum::routing::post;
-use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
-use ringgate::http::{DrainBody, DrainLayer};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::Instant;
-use tower::ServiceExt;
-
 use super::*;
+use axum::routing::post;
+use http_body::{Body as _, SizeHint};
+use ringgate::http::{DrainBody, DrainLayer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -126,7 +117,7 @@ async fn the_inner_future_ends_before_the_rest_is_read() {
     let request = frames(3, End::Never, &Arc::default());
     let layer = DrainLayer::new(1000, SECOND);
     let mut response = Box::pin(layer.layer(rejecting).oneshot(request));
-    let polled = response.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let polled = poll_once(&mut response);
     assert!(polled.is_pending());
     assert_eq!(permits.available_permits(), 1);
     assert!(response.await.is_ok());
@@ -135,55 +126,43 @@ async fn the_inner_future_ends_before_the_rest_is_read() {
 /// A service that reads the body, or keeps it, is not disturbed.
 #[tokio::test]
 async fn a_body_of_the_service_is_left_to_it() {
-    let frames = |read: &Arc<AtomicU64>| super::drain::frames(5, End::Normal, read);
     let layer = DrainLayer::new(1000, SECOND);
-    let read = Arc::new(AtomicU64::new(0));
+    let begin = || {
+        let read = Arc::new(AtomicU64::new(0));
+        let request = frames(5, End::Normal, &read);
+        (request, move || read.load(Ordering::Relaxed))
+    };
+    let (request, read) = begin();
     let echo = tower::service_fn(|request: Request<DrainBody<Frames>>| async move {
         let body = request.into_body().collect().await?.to_bytes();
         Ok::<_, &'static str>(Response::new(body))
     });
-    let response = layer
-        .layer(echo)
-        .oneshot(frames(&read))
-        .await
-        .expect("a response");
-    assert_eq!(
-        (response.into_body().len(), read.load(Ordering::Relaxed)),
-        (50, 50)
-    );
-    let read = Arc::new(AtomicU64::new(0));
+    let response = layer.layer(echo).oneshot(request).await.expect("a response");
+    assert_eq!((response.into_body().len(), read()), (50, 50));
+    let (request, read) = begin();
     let streams = tower::service_fn(|request: Request<DrainBody<Frames>>| {
         core::future::ready(Ok::<_, Infallible>(Response::new(request.into_body())))
     });
-    let response = layer
-        .layer(streams)
-        .oneshot(frames(&read))
-        .await
-        .expect("a response");
-    assert_eq!(read.load(Ordering::Relaxed), 0);
-    assert!(!response.body().is_end_stream());
+    let response = layer.layer(streams).oneshot(request).await.expect("a response");
+    assert!(read() == 0 && !response.body().is_end_stream());
     let body = response.into_body().collect().await.expect("a body");
     assert_eq!(body.to_bytes().len(), 50);
     // Part of the body was read.
-    let read = Arc::new(AtomicU64::new(0));
+    let (request, read) = begin();
     let partly = tower::service_fn(|mut request: Request<DrainBody<Frames>>| async move {
         let frame = request.body_mut().frame().await;
         assert!(matches!(frame, Some(Ok(_))));
         Ok::<_, Infallible>(Response::new(()))
     });
-    layer
-        .layer(partly)
-        .oneshot(frames(&read))
-        .await
-        .expect("a response");
-    assert_eq!(read.load(Ordering::Relaxed), 50);
+    layer.layer(partly).oneshot(request).await.expect("a response");
+    assert_eq!(read(), 50);
     // A service that fails has no response to deliver.
-    let read = Arc::new(AtomicU64::new(0));
+    let (request, read) = begin();
     let broken = tower::service_fn(|_: Request<DrainBody<Frames>>| {
         core::future::ready(Err::<Response<()>, _>("broken"))
     });
-    assert!(layer.layer(broken).oneshot(frames(&read)).await.is_err());
-    assert_eq!(read.load(Ordering::Relaxed), 0);
+    assert!(layer.layer(broken).oneshot(request).await.is_err());
+    assert_eq!(read(), 0);
 }
 
 /// Clients that send ten megabytes before they read, over one connection each.
@@ -194,10 +173,7 @@ async fn a_client_that_sends_first_reads_its_rejection() {
         .route("/", post(|| async { "hello" }))
         .layer(layer)
         .layer(DrainLayer::new(16 << 20, Duration::from_secs(60)));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listen().await;
     tokio::spawn(async move { axum::serve(listener, app).await });
     let body = vec![b'x'; 10_000_000];
     let mut socket = tokio::net::TcpStream::connect(address)

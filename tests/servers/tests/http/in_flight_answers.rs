@@ -1,112 +1,52 @@
 //! The answers to requests that were rejected for lack of a slot in flight.
 
-use ringgate::http::{DenialResponse, Grpc, HttpKey, Metered, Problem, QuotaHeaders};
-use ringgate::shared::{MemoryStore, SharedRules};
-use ringgate::wait::TokioClock;
-use tower::ServiceExt;
-
 use super::*;
 
-/// Each case: the rules, the options, and what the client of the second request is told.
+/// Each case: the rules, the time that is stated for slots, and what the client of the second request is told: the retry time, and whether
+/// the reason is the slot.
 #[test]
 fn a_client_without_a_slot_is_told_the_truth() {
-    type Layer = RateLimitLayer<Live, Problem, Metered>;
-    type Case = (
-        &'static str,
-        Vec<AnyRule<Parts>>,
-        fn(Layer) -> Layer,
-        Option<&'static str>,
-        bool,
-    );
-    let slots = || Rule::in_flight("slots", 1).into_any();
-    let rate = |text| self::rule("r", text).cells(1).into_any();
-    let same: fn(Layer) -> Layer = |layer| layer;
-    let five: fn(Layer) -> Layer = |layer| layer.slot_retry_after(Duration::from_secs(5));
     let path = HttpKey::path();
-    let cases: [Case; 10] = [
-        ("slots alone", vec![slots()], same, None, true),
-        ("a stated time", vec![slots()], five, Some("5"), true),
-        (
-            "less than a second",
-            vec![slots()],
-            |layer| layer.slot_retry_after(Duration::from_millis(1)),
-            Some("1"),
-            true,
-        ),
-        (
-            "beside a quota with room",
-            vec![slots(), rate("9/h")],
-            five,
-            Some("5"),
-            true,
-        ),
-        (
-            "beside a spent quota",
-            vec![slots(), rate("1/h")],
-            same,
-            Some("7200"),
-            false,
-        ),
-        (
-            "beside a spent quota, a shorter time",
-            vec![rate("1/h"), slots()],
-            five,
-            Some("7200"),
-            false,
-        ),
-        (
-            "beside a spent quota, a longer time",
-            vec![slots(), rate("1/1s")],
-            five,
-            Some("5"),
-            false,
-        ),
-        ("of a key", vec![slots().by(&path)], same, None, true),
-        (
-            "beside a shadow",
-            vec![slots(), rate("1/h").shadow()],
-            same,
-            None,
-            true,
-        ),
-        (
-            "two rules",
-            vec![slots(), Rule::in_flight("more", 1).by(&path).into_any()],
-            five,
-            Some("5"),
-            true,
-        ),
-    ];
-    for (name, rules, option, retry_after, in_flight) in cases {
-        let (live, _) = live(rules);
-        let layer = RateLimitLayer::new(live)
-            .headers(QuotaHeaders::Both)
-            .until_body_end();
-        let mut service = option(layer).layer(Hello);
+    let rule_of = |text: &str| match text {
+        "slots" => Rule::in_flight("slots", 1).into_any(),
+        "slots by path" => Rule::in_flight("slots", 1).by(&path).into_any(),
+        "more by path" => Rule::in_flight("more", 1).by(&path).into_any(),
+        "shadow 1/h" => self::rule("r", "1/h").cells(1).shadow().into_any(),
+        quota => self::rule("r", quota).cells(1).into_any(),
+    };
+    for (name, stated, retry_after, in_flight) in [
+        ("slots", None, None, true),
+        ("slots", Some(5_000), Some("5"), true),
+        // Less than a second.
+        ("slots", Some(1), Some("1"), true),
+        ("slots, 9/h", Some(5_000), Some("5"), true),
+        ("slots, 1/h", None, Some("7200"), false),
+        ("1/h, slots", Some(5_000), Some("7200"), false),
+        ("slots, 1/1s", Some(5_000), Some("5"), false),
+        ("slots by path", None, None, true),
+        ("slots, shadow 1/h", None, None, true),
+        ("slots, more by path", Some(5_000), Some("5"), true),
+    ] {
+        let rules: Vec<AnyRule<Parts>> = name.split(", ").map(rule_of).collect();
+        let layer = RateLimitLayer::new(live(rules).0).headers(QuotaHeaders::Both);
+        let layer = match stated {
+            Some(millis) => layer.slot_retry_after(Duration::from_millis(millis)),
+            None => layer,
+        };
+        let mut service = layer.until_body_end().layer(Hello);
         let first = send(&mut service, alice());
         assert_eq!(first.status(), 200, "{name}");
         let rejected = send(&mut service, alice());
-        assert_eq!(rejected.status(), 429, "{name}");
-        assert_eq!(header(&rejected, "retry-after"), retry_after, "{name}");
+        assert_eq!(status_and(&rejected, "retry-after"), (429, retry_after), "{name}");
         assert_eq!(header(&rejected, "x-ratelimit-remaining"), Some("0"), "{name}");
         assert_eq!(header(&rejected, "x-ratelimit-reset"), retry_after, "{name}");
-        assert!(
-            header(&rejected, "ratelimit")
-                .expect("a header")
-                .contains("\"slots\";r=0"),
-            "{name}"
-        );
+        let states = header(&rejected, "ratelimit").expect("a header");
+        assert!(states.contains("\"slots\";r=0"), "{name}: {states}");
         let text = text(rejected);
-        assert_eq!(
-            text.contains("too many requests are in flight"),
-            in_flight,
-            "{name}: {text}"
-        );
-        assert_eq!(
-            text.contains("quota has been exceeded"),
-            !in_flight,
-            "{name}: {text}"
-        );
+        let found = text.contains("too many requests are in flight");
+        assert_eq!(found, in_flight, "{name}: {text}");
+        let found = text.contains("quota has been exceeded");
+        assert_eq!(found, !in_flight, "{name}: {text}");
     }
 }
 
@@ -124,10 +64,7 @@ fn a_key_that_never_gets_a_slot_is_not_told_to_try_again() {
         assert!(denied.ends_with("; never admitted"), "{denied}");
         let layer = RateLimitLayer::new(live).slot_retry_after(Duration::from_secs(5));
         let rejected = send(&mut layer.layer(Hello), alice());
-        assert_eq!(
-            (rejected.status().as_u16(), header(&rejected, "retry-after")),
-            (429, None)
-        );
+        assert_eq!(status_and(&rejected, "retry-after"), (429, None));
         let text = text(rejected);
         assert!(!text.contains("in flight"), "{text}");
     }
@@ -149,10 +86,7 @@ async fn a_wait_without_a_slot_states_the_time_of_slots() {
     let Ok(held) = layer.clone().oneshot(alice()).await;
     assert_eq!(held.status(), 200);
     let Ok(rejected) = layer.oneshot(alice()).await;
-    assert_eq!(
-        (rejected.status().as_u16(), header(&rejected, "retry-after")),
-        (429, Some("5"))
-    );
+    assert_eq!(status_and(&rejected, "retry-after"), (429, Some("5")));
     drop(held);
 }
 

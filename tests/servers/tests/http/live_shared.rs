@@ -2,14 +2,8 @@
 
 use std::sync::mpsc;
 
-use ringgate::http::{HttpKey, Metered, Problem};
-use ringgate::rules::{Cost, Extractors};
-use ringgate::shared::{LiveSharedRules, MemoryStore, Mode, SharedRules};
-use ringgate::wait::TokioClock;
-use tokio::sync::oneshot;
-use tokio::time::sleep;
-
 use super::*;
+use tokio::sync::oneshot;
 
 type Live = Arc<LiveSharedRules<Parts>>;
 
@@ -17,13 +11,10 @@ type Live = Arc<LiveSharedRules<Parts>>;
 const MOMENT: Duration = Duration::from_millis(1);
 
 fn live<K: Into<AnyKind>>(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts, K>>) -> Live {
-    let builder = SharedRules::builder().term_clock(TokioClock::new());
-    Arc::new(
-        builder
-            .rules(set(rules))
-            .build_live(store.clone())
-            .expect("rules"),
-    )
+    let builder = SharedRules::builder()
+        .term_clock(TokioClock::new())
+        .rules(set(rules));
+    Arc::new(builder.build_live(store.clone()).expect("rules"))
 }
 
 async fn statuses<S, B>(service: S, requests: usize) -> Vec<u16>
@@ -47,14 +38,6 @@ async fn remaining<K: Into<AnyKind>>(
     let rules = live(store, rules).load();
     let statuses = rules.peek(&head).await.expect("an answer");
     statuses.iter().map(|status| status.remaining()).collect()
-}
-
-/// A response of a service that ends when the sender sends.
-fn slow() -> (oneshot::Sender<()>, impl Future<Output = ()>) {
-    let (end, ended) = oneshot::channel();
-    (end, async {
-        let _ = ended.await;
-    })
 }
 
 /// Each case: the mode, and the statuses of three requests under the rule 2/h before a reload and of four after it, for each rule
@@ -84,10 +67,7 @@ async fn requests_after_a_reload_are_decided_by_the_new_rules() {
         // Without a rule, no request is limited.
         live.store(RuleSetBuilder::new()).expect("no rules");
         let response = answer(service, alice()).await;
-        assert_eq!(
-            (response.status().as_u16(), header(&response, "ratelimit")),
-            (200, None)
-        );
+        assert_eq!(status_and(&response, "ratelimit"), (200, None));
     }
 }
 
@@ -112,58 +92,41 @@ async fn responses_name_the_rules_in_force() {
     assert_eq!(statuses(service, 2).await, [429, 429]);
 }
 
-/// A request that is in flight during the reload is refunded, settled or released by the rules that admitted it.
+/// A request that is in flight during the reload is refunded, settled or released by the rules that admitted it. Each case: the
+/// option, both rules, and the permits that are left of them.
 #[tokio::test(start_paused = true)]
 async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
     type Layers = RateLimitLayer<LiveSharedRules<Parts>>;
     type Case = (
-        &'static str,
         fn(Layers) -> Layers,
         fn() -> AnyRule<Parts>,
         fn() -> AnyRule<Parts>,
         [u64; 2],
     );
-    let cases: [Case; 4] = [
-        (
-            "a refund",
-            |layer| layer.charge_if(|_| false),
-            || rule("old", "9/h").into_any(),
-            || rule("new", "9/h").into_any(),
-            [9, 9],
-        ),
-        (
-            "a charge that stays",
-            |layer| layer.charge_if(|_| true),
-            || rule("old", "9/h").into_any(),
-            || rule("new", "9/h").into_any(),
-            [8, 9],
-        ),
-        (
-            "a refund by a rule with another window",
-            |layer| layer.charge_if(|_| false),
-            || rule("same", "9/h").into_any(),
-            || rule("same", "9/min").into_any(),
-            [9, 9],
-        ),
-        (
-            "a slot",
-            |layer| layer,
-            || Rule::in_flight("old", 2).into_any(),
-            || Rule::in_flight("new", 2).into_any(),
-            [2, 2],
-        ),
+    let refunds: fn(Layers) -> Layers = |layer| layer.charge_if(|_| false);
+    let old: fn() -> AnyRule<Parts> = || rule("old", "9/h").into_any();
+    let new: fn() -> AnyRule<Parts> = || rule("new", "9/h").into_any();
+    let slots: [fn() -> AnyRule<Parts>; 2] = [
+        || Rule::in_flight("old", 2).into_any(),
+        || Rule::in_flight("new", 2).into_any(),
     ];
-    for (name, change, old, new, left) in cases {
+    let cases: [Case; 4] = [
+        (refunds, old, new, [9, 9]),
+        // A charge that stays.
+        (|layer| layer.charge_if(|_| true), old, new, [8, 9]),
+        // Another window of the same rule.
+        (refunds, old, || rule("old", "9/min").into_any(), [9, 9]),
+        (|layer| layer, slots[0], slots[1], [2, 2]),
+    ];
+    for (case, (change, old, new, left)) in cases.into_iter().enumerate() {
         let store = memory().await;
         let live = live(&store, [old()]);
-        let (end, ended) = slow();
+        let (end, ended) = oneshot::channel::<()>();
         let ended = Arc::new(std::sync::Mutex::new(Some(ended)));
         let inner = tower::service_fn(move |_: Request<()>| {
-            let ended = ended.lock().expect("no panic").take();
+            let ended = ended.lock().expect("no panic").take().expect("one request");
             async move {
-                if let Some(ended) = ended {
-                    ended.await;
-                }
+                ended.await.expect("it ends");
                 Ok::<_, Infallible>(Response::new(Full::<Bytes>::from("hello")))
             }
         });
@@ -174,8 +137,8 @@ async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
         sleep(MOMENT).await;
         end.send(()).expect("it waits");
         drop(request.await.expect("no panic"));
-        assert_eq!(remaining(&store, [old()]).await, [left[0]], "{name}");
-        assert_eq!(remaining(&store, [new()]).await, [left[1]], "{name}");
+        assert_eq!(remaining(&store, [old()]).await, [left[0]], "case {case}");
+        assert_eq!(remaining(&store, [new()]).await, [left[1]], "case {case}");
     }
     // The cost of a body is known when it has ended.
     let bytes = Cost::new("bytes", |_: &Parts| 4);
@@ -183,16 +146,9 @@ async fn a_charge_in_flight_belongs_to_the_rules_that_admitted_it() {
     let store = memory().await;
     let live = live(&store, [of_bytes("old")]);
     let layer = RateLimitLayer::new(Arc::clone(&live)).settle_body(&bytes);
-    let layer: RateLimitLayer<_, Problem, Metered> = layer;
     let response = answer(layer.layer(Hello), alice()).await;
     live.store(set([of_bytes("new")])).expect("rules");
-    assert_eq!(
-        http_body_util::BodyExt::collect(response.into_body())
-            .await
-            .expect("a body")
-            .to_bytes(),
-        "hello"
-    );
+    assert_eq!(text(response), "hello");
     assert_eq!(remaining(&store, [of_bytes("old")]).await, [95]);
     assert_eq!(remaining(&store, [of_bytes("new")]).await, [100]);
 }

@@ -1,16 +1,10 @@
 //! A thousand clients of one server, in tokio's paused time: clients that obey its responses, and clients that back off.
 
 use core::iter;
-use std::sync::Mutex;
-
-use ringgate::http::{ClientRateLimitLayer, HttpKey};
-use ringgate::wait::TokioClock;
-use ringgate::{Fair, Gcra, RateLimiter};
-use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
-use tower::util::BoxCloneSyncService;
 
 use super::*;
+use ringgate::Gcra;
+use tower::util::BoxCloneSyncService;
 
 const CLIENTS: usize = 1_000;
 

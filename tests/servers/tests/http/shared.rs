@@ -1,23 +1,13 @@
 //! The layer over shared rules, with tokio's paused clock. Also every combination of options over local and shared rules.
 
-use std::sync::Mutex;
-
-use http::StatusCode;
-use http_body_util::BodyExt;
-use ringgate::http::{
-    Decision, DenialResponse, HttpKey, HttpRules, Metered, MeteredBody, Problem, QuotaHeaders,
-    RateLimitService, Unmetered,
-};
-use ringgate::rules::{Block, Cost, Denial, OnError};
-use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseStore, MemoryStore, Mode, SharedRules,
-    SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture,
-};
-use ringgate::wait::TokioClock;
-use tokio::time::{Instant, advance, sleep, timeout};
-use tower::ServiceExt;
-
 use super::*;
+use ringgate::http::{HttpRules, Unmetered};
+use ringgate::rules::{Denial, OnError};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, LeaseStore, SharedRulesBuilder, StoreError, StoreErrorKind,
+    StoreFuture,
+};
+use tokio::time::timeout;
 
 type Shared = SharedRules<Parts>;
 
@@ -26,8 +16,27 @@ fn builder(rules: impl IntoIterator<Item = Rule<Parts>>) -> SharedRulesBuilder<P
     rules.into_iter().fold(builder, SharedRulesBuilder::rule)
 }
 
-fn shared(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) -> Shared {
-    builder(rules).build(store.clone()).expect("rules")
+/// A layer over rules of a store.
+fn over_store(
+    store: &Arc<MemoryStore>,
+    rules: impl IntoIterator<Item = Rule<Parts>>,
+) -> RateLimitLayer<Shared> {
+    RateLimitLayer::new(over(store, rules))
+}
+
+fn alice_by_key() -> Request<()> {
+    with("x-api-key", "alice", Request::new(()))
+}
+
+fn by_api_key() -> Key<Parts> {
+    HttpKey::header(HeaderName::from_static("x-api-key"))
+}
+
+/// A service whose responses have a body of this length.
+fn of_length(
+    length: usize,
+) -> impl Service<Request<()>, Response = Response<Body>, Error = Infallible, Future: Send> + Clone {
+    responding(move || Response::new(Body::from(vec![b'x'; length])))
 }
 
 fn seconds(seconds: u64) -> Duration {
@@ -37,51 +46,42 @@ fn seconds(seconds: u64) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn nodes_share_a_limit_and_report_it() {
     let store = memory().await;
-    let rules = || {
-        let key = HttpKey::header(HeaderName::from_static("x-api-key"));
-        shared(&store, [rule("user", "3/min").by(&key), rule("all", "100/min")])
-    };
-    let nodes = [(); 2].map(|()| RateLimitLayer::from(rules()).layer(Hello));
-    let alice = || with("x-api-key", "alice", Request::new(()));
+    let rules = || [rule("user", "3/min").by(&by_api_key()), rule("all", "100/min")];
+    let nodes = [(); 2].map(|()| over_store(&store, rules()).layer(Hello));
     for (at, left) in [(0, 2), (1, 1), (0, 0)] {
-        let response = answer(nodes[at].clone(), alice()).await;
-        assert_eq!(response.status(), 200);
-        let all = 97 + left;
+        let response = answer(nodes[at].clone(), alice_by_key()).await;
         // The window is a minute, and the cell in which it began counts, too.
-        let expected = format!("\"user\";r={left};t=61, \"all\";r={all};t=61");
-        assert_eq!(header(&response, "ratelimit"), Some(expected.as_str()));
+        let expected = format!("\"user\";r={left};t=61, \"all\";r={};t=61", 97 + left);
+        assert_eq!(status_and(&response, "ratelimit"), (200, Some(&*expected)));
         let policy = "\"user\";q=3;w=60, \"all\";q=100;w=60";
         assert_eq!(header(&response, "ratelimit-policy"), Some(policy));
     }
-    let rejected = answer(nodes[1].clone(), alice()).await;
-    assert_eq!(rejected.status(), 429);
-    assert_eq!(header(&rejected, "retry-after"), Some("61"));
+    let rejected = answer(nodes[1].clone(), alice_by_key()).await;
+    assert_eq!(status_and(&rejected, "retry-after"), (429, Some("61")));
     let quotas = "\"user\";r=0;t=61, \"all\";r=97;t=61";
     assert_eq!(header(&rejected, "ratelimit"), Some(quotas));
     let decision = rejected.extensions().get::<Decision>().expect("a decision");
     assert!(!decision.is_admitted() && decision.is_limited());
-    let body = problem(rejected);
-    assert_eq!(body["violated-policies"], serde_json::json!(["user"]));
+    assert_eq!(
+        problem(rejected)["violated-policies"],
+        serde_json::json!(["user"])
+    );
     let bob = with("x-api-key", "bob", Request::new(()));
     assert_eq!(answer(nodes[1].clone(), bob).await.status(), 200);
 }
 
 /// Returns rules whose only limit is decided by a lease, which the node already has.
 async fn leased(store: &Arc<MemoryStore>) -> Arc<Shared> {
-    let key = HttpKey::peer();
-    let rule = rule("client", "1000000/min")
-        .by(&key)
-        .mode(Mode::Lease { permits: 1000 });
-    let rules = Arc::new(shared(store, [rule]));
+    let client = rule("client", "1000000/min").by(&HttpKey::peer());
+    let rules = over(store, [client.mode(Mode::Lease { permits: 1000 })]);
     let (head, ()) = alice().into_parts();
-    timeout(seconds(60), async {
+    let held = async {
         while rules.lease_stats().held < 100 {
             rules.check(&head).await.expect("room");
             sleep(Duration::from_millis(1)).await;
         }
-    })
-    .await
-    .expect("a lease");
+    };
+    timeout(seconds(60), held).await.expect("a lease");
     rules
 }
 
@@ -103,47 +103,40 @@ async fn a_decision_by_a_lease_neither_allocates_nor_awaits() {
     assert_eq!(counted.count_total, 0);
 }
 
+/// Each request leaves one less.
 #[tokio::test(start_paused = true)]
 async fn a_decision_by_a_lease_has_headers() {
     let store = memory().await;
-    let rules = leased(&store).await;
-    let mut service = RateLimitLayer::new(rules)
-        .headers(QuotaHeaders::Both)
-        .layer(Hello);
-    let response = send(&mut service, alice());
-    assert_eq!(header(&response, "x-ratelimit-limit"), Some("1000000"));
-    let left: u64 = header(&response, "x-ratelimit-remaining")
-        .expect("a number")
-        .parse()
-        .expect("a number");
-    assert!((990_000..1_000_000).contains(&left), "{left}");
-    assert_eq!(header(&response, "x-ratelimit-reset"), Some("61"));
-    // Each request leaves one less.
-    let response = send(&mut service, alice());
-    assert_eq!(
-        header(&response, "x-ratelimit-remaining"),
-        Some((left - 1).to_string().as_str())
-    );
+    let layer = RateLimitLayer::new(leased(&store).await).headers(QuotaHeaders::Both);
+    let mut service = layer.layer(Hello);
+    let left = [(); 2].map(|()| {
+        let response = send(&mut service, alice());
+        assert_eq!(header(&response, "x-ratelimit-limit"), Some("1000000"));
+        assert_eq!(header(&response, "x-ratelimit-reset"), Some("61"));
+        let left = header(&response, "x-ratelimit-remaining").expect("a number");
+        left.parse::<u64>().expect("a number")
+    });
+    assert!((990_000..1_000_000).contains(&left[0]), "{left:?}");
+    assert_eq!(left[1], left[0] - 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn requests_wait_for_the_store() {
     let store = memory().await;
-    let rules = || shared(&store, [rule("all", "1/s").cells(1)]);
-    let layer = RateLimitLayer::from(rules()).wait(seconds(3));
-    let other = RateLimitLayer::from(rules()).layer(Hello);
-    assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 200);
+    let all = || over_store(&store, [rule("all", "1/s").cells(1)]);
+    let layer = all().wait(seconds(3));
+    let get = |layer: &RateLimitLayer<Shared>| answer(layer.layer(Hello), Request::new(()));
+    assert_eq!(get(&layer).await.status(), 200);
     let start = Instant::now();
-    assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 200);
+    assert_eq!(get(&layer).await.status(), 200);
     let waited = start.elapsed();
     assert!((seconds(1)..=seconds(2)).contains(&waited), "{waited:?}");
     // Another node does not wait.
-    assert_eq!(answer(other, Request::new(())).await.status(), 429);
+    assert_eq!(get(&all()).await.status(), 429);
     // Three requests arrive at once. One is admitted in time, one would wait too long, and the last finds the queue full.
     let layer = layer.max_waiting(2);
     let (start, mut statuses) = (Instant::now(), Vec::new());
-    let waiting = [(); 3].map(|()| tokio::spawn(answer(layer.layer(Hello), Request::new(()))));
-    for waiting in waiting {
+    for waiting in [(); 3].map(|()| tokio::spawn(get(&layer))) {
         statuses.push(waiting.await.expect("no panic").status().as_u16());
     }
     statuses.sort_unstable();
@@ -155,42 +148,36 @@ async fn requests_wait_for_the_store() {
 #[tokio::test(start_paused = true)]
 async fn a_block_is_reported_at_all_nodes() {
     let store = memory().await;
-    let block = Block::new("2/min".parse().expect("a quota"), seconds(60));
-    let key = HttpKey::header(HeaderName::from_static("x-api-key"));
-    let blocking = || rule("user", "1/s").cells(1).by(&key).block(block.clone());
-    let rules = || shared(&store, [blocking()]);
-    let waiting = RateLimitLayer::from(rules()).wait(seconds(3)).layer(Hello);
-    let nodes = [(); 2].map(|()| RateLimitLayer::from(rules()).layer(Hello));
-    let alice = || with("x-api-key", "alice", Request::new(()));
+    let block = Block::new(quota("2/min"), seconds(60));
+    let blocking = || {
+        rule("user", "1/s")
+            .cells(1)
+            .by(&by_api_key())
+            .block(block.clone())
+    };
+    let layer = || over_store(&store, [blocking()]);
+    let waiting = layer().wait(seconds(3)).layer(Hello);
+    let nodes = [(); 2].map(|()| layer().layer(Hello));
     for _ in 0..4 {
-        assert_eq!(answer(waiting.clone(), alice()).await.status(), 200);
+        assert_eq!(answer(waiting.clone(), alice_by_key()).await.status(), 200);
     }
-    let first = answer(nodes[0].clone(), alice()).await;
-    assert_eq!(
-        (first.status().as_u16(), header(&first, "retry-after")),
-        (429, Some("2"))
-    );
-    let second = answer(nodes[1].clone(), alice()).await;
-    assert_eq!(
-        (second.status().as_u16(), header(&second, "retry-after")),
-        (429, Some("60"))
-    );
-    sleep(seconds(10)).await;
-    let blocked = answer(nodes[0].clone(), alice()).await;
-    assert_eq!(
-        (blocked.status().as_u16(), header(&blocked, "retry-after")),
-        (429, Some("50"))
-    );
-    let quotas = header(&blocked, "ratelimit").map(str::to_owned);
-    assert_eq!(quotas.as_deref(), Some("\"user\";r=1, \"user-block\";r=0;t=50"));
-    let body = problem(blocked);
-    assert_eq!(body["violated-policies"], serde_json::json!(["user-block"]));
+    for (at, later, retry_after) in [(0, 0, "2"), (1, 0, "60"), (0, 10, "50")] {
+        sleep(seconds(later)).await;
+        let rejected = answer(nodes[at].clone(), alice_by_key()).await;
+        assert_eq!(status_and(&rejected, "retry-after"), (429, Some(retry_after)));
+        if later > 0 {
+            let quotas = "\"user\";r=1, \"user-block\";r=0;t=50";
+            assert_eq!(header(&rejected, "ratelimit"), Some(quotas));
+            let violated = &problem(rejected)["violated-policies"];
+            assert_eq!(*violated, serde_json::json!(["user-block"]));
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_wait_is_charged_nothing() {
     let store = memory().await;
-    let layer = RateLimitLayer::from(shared(&store, [rule("all", "1/s")]))
+    let layer = over_store(&store, [rule("all", "1/s")])
         .wait(seconds(60))
         .max_waiting(1);
     answer(layer.layer(Hello), Request::new(())).await;
@@ -208,16 +195,8 @@ async fn a_dropped_wait_is_charged_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_pair_of_keys_is_shared() {
     let store = memory().await;
-    let api_key = HttpKey::header(HeaderName::from_static("x-api-key"));
-    let key = HttpKey::peer().and(&api_key).and(&HttpKey::bearer());
-    let nodes =
-        [(); 2].map(|()| RateLimitLayer::new(Arc::new(shared(&store, [rule("pair", "1/h").by(&key)]))));
-    let request = |peer: &str, headers: &[(&'static str, &str)]| {
-        let request = from(peer);
-        headers
-            .iter()
-            .fold(request, |request, (name, value)| with(name, value, request))
-    };
+    let key = HttpKey::peer().and(&by_api_key()).and(&HttpKey::bearer());
+    let nodes = [(); 2].map(|()| over_store(&store, [rule("pair", "1/h").by(&key)]));
     let requests: [(&str, &[(&'static str, &str)]); 6] = [
         ("192.0.2.1", &[("x-api-key", "a")]),
         ("192.0.2.1", &[("x-api-key", "b")]),
@@ -228,7 +207,9 @@ async fn a_pair_of_keys_is_shared() {
     ];
     for (node, expected) in nodes.iter().zip([200, 429]) {
         for (peer, headers) in requests {
-            let status = answer(node.layer(Hello), request(peer, headers)).await.status();
+            let add = |request, &(name, value): &_| with(name, value, request);
+            let request = headers.iter().fold(from(peer), add);
+            let status = answer(node.layer(Hello), request).await.status();
             assert_eq!(status, expected, "{peer} {headers:?}");
         }
     }
@@ -241,23 +222,25 @@ async fn a_pair_of_keys_is_shared() {
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_address_is_explained() {
     let store = memory().await;
-    let clients = ringgate::http::ClientIp::one_proxy();
-    let rules = shared(
-        &store,
-        [rule("client", "9/h")
-            .by(&HttpKey::client(clients))
-            .deny("192.0.2.0/24")],
-    );
-    let service = RateLimitLayer::new(Arc::new(rules)).layer(Hello);
+    let key = HttpKey::client(ringgate::http::ClientIp::one_proxy());
+    let client = rule("client", "9/h").by(&key).deny("192.0.2.0/24");
+    let service = over_store(&store, [client]).layer(Hello);
     let of = |line: &str| with("x-forwarded-for", line, Request::new(()));
-    let response = answer(service.clone(), of("unknown")).await;
-    assert_eq!(response.status(), 400);
-    assert!(text(response).contains("the header `x-forwarded-for` states no address"));
-    assert_eq!(answer(service.clone(), of("192.0.2.7:80")).await.status(), 429);
-    assert_eq!(answer(service.clone(), of("[2001:db8::1]")).await.status(), 200);
-    let response = answer(service, Request::new(())).await;
-    assert_eq!(response.status(), 500);
-    assert!(text(response).contains("no header `x-forwarded-for`"));
+    for (request, status, reason) in [
+        (
+            of("unknown"),
+            400,
+            "the header `x-forwarded-for` states no address",
+        ),
+        (of("192.0.2.7:80"), 429, "quota"),
+        (of("[2001:db8::1]"), 200, "hello"),
+        (Request::new(()), 500, "no header `x-forwarded-for`"),
+    ] {
+        let response = answer(service.clone(), request).await;
+        assert_eq!(response.status(), status, "{reason}");
+        let text = text(response);
+        assert!(text.contains(reason), "{text}");
+    }
 }
 
 /// Returns the permits left of a rule, after all settlements.
@@ -277,14 +260,11 @@ async fn bodies_settle_the_store() {
         if log {
             volume = volume.algorithm(ringgate::rules::RuleAlgorithm::Log);
         }
-        let rules = Arc::new(shared(&store, [volume]));
+        let rules = over(&store, [volume]);
         let layer = RateLimitLayer::new(Arc::clone(&rules)).settle_body(&bytes);
         let mut expected = 1000;
         for length in [30_usize, 100, 0, 450] {
-            let inner = tower::service_fn(move |_: Request<()>| {
-                core::future::ready(Ok::<_, Infallible>(Response::new(Body::from(vec![b'x'; length]))))
-            });
-            let response = answer(layer.layer(inner), Request::new(())).await;
+            let response = answer(layer.layer(of_length(length)), Request::new(())).await;
             assert_eq!(left(&rules).await, expected - 100, "the estimate");
             let body = response.into_body().collect().await.expect("a body").to_bytes();
             assert_eq!(body.len(), length);
@@ -311,15 +291,12 @@ async fn bodies_settle_leases() {
     let volume = rule("volume", "1000000/min")
         .cost(&bytes)
         .mode(Mode::Lease { permits: 10_000 });
-    let rules = Arc::new(shared(&store, [volume]));
+    let rules = over(&store, [volume]);
     let layer = RateLimitLayer::new(Arc::clone(&rules)).settle_body(&bytes);
     let mut sent = 0;
     for round in 0..400_usize {
         let length = if round % 2 == 0 { 3 } else { 25 };
-        let inner = tower::service_fn(move |_: Request<()>| {
-            core::future::ready(Ok::<_, Infallible>(Response::new(Body::from(vec![b'x'; length]))))
-        });
-        let response = answer(layer.layer(inner), Request::new(())).await;
+        let response = answer(layer.layer(of_length(length)), Request::new(())).await;
         assert_eq!(response.status(), 200);
         drop(response.into_body().collect().await.expect("a body"));
         sent += length as u64;
@@ -383,43 +360,33 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
         let rules = builder([rule("all", "1/min").on_error(on_error)]);
         RateLimitLayer::from(rules.build(Arc::new(Down)).expect("rules"))
     };
-    let rejected = answer(rules(OnError::Deny).layer(Hello), Request::new(())).await;
-    assert_eq!(rejected.status(), 503);
-    assert_eq!(header(&rejected, "retry-after"), None);
+    let deny = || rules(OnError::Deny);
+    let rejected = answer(deny().layer(Hello), Request::new(())).await;
+    assert_eq!(status_and(&rejected, "retry-after"), (503, None));
+    assert_eq!(problem(rejected)["title"], "Rate limit cannot be decided");
     // A request that may wait does not wait for the store.
-    let waits = rules(OnError::Deny).wait(seconds(60)).layer(Hello);
+    let waits = deny().wait(seconds(60)).layer(Hello);
     assert_eq!(answer(waits, Request::new(())).await.status(), 503);
-    let body = problem(rejected);
-    assert_eq!(body["title"], "Rate limit cannot be decided");
     // So is the response of a handler.
     let (head, ()) = Request::new(()).into_parts();
-    let denied = rules(OnError::Deny).rules().check(&head).await;
-    let response = DenialResponse::new(&denied.expect_err("no store")).response::<Body>();
-    assert_eq!(
-        (response.status().as_u16(), header(&response, "retry-after")),
-        (503, None)
-    );
-    let layer = rules(OnError::Deny).unavailable_status(StatusCode::TOO_MANY_REQUESTS);
+    let denied = deny().rules().check(&head).await.expect_err("no store");
+    let response = DenialResponse::new(&denied).response::<Body>();
+    assert_eq!(status_and(&response, "retry-after"), (503, None));
+    let layer = deny().unavailable_status(StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
-    let rejected = answer(rules(OnError::Deny).grpc().layer(Hello), Request::new(())).await;
+    let rejected = answer(deny().grpc().layer(Hello), Request::new(())).await;
     assert_eq!(header(&rejected, "grpc-status"), Some("14"));
     // The limiter of the node decides, and the headers have its values.
-    let layer = rules(OnError::Local);
-    let admitted = answer(layer.layer(Hello), Request::new(())).await;
-    assert_eq!(
-        (admitted.status().as_u16(), header(&admitted, "ratelimit")),
-        (200, Some("\"all\";r=0;t=61"))
-    );
-    let rejected = answer(layer.layer(Hello), Request::new(())).await;
-    assert_eq!(
-        (rejected.status().as_u16(), header(&rejected, "ratelimit")),
-        (429, Some("\"all\";r=0;t=61"))
-    );
-    let admitted = answer(rules(OnError::Admit).layer(Hello), Request::new(())).await;
-    assert_eq!(
-        (admitted.status().as_u16(), header(&admitted, "ratelimit")),
-        (200, None)
-    );
+    let (local, admit) = (rules(OnError::Local), rules(OnError::Admit));
+    let spent = Some("\"all\";r=0;t=61");
+    for (layer, expected) in [
+        (&local, (200, spent)),
+        (&local, (429, spent)),
+        (&admit, (200, None)),
+    ] {
+        let response = answer(layer.layer(Hello), Request::new(())).await;
+        assert_eq!(status_and(&response, "ratelimit"), expected);
+    }
 }
 
 /// Two nodes use up a limit of 50 permits, by requests that cost 3, in each mode.
@@ -440,8 +407,7 @@ async fn a_violated_policy_shows_no_room_in_any_mode() {
         let three = Cost::new("three", |_: &Parts| 3);
         let nodes = [(); 2].map(|()| {
             let limited = rule("all", "50/h").cost(&three).mode(mode);
-            let rules = shared(&store, [limited, rule("roomy", "9000/min").mode(mode)]);
-            RateLimitLayer::new(Arc::new(rules)).headers(QuotaHeaders::Both)
+            over_store(&store, [limited, rule("roomy", "9000/min").mode(mode)]).headers(QuotaHeaders::Both)
         });
         let mut rejected = 0;
         for turn in 0..60 {

@@ -1,11 +1,5 @@
 //! Requests in flight over many nodes: the slot of a request is free on all nodes as soon as the request has ended.
 
-use ringgate::http::HttpKey;
-use ringgate::rules::Cost;
-use ringgate::shared::SharedRules;
-use tokio::time::sleep;
-use tower::ServiceExt;
-
 use super::*;
 
 type Shared = SharedRules<Parts>;
@@ -16,11 +10,8 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// Two nodes with one slot for each peer, and ten requests per hour.
 async fn nodes() -> [Arc<Shared>; 2] {
     let store = memory().await;
-    [(); 2].map(|()| {
-        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer());
-        let rules = SharedRules::builder().rule(slots).rule(rule("rate", "10/h"));
-        Arc::new(rules.build(store.clone()).expect("rules"))
-    })
+    let slots = || Rule::in_flight("slots", 1).by(&HttpKey::peer());
+    [(); 2].map(|()| over(&store, [slots().into_any(), rule("rate", "10/h").into_any()]))
 }
 
 async fn free(rules: &Shared) -> (u64, u64) {

@@ -1,13 +1,7 @@
 //! Parts of a request that have several spellings: hosts, credentials, and paths under nested routers; and pairs of keys.
 
-use axum::Router;
-use axum::routing::get;
-use http::StatusCode;
-use ringgate::http::{HttpKey, RateLimitLayer};
-use ringgate::rules::OnMissingKey;
-use tower::ServiceExt;
-
 use super::*;
+use axum::routing::get;
 
 fn to(uri: &str, hosts: &[&str]) -> Request<()> {
     let request = Request::get(uri).body(()).expect("a request");
@@ -17,8 +11,8 @@ fn to(uri: &str, hosts: &[&str]) -> Request<()> {
 }
 
 /// Whether the second of two requests has the key of the first.
-fn same(key: Key<Parts>, one: Request<()>, other: Request<()>) -> bool {
-    match *statuses(&key, [one, other]) {
+fn same(key: &Key<Parts>, one: Request<()>, other: Request<()>) -> bool {
+    match *statuses(key, [one, other]) {
         [200, 429] => true,
         [200, 200] => false,
         ref statuses => panic!("{statuses:?}"),
@@ -27,6 +21,7 @@ fn same(key: Key<Parts>, one: Request<()>, other: Request<()>) -> bool {
 
 #[test]
 fn a_host_has_one_key() {
+    let key = HttpKey::host();
     let of = |host: &str| to("/", &[host]);
     for (other, expected) in [
         (of("a.example.com"), true),
@@ -52,20 +47,11 @@ fn a_host_has_one_key() {
         (to("/", &["a.example.com", "b.example.com"]), false),
     ] {
         let shown = format!("{:?} {:?}", other.uri(), other.headers());
-        assert_eq!(
-            same(HttpKey::host(), of("a.example.com"), other),
-            expected,
-            "{shown}"
-        );
+        assert_eq!(same(&key, of("a.example.com"), other), expected, "{shown}");
     }
-    assert!(same(
-        HttpKey::host(),
-        of("[2001:DB8:0::1]"),
-        of("[2001:db8::1]:443")
-    ));
-    assert!(!same(HttpKey::host(), of("[2001:db8::1]"), of("[2001:db8::2]")));
-    assert!(same(HttpKey::host(), of(""), to("/", &["a", "b"])), "no key");
-    let key = HttpKey::host();
+    assert!(same(&key, of("[2001:DB8:0::1]"), of("[2001:db8::1]:443")));
+    assert!(!same(&key, of("[2001:db8::1]"), of("[2001:db8::2]")));
+    assert!(same(&key, of(""), to("/", &["a", "b"])), "no key");
     let mut service = layer([rule("h", "9/h").by(&key).deny("Evil.Example.com:443")]).layer(Hello);
     assert_eq!(send(&mut service, of("evil.example.com")).status(), 429);
     let wrong = set([rule("h", "9/h").by(&key).deny("evil.example.com/x")]);
@@ -75,6 +61,7 @@ fn a_host_has_one_key() {
 
 #[test]
 fn a_credential_has_one_key() {
+    let key = HttpKey::bearer();
     let of = |value: &str| with("authorization", value, Request::new(()));
     for (other, expected) in [
         ("Bearer abc", true),
@@ -94,17 +81,10 @@ fn a_credential_has_one_key() {
         ("Bearer abc def", false),
         ("Bearer abc, Bearer def", false),
     ] {
-        assert_eq!(
-            same(HttpKey::bearer(), of("Bearer abc"), of(other)),
-            expected,
-            "{other:?}"
-        );
+        assert_eq!(same(&key, of("Bearer abc"), of(other)), expected, "{other:?}");
     }
-    assert!(
-        same(HttpKey::bearer(), of("Basic abc"), of("Bearer a b")),
-        "no key"
-    );
-    let key = HttpKey::bearer().on_missing(OnMissingKey::Deny);
+    assert!(same(&key, of("Basic abc"), of("Bearer a b")), "no key");
+    let key = key.on_missing(OnMissingKey::Deny);
     let mut service = layer([rule("b", "9/h").by(&key).deny("abc")]).layer(Hello);
     let statuses =
         ["bearer  abc", "Bearer abd", "Basic abc"].map(|value| send(&mut service, of(value)).status());
@@ -115,34 +95,26 @@ fn a_credential_has_one_key() {
 
 #[test]
 fn entries_that_no_request_can_have_are_errors() {
-    for (key, entry) in [
-        (HttpKey::header(HeaderName::from_static("x-api-key")), ""),
-        (HttpKey::header(HeaderName::from_static("x-api-key")), " a"),
-        (HttpKey::header(HeaderName::from_static("x-api-key")), "a\nb"),
-        (HttpKey::cookie("session"), "\"a\""),
-        (HttpKey::cookie("session"), "a;b"),
-        (HttpKey::cookie("session"), ""),
-        (HttpKey::path(), "items"),
-        (HttpKey::path(), "/items?page=1"),
-        (HttpKey::path(), ""),
-        (HttpKey::host(), "https://example.com"),
-        (HttpKey::peer(), "localhost"),
-        (HttpKey::extension::<u64>("user"), "7"),
+    let api_key = HttpKey::header(HeaderName::from_static("x-api-key"));
+    for (key, entries) in [
+        (api_key.clone(), &["", " a", "a\nb"][..]),
+        (HttpKey::cookie("session"), &["\"a\"", "a;b", ""]),
+        (HttpKey::path(), &["items", "/items?page=1", ""]),
+        (HttpKey::host(), &["https://example.com"]),
+        (HttpKey::peer(), &["localhost"]),
+        (HttpKey::extension::<u64>("user"), &["7"]),
     ] {
-        for rule in [
-            rule("r", "1/h").by(&key).allow(entry),
-            rule("r", "1/h").by(&key).deny(entry),
-        ] {
-            let built = set([rule]).build_with(ManualClock::new(), [1; 4]);
-            assert!(built.is_err(), "{}: {entry:?}", key.name());
+        let limited = || rule("r", "1/h").by(&key);
+        for &entry in entries {
+            for rule in [limited().allow(entry), limited().deny(entry)] {
+                let built = set([rule]).build_with(ManualClock::new(), [1; 4]);
+                assert!(built.is_err(), "{}: {entry:?}", key.name());
+            }
         }
     }
     // A value beyond ASCII is compared as it was sent.
-    let key = HttpKey::header(HeaderName::from_static("x-api-key"));
-    let mut service = layer([rule("r", "9/h").by(&key).deny("müller")]).layer(Hello);
-    let mut request = Request::new(());
-    let value = http::HeaderValue::from_bytes("müller".as_bytes()).expect("a value");
-    request.headers_mut().insert("x-api-key", value);
+    let mut service = layer([rule("r", "9/h").by(&api_key).deny("müller")]).layer(Hello);
+    let request = super::keys::bytes("x-api-key", "müller".as_bytes());
     assert_eq!(send(&mut service, request).status(), 429);
 }
 
@@ -173,14 +145,8 @@ async fn the_path_is_that_of_the_outermost_router() {
         .nest("/a", items().layer(layer.clone()))
         .nest("/b", items().layer(layer.clone()))
         .nest("/c/{id}", Router::new().nest("/d", items().route_layer(layer)));
-    let paths = [
-        "/a/items",
-        "/b/items",
-        "/a/items?x=1",
-        "/c/1/d/items",
-        "/c/2/d/items",
-        "/c/1/d/items",
-    ];
+    let paths = "/a/items /b/items /a/items?x=1 /c/1/d/items /c/2/d/items /c/1/d/items";
+    let paths: Vec<&str> = paths.split(' ').collect();
     let statuses = gets(app, &paths).await;
     assert_eq!(statuses, [200, 200, 429, 200, 200, 429]);
 }
@@ -214,19 +180,11 @@ fn keys_compose() {
     assert_eq!(statuses(&key, requests), [200, 200, 200, 429, 200, 200, 429]);
     // A request without an address is refused, and the rule does not apply without an API key.
     let key = HttpKey::peer().and(&api_key().on_missing(OnMissingKey::Skip));
-    let requests = [
-        from("192.0.2.1"),
-        from("192.0.2.1"),
-        with("x-api-key", "a", Request::new(())),
-    ];
+    let without_address = with("x-api-key", "a", Request::new(()));
+    let requests = [from("192.0.2.1"), from("192.0.2.1"), without_address];
     assert_eq!(statuses(&key, requests), [200, 200, 500]);
     // Three keys.
     let key = api_key().and(&HttpKey::path()).and(&HttpKey::host());
-    let requests = [
-        to("http://a/x", &[]),
-        to("http://a/x", &[]),
-        to("http://b/x", &[]),
-        to("http://a/y", &[]),
-    ];
+    let requests = ["http://a/x", "http://a/x", "http://b/x", "http://a/y"].map(|uri| to(uri, &[]));
     assert_eq!(statuses(&key, requests), [200, 429, 200, 200]);
 }

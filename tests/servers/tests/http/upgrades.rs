@@ -1,27 +1,12 @@
 //! Slots of connections that are upgraded: a guard holds the slot as long as the connection.
 
-use core::net::SocketAddr;
-
-use axum::Router;
+use super::*;
 use axum::extract::Request as AxumRequest;
 use axum::routing::get;
-use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
-use ringgate::http::{HttpKey, InFlightSlot, SlotGuard};
-use ringgate::shared::{MemoryStore, SharedRules};
-use ringgate::wait::TokioClock;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use ringgate::http::{InFlightSlot, SlotGuard};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tower::ServiceExt;
-
-use super::*;
-
-/// The slots that are held.
-fn held(live: &Live) -> u64 {
-    let (head, ()) = alice().into_parts();
-    live.load().peek(&head).map(|peek| peek.spent()).sum()
-}
 
 /// A response to an upgrade, as WebSocket handlers of axum make it. The connection echoes until it is closed.
 fn upgrade(
@@ -59,8 +44,7 @@ async fn server(live: &Arc<Live>, holds: bool) -> (SocketAddr, mpsc::UnboundedRe
     };
     let layer = RateLimitLayer::new(Arc::clone(live)).until_body_end();
     let app: Router = Router::new().route("/", get(handler)).layer(layer);
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listen().await;
     tokio::spawn(async move { axum::serve(listener, app).await });
     (address, ends)
 }
@@ -78,32 +62,26 @@ async fn connect(server: SocketAddr) -> (TcpStream, u16) {
     (socket, status.parse().expect("a status"))
 }
 
-#[tokio::test]
-async fn a_slot_follows_an_upgraded_connection() {
-    let (live, _) = live([Rule::in_flight("ws", 1)]);
-    let (address, mut ends) = server(&live, true).await;
-    for _ in 0..3 {
-        let (mut socket, status) = connect(address).await;
-        assert_eq!((status, held(&live)), (101, 1));
-        // The connection is upgraded, and the response has ended.
-        socket.write_all(b"x").await.expect("a socket");
-        assert_eq!(socket.read_u8().await.expect("an echo"), b'x');
-        assert_eq!((connect(address).await.1, held(&live)), (429, 1));
-        drop(socket);
-        ends.recv().await.expect("an end");
-        assert_eq!(held(&live), 0);
-    }
-}
-
 /// Without a guard, the slot ends with the response 101.
 #[tokio::test]
-async fn without_a_guard_a_slot_ends_with_the_response() {
-    let (live, _) = live([Rule::in_flight("ws", 1)]);
-    let (address, _ends) = server(&live, false).await;
-    let (mut first, status) = connect(address).await;
-    first.write_all(b"x").await.expect("a socket");
-    assert_eq!(first.read_u8().await.expect("an echo"), b'x');
-    assert_eq!((status, held(&live)), (101, 0));
+async fn a_slot_follows_an_upgraded_connection() {
+    for holds in [true, false] {
+        let (live, _) = live([Rule::in_flight("ws", 1)]);
+        let (address, mut ends) = server(&live, holds).await;
+        for _ in 0..3 {
+            let (mut socket, status) = connect(address).await;
+            // The connection is upgraded, and the response has ended.
+            socket.write_all(b"x").await.expect("a socket");
+            assert_eq!(socket.read_u8().await.expect("an echo"), b'x');
+            assert_eq!((status, held(&live)), (101, u64::from(holds)));
+            if holds {
+                assert_eq!((connect(address).await.1, held(&live)), (429, 1));
+            }
+            drop(socket);
+            ends.recv().await.expect("an end");
+            assert_eq!(held(&live), 0);
+        }
+    }
 }
 
 /// A service that keeps a guard of each request.
@@ -123,10 +101,8 @@ fn keeping(
 
 #[test]
 fn a_guard_and_a_body_both_hold_the_slot() {
-    let (live, _) = live([
-        Rule::in_flight("slots", 1).into_any(),
-        rule("rate", "99/min").into_any(),
-    ]);
+    let slots = Rule::in_flight("slots", 1).into_any();
+    let (live, _) = live([slots, rule("rate", "99/min").into_any()]);
     let guards = Arc::default();
     let layer = RateLimitLayer::new(Arc::clone(&live)).until_body_end();
     let mut service = layer.layer(keeping(&guards));
@@ -185,10 +161,8 @@ fn a_slot_that_was_released_cannot_be_held() {
 #[test]
 fn a_guard_holds_the_slots_of_nested_layers() {
     let (outer, _) = live([Rule::in_flight("outer", 2)]);
-    let (inner, _) = live([
-        Rule::in_flight("inner", 2).into_any(),
-        rule("rate", "1/min").into_any(),
-    ]);
+    let slots = Rule::in_flight("inner", 2).into_any();
+    let (inner, _) = live([slots, rule("rate", "1/min").into_any()]);
     let guards = Arc::default();
     let inner_layer = RateLimitLayer::new(Arc::clone(&inner)).charge_if(|_| false);
     let outer_layer = RateLimitLayer::new(Arc::clone(&outer));
@@ -228,12 +202,9 @@ async fn the_end_of_a_guard_wakes_the_next_request() {
 /// The slot of another node is free when the guard is dropped.
 #[tokio::test(start_paused = true)]
 async fn a_guard_holds_a_slot_of_a_store() {
-    let store = Arc::new(MemoryStore::with_clock(TokioClock::new()));
-    let [one, two] = [(); 2].map(|()| {
-        let slots = Rule::in_flight("slots", 1).by(&HttpKey::peer());
-        let rules = SharedRules::builder().rule(slots).build(store.clone());
-        RateLimitLayer::new(Arc::new(rules.expect("rules")))
-    });
+    let store = memory().await;
+    let slots = || Rule::in_flight("slots", 1).by(&HttpKey::peer());
+    let [one, two] = [(); 2].map(|()| RateLimitLayer::new(over(&store, [slots()])));
     let guards = Arc::default();
     let response = one.layer(keeping(&guards)).oneshot(alice()).await;
     let response = response.expect("a response");

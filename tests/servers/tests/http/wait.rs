@@ -1,13 +1,5 @@
 //! Requests that wait, with tokio's paused clock.
 
-use http::HeaderValue;
-use ringgate::http::{HttpKey, QuotaHeaders, RateLimitService};
-use ringgate::rules::OnMissingKey;
-use ringgate::wait::TokioClock;
-use tokio::time::{Instant, advance, sleep};
-use tower::ServiceExt;
-
-use super::service::Strict;
 use super::*;
 
 type Paused = LiveRules<Parts, TokioClock>;
@@ -37,29 +29,6 @@ where
 
 fn hello(layer: &Waiting) -> RateLimitService<Hello, Paused> {
     layer.layer(Hello)
-}
-
-#[tokio::test(start_paused = true)]
-async fn requests_are_served_in_order_of_arrival() {
-    let layer = layer_of([rule("all", "1/s").cells(1)]).await.wait(secs(60));
-    let mut responses = Vec::new();
-    for _ in 0..4 {
-        responses.push(tokio::spawn(response(hello(&layer), Request::new(()))));
-        // The request joins the queue.
-        tokio::task::yield_now().await;
-    }
-    let mut times = Vec::new();
-    for response in responses {
-        let (time, status) = response.await.expect("no panic");
-        assert_eq!(status, 200);
-        times.push(time);
-    }
-    // One cell of a second, and the current one: every two seconds.
-    assert_eq!(times[0], 0);
-    for pair in times.windows(2) {
-        let between = pair[1] - pair[0];
-        assert!((1_990..=2_010).contains(&between), "{times:?}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,17 +1,7 @@
-use core::error::Error;
-use core::hash::Hash;
-use core::time::Duration;
-use std::thread;
-
+use super::*;
 use ringgate::http::{ClientIp, HttpKey, PeerAddress, RateLimitLayer};
 use ringgate::observe::DenialEvents;
-use ringgate::rules::{Cost, RuleSetBuilder};
-use ringgate::{Key, ManualClock, Rule, RuleSet};
 use tower::{Layer, Service};
-use tracing::level_filters::LevelFilter;
-
-use super::recorders::{EventRecorder, Fields};
-use super::requests::SEEDS;
 
 struct Request {
     user: &'static str,
@@ -45,74 +35,74 @@ fn deny(rules: &RuleSet<Request, ManualClock>, events: &DenialEvents, times: u32
     }
 }
 
-fn suppressed(events: &[Fields]) -> Vec<&str> {
-    events
+/// The suppressed events of each event that so many denials emit.
+fn suppressed(
+    recorder: &EventRecorder,
+    rules: &RuleSet<Request, ManualClock>,
+    events: &DenialEvents,
+    times: u32,
+) -> Vec<String> {
+    let emitted = recorder.during(|| deny(rules, events, times));
+    emitted
         .iter()
-        .map(|fields| fields["suppressed"].as_str())
+        .map(|fields| fields["suppressed"].clone())
         .collect()
 }
 
+/// The only event that a denial of a request emits.
+fn emitted(rules: &RuleSet<Request, ManualClock>, request: &Request) -> Fields {
+    let events = DenialEvents::new("10/s".parse().expect("a quota")).expect("events");
+    let mut emitted = EventRecorder::new(LevelFilter::WARN).during(|| {
+        events.emit(&rules.check(request).expect_err("no room"));
+    });
+    assert_eq!(emitted.len(), 1, "{emitted:?}");
+    emitted.remove(0)
+}
+
+/// The only message of several requests.
+fn only(messages: Vec<String>) -> String {
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    messages.into_iter().collect()
+}
+
+/// No event is emitted within the second. After the second and one cell, three more are emitted, of which the first counts all suppressed
+/// events.
 #[test]
 fn events_keep_their_quota_and_the_next_event_counts_those_suppressed() -> Result<(), Box<dyn Error>> {
     let (rules, clock) = full()?;
     let events = DenialEvents::new("3/s".parse()?)?;
     let recorder = EventRecorder::new(LevelFilter::TRACE);
-
-    assert_eq!(
-        suppressed(&recorder.during(|| deny(&rules, &events, 50))),
-        ["0", "0", "0"]
-    );
-    // No event is emitted within the second.
-    clock.advance(Duration::from_millis(900));
-    assert!(recorder.during(|| deny(&rules, &events, 10)).is_empty());
-    // After the second and one cell, three more are emitted. The first of them counts all suppressed events.
-    clock.advance(Duration::from_secs(1));
-    assert_eq!(
-        suppressed(&recorder.during(|| deny(&rules, &events, 5))),
-        ["57", "0", "0"]
-    );
-    clock.advance(Duration::from_secs(60));
-    assert_eq!(suppressed(&recorder.during(|| deny(&rules, &events, 1))), ["2"]);
+    for (later, denials, counts) in [
+        (0, 50, &["0", "0", "0"][..]),
+        (900, 10, &[]),
+        (1_000, 5, &["57", "0", "0"]),
+        (60_000, 1, &["2"]),
+    ] {
+        clock.advance(Duration::from_millis(later));
+        assert_eq!(suppressed(&recorder, &rules, &events, denials), counts);
+    }
     Ok(())
 }
 
 #[test]
 fn an_event_has_the_rules_and_the_quota_and_not_the_key() -> Result<(), Box<dyn Error>> {
     let (rules, _) = full()?;
-    let events = DenialEvents::new("10/s".parse()?)?;
-    let recorder = EventRecorder::new(LevelFilter::WARN);
     let request = Request { bytes: 9, ..REQUEST };
-    let emitted = recorder.during(|| {
-        let denied = rules.check(&request).expect_err("both are full");
-        events.emit(&denied);
-    });
-    let [fields] = &*emitted else {
-        panic!("{emitted:?}");
-    };
+    let fields = emitted(&rules, &request);
     let names: Vec<_> = fields.keys().copied().collect();
-    assert_eq!(
-        names,
-        [
-            "limit",
-            "message",
-            "remaining",
-            "retry_after_ms",
-            "rules",
-            "suppressed"
-        ]
-    );
+    let all = "limit message remaining retry_after_ms rules suppressed";
+    let all: Vec<&str> = all.split(' ').collect();
+    assert_eq!(names, all);
     assert_eq!(fields["message"], "rate limit reached");
     assert_eq!(fields["rules"], "user, bytes");
     // The quota of two hours has the longest retry time. Its cells are as long as those of the hour.
     assert_eq!((&*fields["limit"], &*fields["remaining"]), ("2", "0"));
     let denied = rules.check(&request).expect_err("both are full");
     let wait = denied.retry_after().expect("a time");
-    assert_eq!(
-        fields["retry_after_ms"],
-        wait.as_nanos().div_ceil(1_000_000).to_string()
-    );
+    let millis = wait.as_nanos().div_ceil(1_000_000);
+    assert_eq!(fields["retry_after_ms"], millis.to_string());
     assert!(wait > Duration::from_secs(7200), "{wait:?}");
-    assert!(!format!("{emitted:?}").contains("secret"));
+    assert!(!format!("{fields:?}").contains("secret"));
     Ok(())
 }
 
@@ -152,13 +142,10 @@ fn parts_of_a_request_are_redacted_unless_revealed() -> Result<(), Box<dyn Error
         let shown = &fields[name];
         assert_eq!(shown.len(), 16, "{shown}");
         assert!(shown.chars().all(|c| c.is_ascii_hexdigit()), "{shown}");
-        let others = ["key", "client", "path"]
+        let mut others = ["key", "client", "path"]
             .into_iter()
             .filter(|other| *other != name);
-        assert!(
-            others.into_iter().all(|other| !fields.contains_key(other)),
-            "{fields:?}"
-        );
+        assert!(others.all(|other| !fields.contains_key(other)), "{fields:?}");
         // The same digits for the same value, and others for another one or in another instance.
         assert_eq!(emitted_with(&events, &[(name, value)])?[name], *shown);
         assert_ne!(emitted_with(&events, &[(name, "another")])?[name], *shown);
@@ -169,13 +156,11 @@ fn parts_of_a_request_are_redacted_unless_revealed() -> Result<(), Box<dyn Error
         assert_eq!(emitted_with(&events, &[(name, value)])?[name], revealed);
     }
     let events = DenialEvents::new("1000/s".parse()?)?.revealed();
-    let fields = emitted_with(
-        &events,
-        &[("key", "alice"), ("client", "192.0.2.7"), ("path", "/")],
-    )?;
-    assert_eq!(
-        (&*fields["key"], &*fields["client"], &*fields["path"]),
-        ("alice", "192.0.2.7", "/")
+    let parts = [("key", "alice"), ("client", "192.0.2.7"), ("path", "/")];
+    let fields = emitted_with(&events, &parts)?;
+    assert!(
+        parts.iter().all(|(name, value)| fields[name] == *value),
+        "{fields:?}"
     );
     Ok(())
 }
@@ -203,19 +188,16 @@ fn parts_are_read_for_emitted_events_only() -> Result<(), Box<dyn Error>> {
 #[test]
 fn a_request_that_is_never_admitted_has_no_retry_time() -> Result<(), Box<dyn Error>> {
     let (rules, _) = full()?;
-    let events = DenialEvents::new("10/s".parse()?)?;
-    let request = Request {
-        user: "another",
-        bytes: 11,
-    };
-    let emitted = EventRecorder::new(LevelFilter::WARN).during(|| {
-        let denied = rules.check(&request).expect_err("more than the limit");
-        events.emit(&denied);
-    });
-    assert_eq!(emitted.len(), 1);
-    assert_eq!(emitted[0]["rules"], "bytes");
-    assert_eq!((&*emitted[0]["limit"], &*emitted[0]["remaining"]), ("10", "8"));
-    assert!(!emitted[0].contains_key("retry_after_ms"));
+    let fields = emitted(
+        &rules,
+        &Request {
+            user: "another",
+            bytes: 11,
+        },
+    );
+    assert_eq!(fields["rules"], "bytes");
+    assert_eq!((&*fields["limit"], &*fields["remaining"]), ("10", "8"));
+    assert!(!fields.contains_key("retry_after_ms"));
     Ok(())
 }
 
@@ -242,14 +224,11 @@ fn an_event_without_a_subscriber_is_neither_emitted_nor_counted() -> Result<(), 
     let (rules, _) = full()?;
     let events = DenialEvents::new("1/s".parse()?)?;
     deny(&rules, &events, 20);
-    assert!(
-        EventRecorder::new(LevelFilter::ERROR)
-            .during(|| deny(&rules, &events, 20))
-            .is_empty()
-    );
-    let emitted = EventRecorder::new(LevelFilter::WARN).during(|| deny(&rules, &events, 1));
-    // The quota was not charged for them.
-    assert_eq!(suppressed(&emitted), ["0"]);
+    for (level, denials, counts) in [(LevelFilter::ERROR, 20, &[][..]), (LevelFilter::WARN, 1, &["0"])] {
+        // The quota was not charged for those that were not emitted.
+        let found = suppressed(&EventRecorder::new(level), &rules, &events, denials);
+        assert_eq!(found, counts);
+    }
     Ok(())
 }
 
@@ -309,13 +288,10 @@ fn forwarded(lines: &[Option<&'static str>]) -> Vec<String> {
     let request = |line: &Option<&'static str>| {
         let mut request = http::Request::new(());
         request.extensions_mut().insert(PeerAddress([10, 0, 0, 1].into()));
-        let line = line.map(|line| {
-            (
-                http::HeaderName::from_static("x-forwarded-for"),
-                http::HeaderValue::from_static(line),
-            )
-        });
-        request.headers_mut().extend(line);
+        if let Some(line) = line {
+            let line = http::HeaderValue::from_static(line);
+            request.headers_mut().insert("x-forwarded-for", line);
+        }
         request
     };
     logged(HttpKey::client(clients), lines.iter().map(request))
@@ -324,10 +300,7 @@ fn forwarded(lines: &[Option<&'static str>]) -> Vec<String> {
 /// Each request is rejected, and the log has one line for all.
 #[test]
 fn a_missing_address_is_logged_once() {
-    let events = logged(HttpKey::peer(), [(); 3].map(|()| http::Request::new(())));
-    let [event] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let event = only(logged(HttpKey::peer(), [(); 3].map(|()| http::Request::new(()))));
     assert!(
         event.contains("gives requests no key") && event.contains("PeerAddress"),
         "{event}"
@@ -337,15 +310,8 @@ fn a_missing_address_is_logged_once() {
 /// The log says what was given, which the response does not.
 #[test]
 fn an_address_that_cannot_be_read_is_logged_once() {
-    let events = forwarded(&[
-        Some("192.0.2.1"),
-        Some("192.0.2.1, unknown"),
-        Some("unix:"),
-        Some("192.0.2.2"),
-    ]);
-    let [event] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let lines = ["192.0.2.1", "192.0.2.1, unknown", "unix:", "192.0.2.2"];
+    let event = only(forwarded(&lines.map(Some)));
     for part in [
         "`x-forwarded-for` states no address",
         "given: \"unknown\"",
@@ -357,10 +323,7 @@ fn an_address_that_cannot_be_read_is_logged_once() {
 
 #[test]
 fn a_trusted_proxy_without_the_header_is_logged_once() {
-    let events = forwarded(&[None, None, Some("192.0.2.1"), None]);
-    let [event] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let event = only(forwarded(&[None, None, Some("192.0.2.1"), None]));
     assert!(
         event.contains("trusted proxy 10.0.0.1") && event.contains("`x-forwarded-for`"),
         "{event}"

@@ -1,20 +1,10 @@
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use core::fmt;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::Mutex;
+use core::sync::atomic::AtomicUsize;
 
-use metrics::{Counter, CounterFn, Gauge, Histogram, KeyName, Metadata, Recorder, SharedString, Unit};
+use super::*;
+use metrics::{Counter, CounterFn, Gauge, Histogram, KeyName, Metadata, Recorder, SharedString};
 use metrics_util::MetricKind;
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use ringgate::observe::Observer;
-use ringgate::{ManualClock, RuleSet};
 use tracing::field::{Field, Visit};
-use tracing::level_filters::LevelFilter;
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Subscriber};
-
-use super::requests::Request;
 
 /// A recorder, and the observer that publishes to it.
 pub(crate) struct Scraped {

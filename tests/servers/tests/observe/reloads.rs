@@ -1,16 +1,9 @@
-use alloc::collections::BTreeMap;
-use core::error::Error;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use core::time::Duration;
-use std::thread;
+use core::sync::atomic::AtomicBool;
 
-use ringgate::observe::Observer;
-use ringgate::rules::{Reloaded, RuleCounts, RuleSetBuilder};
-use ringgate::{LiveRules, ManualClock, Rule};
-
-use super::recorders::{CheckedRecorder, Scraped, value};
-use super::requests::{SEEDS, ask, live, named, request, with_quota};
+use super::requests::{ask, with_quota};
+use super::*;
 use crate::random::Random;
+use ringgate::rules::{Reloaded, RuleCounts};
 
 #[test]
 fn the_counters_of_a_rule_that_is_added_again_continue() -> Result<(), Box<dyn Error>> {

@@ -1,8 +1,4 @@
-use core::error::Error;
-use core::hash::Hash;
-
-use ringgate::rules::RuleSetBuilder;
-use ringgate::{Key, LiveRules, ManualClock, Rule};
+use super::*;
 
 pub(crate) const SEEDS: [u64; 4] = [1, 2, 3, 4];
 

@@ -1,26 +1,16 @@
 //! Rules that many machines share, and the store that keeps their counts.
 
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
-use core::error::Error;
 use core::num::NonZeroU32;
-use core::time::Duration;
 
-use metrics::Unit;
+use super::server::{Server, patient, ready};
+use super::*;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use ringgate::observe::Observer;
 use ringgate::redis::RedisStore;
 use ringgate::shared::supervision::{BreakerState, Health, StoreObserver};
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, LeaseStore, MemoryStore, Mode,
     OnError, SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
-use ringgate::{Key, Rule};
-
-use super::recorders::{CheckedRecorder, Scraped};
-use super::requests::{Request, named, request};
-use super::server::{Server, patient, ready};
 
 /// A store that answers requests for at most this number of permits, and is unavailable for larger ones.
 #[derive(Debug)]
@@ -123,18 +113,8 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
     let values = scraped.scrape_counts(rules.live_counts());
     let expect = |figures: [u64; 9]| -> BTreeMap<String, u64> {
-        let names = [
-            "admitted",
-            "begun",
-            "by_node",
-            "charged",
-            "denied",
-            "forfeited",
-            "overflowed",
-            "refunded",
-            "shadow_denied",
-        ];
-        names.iter().map(|name| (*name).to_owned()).zip(figures).collect()
+        let names = "admitted begun by_node charged denied forfeited overflowed refunded shadow_denied";
+        names.split(' ').map(str::to_owned).zip(figures).collect()
     };
     assert_eq!(series(&values, "wide"), expect([4, 0, 2, 53, 1, 0, 0, 0, 0]));
     // The store denies the requests of one permit, and the node denies both of 50 by the limit of 7: also the one that "wide" denies.

@@ -1,23 +1,17 @@
 //! The events that say that a store in Redis is lost, and that it is found again.
 
-use alloc::sync::Arc;
-use core::time::Duration;
+use std::sync::OnceLock;
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, OnceLock};
-use std::thread;
 use std::time::Instant;
 
+use super::*;
+use crate::server::{PATIENCE, Server, until};
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::shared::supervision::{
     CallError, Connected, LiveHealth, Server as StoreServer, ServerRole, Supervisor, SupervisorSettings,
 };
 use ringgate::shared::{OnError, SharedLimiter, StoreError};
-use tracing::level_filters::LevelFilter;
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
-
-use super::recorders::{EventRecorder, Fields};
-use crate::server::{PATIENCE, Server, until};
+use tracing::Metadata;
 
 fn levels(recorder: &EventRecorder) -> Vec<Level> {
     recorder.events().into_iter().map(|(level, _)| level).collect()
