@@ -189,7 +189,7 @@ fn charges_use_the_times_of_the_caller() {
     // The ring has room again, and the count of the stripe is current, so it is charged at this time.
     assert!(check_at(12_000, 1).is_ok());
     let debug = format!("{limiter:?}");
-    assert!(debug.contains("count: 1, expiring: false"), "{debug}");
+    assert!(debug.contains("count: 1, is_expiring: false"), "{debug}");
     assert_eq!(passed(|| check_at(12_000, 1).is_ok()), 79);
     for window in 2..6 {
         assert_eq!(passed(|| check_at(20_000 * window, 1).is_ok()), 100);

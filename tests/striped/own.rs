@@ -53,7 +53,7 @@ fn a_local_stripe_that_is_not_used_leaves_no_trace() {
     drop(own);
     let before = counts(&limiter);
     assert!(
-        before.contains("count: 7, expiring: true, claimed: false"),
+        before.contains("count: 7, is_expiring: true, is_claimed: false"),
         "{before}"
     );
     let own = limiter.as_worker(0).local_stripe();
