@@ -1,16 +1,27 @@
 //! The interface to the client library's connections to a cluster.
 
+use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use ::redis::aio::ConnectionLike;
 use ::redis::cluster::{ClusterClient, ClusterClientBuilder};
-use ::redis::{Cmd, ConnectionInfo, ProtocolVersion, RedisResult, Value};
+use ::redis::cluster_routing::SingleNodeRoutingInfo;
+use ::redis::{Cmd, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError, RedisResult, Value};
 
 use super::endpoint::invalid;
 use super::tls::Certificates;
 use crate::error::ConfigError;
 use crate::shared::supervision::SupervisorSettings;
+
+/// The most calls that are on their way to a node. Others wait until one of these has ended.
+///
+/// The client has a queue of 50 places for each node. To learn of the slots it sends a command by the same queue, and looks at no call
+/// until that is answered. If calls had all places, none of them would ever end.
+const CALLS_AT_ONCE: usize = 32;
+
+/// The redirections that a call follows.
+const REDIRECTIONS: usize = 16;
 
 /// The nodes of a cluster, and how to connect to them.
 pub(super) struct ClusterTarget(Box<ClusterClient>);
@@ -29,14 +40,10 @@ impl ClusterTarget {
         let client = ClusterClientBuilder::new(nodes)
             .tcp_settings(::redis::io::tcp::TcpSettings::default().set_nodelay(true))
             .connection_timeout(settings.connect_timeout)
-            // Not shorter than a call: after it the client would send a call again, and a refund must not run twice.
             .response_timeout(settings.call_timeout)
-            // Redirections count as retries, and nothing was executed before one. The client also retries after a
-            // connection has ended. A charge that runs twice is stricter. A refund that runs twice may remove other
-            // permits, so up to the refunded permits more may be admitted.
-            .retries(16)
-            .min_retry_wait(1)
-            .max_retry_wait(20)
+            // The store follows redirections itself. The client would also send a call again whose connection has ended.
+            .retries(0)
+            .connection_concurrency_limit(CALLS_AT_ONCE)
             .overall_response_timeout(Some(settings.call_timeout));
         let client = match resp3 {
             true => client.use_protocol(ProtocolVersion::RESP3),
@@ -61,7 +68,49 @@ impl ClusterTarget {
 pub(super) struct ClusterConnection(::redis::cluster_async::ClusterConnection);
 
 impl ClusterConnection {
+    /// Sends a command to the node of its slot, and follows redirections: a node that redirects a call has executed nothing.
     pub(super) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
-        self.0.req_packed_command(command).await
+        let mut answer = self.0.req_packed_command(command).await;
+        for _ in 0..REDIRECTIONS {
+            let Some((code, node)) = answer.as_ref().err().and_then(redirection) else {
+                break;
+            };
+            match self.send_to(node, code == "ASK", command).await {
+                // There is no connection to the node that is named, and nothing was sent.
+                Err(error) if error.kind() == ErrorKind::ClusterConnectionNotFound => break,
+                followed => answer = followed,
+            }
+        }
+        answer
     }
+
+    /// Sends a command to a node, directly after `ASKING` if a slot moves to it. Both are one piece. If another call came in between,
+    /// it would be served instead.
+    async fn send_to(
+        &mut self,
+        node: SingleNodeRoutingInfo,
+        asks: bool,
+        command: &Cmd,
+    ) -> RedisResult<Value> {
+        let mut commands = ::redis::pipe();
+        if asks {
+            commands.cmd("ASKING");
+        }
+        commands.add_command(command.clone());
+        let replies = self
+            .0
+            .route_pipeline(commands, usize::from(asks), 1, node)
+            .await?;
+        replies.into_iter().next().unwrap_or(Value::Nil).extract_error()
+    }
+}
+
+/// The code of a redirection, and the node that it names.
+fn redirection(error: &RedisError) -> Option<(&str, SingleNodeRoutingInfo)> {
+    let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
+    let node = SingleNodeRoutingInfo::ByAddress {
+        host: host.to_owned(),
+        port: port.parse().ok()?,
+    };
+    Some((error.code()?, node))
 }
