@@ -234,11 +234,7 @@ pub(super) fn needs_installed_provider() -> Result<(), ConfigError> {
     }
 }
 
-#[cfg(all(
-    test,
-    any(target_arch = "aarch64", target_arch = "x86_64"),
-    not(any(miri, ringgate_loom))
-))]
+#[cfg(test)]
 mod tests {
     use core::time::Duration;
 
@@ -250,8 +246,9 @@ mod tests {
     /// The first address of a host accepts connections and never answers. The one behind it is connected to, too.
     #[tokio::test]
     async fn a_silent_address_delays_no_other() {
-        let config =
-            ClientConfig::builder_with_provider(Arc::new(built_in().expect("this processor has it")));
+        // Some processors have no provider that is built in.
+        let Ok(provider) = built_in() else { return };
+        let config = ClientConfig::builder_with_provider(Arc::new(provider));
         let config = config
             .with_safe_default_protocol_versions()
             .expect("TLS 1.2 and 1.3");
