@@ -103,28 +103,6 @@ async fn refunds_are_exact() {
     }
 }
 
-/// Futures can be sent between threads, whatever the type of the request.
-#[tokio::test]
-async fn futures_are_send() {
-    fn send<T: Send>(it: T) -> T {
-        it
-    }
-    let store = Arc::new(
-        RedisStore::builder("redis://127.0.0.1:1")
-            .build()
-            .expect("a store"),
-    );
-    let rules = ringgate::shared::SharedRules::<core::cell::Cell<u8>>::builder()
-        .rule(ringgate::Rule::new("all", "1/s".parse().expect("a quota")).on_error(OnError::Admit))
-        .build(store)
-        .expect("rules");
-    let future = {
-        let request = core::cell::Cell::new(1);
-        send(rules.check(&request))
-    };
-    assert!(future.await.is_ok());
-}
-
 /// A new limit of a bucket applies to what was charged at the old rate, also if two limits alternate, as during a deployment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_rate_keeps_what_a_bucket_was_charged() {

@@ -12,8 +12,8 @@ use ringgate::shared::supervision::{
     SupervisorSettings,
 };
 use ringgate::shared::{
-    CounterRequest, CounterStore, Counting, DecidedBy, LeaseFuture, LeaseRequest, LeaseStore, OnError,
-    SharedLimiter, StoreError, StoreErrorKind, conformance,
+    CounterRequest, CounterStore, Counting, LeaseFuture, LeaseRequest, LeaseStore, StoreError,
+    StoreErrorKind, conformance,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -359,41 +359,4 @@ async fn the_health_says_which_right_is_missing() {
         store.supervisor.note_lease_error(None);
         assert_eq!(store.health().lease_error, None);
     }
-}
-
-/// A limiter over the store falls back at once, and returns to the store.
-#[tokio::test(start_paused = true)]
-async fn a_limiter_falls_back_and_returns() {
-    let host = Host::new(&Arc::default(), ServerRole::Primary);
-    let store = Arc::new(RemoteLedger::start(&host, SupervisorSettings::default()));
-    store.ready().await.expect("it serves");
-    let builder =
-        SharedLimiter::builder("login", "100/60s".parse().expect("a quota")).on_error(OnError::Local);
-    let limiter = builder
-        .build(Arc::clone(&store) as Arc<dyn CounterStore>)
-        .expect("a limiter");
-    for (behaviour, expected) in [
-        (Behaviour::Serves, DecidedBy::Store),
-        (Behaviour::IsDown, DecidedBy::Fallback),
-        (Behaviour::Serves, DecidedBy::Store),
-        (Behaviour::IsForeign, DecidedBy::Fallback),
-        (Behaviour::IsSilent, DecidedBy::Fallback),
-        (Behaviour::Serves, DecidedBy::Store),
-    ] {
-        host.is(behaviour);
-        sleep(Duration::from_secs(2)).await;
-        let admitted = limiter.check("alice").await.expect("the limit has room");
-        assert_eq!(admitted.decided_by(), expected, "{behaviour:?}");
-    }
-}
-
-/// The task of a store that is dropped makes no connection any more, and keeps none.
-#[tokio::test(start_paused = true)]
-async fn a_dropped_store_leaves_nothing() {
-    let host = Host::new(&Arc::default(), ServerRole::Primary);
-    let store = RemoteLedger::start(&host, SupervisorSettings::default());
-    store.ready().await.expect("it serves");
-    drop(store);
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(Arc::strong_count(&host), 1);
 }
