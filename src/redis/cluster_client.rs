@@ -14,12 +14,6 @@ use super::tls::Certificates;
 use crate::error::ConfigError;
 use crate::shared::supervision::SupervisorSettings;
 
-/// The most calls that are on their way to a node. Others wait until one of these has ended.
-///
-/// The client has a queue of 50 places for each node. To learn of the slots it sends a command by the same queue, and looks at no call
-/// until that is answered. If calls had all places, none of them would ever end.
-const CALLS_AT_ONCE: usize = 32;
-
 /// The redirections that a call follows.
 const REDIRECTIONS: usize = 16;
 
@@ -43,7 +37,6 @@ impl ClusterTarget {
             .response_timeout(settings.call_timeout)
             // The store follows redirections itself. The client would also send a call again whose connection has ended.
             .retries(0)
-            .connection_concurrency_limit(CALLS_AT_ONCE)
             .overall_response_timeout(Some(settings.call_timeout));
         let client = match resp3 {
             true => client.use_protocol(ProtocolVersion::RESP3),
