@@ -23,7 +23,8 @@ use crate::shared::{
 ///
 /// - A call ends within the [call timeout](super::RedisStoreBuilder::call_timeout), and at once while there is no
 ///   connection. In a cluster, a request over several slots is several calls.
-/// - No call is sent twice, unless the server has answered that it did not execute the first.
+/// - No call is sent twice, unless the server has answered that it did not execute the first. In a cluster, a call may be sent twice
+///   while its slot moves to a server that owns none yet.
 /// - At most [this number](super::RedisStoreBuilder::max_in_flight) of calls run at once, whatever the server does.
 /// - No lock is held while waiting for the network.
 ///

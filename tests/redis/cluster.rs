@@ -558,3 +558,45 @@ async fn violations_count_in_a_request_of_several_slots() {
     let counts = rules.counts().map(|(_, counts)| counts.blocks);
     assert_eq!(counts.collect::<Vec<_>>(), [1, 0]);
 }
+
+/// A slot moves to a node that owns none, as when a cluster grows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_moves_to_a_node_without_slots() {
+    let Some(mut cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    let builder = SharedLimiter::builder("moves", quota("1000/h")).on_error(OnError::Deny);
+    let limiter = builder.build(store).expect("a limiter");
+    limiter.check("key").await.expect("room");
+    let (at, name) = cluster.names().last().expect("a name").clone();
+    let slot = cluster.slot(&name);
+    cluster.nodes.push(Server::node().expect("one more server"));
+    let newest = &cluster.nodes[3];
+    let meet = format!("CLUSTER MEET 127.0.0.1 {} {}", newest.port(), newest.bus());
+    let _: () = cluster.nodes[0].ask(&meet);
+    until("all nodes know each other", || {
+        cluster.nodes.iter().all(|node| {
+            let info: String = node.ask("CLUSTER INFO");
+            let parts = [
+                "cluster_state:ok",
+                "cluster_known_nodes:4",
+                "cluster_slots_assigned:16384",
+            ];
+            parts.iter().all(|part| info.contains(part))
+        })
+    })
+    .await;
+    cluster.move_keys(slot, at, 3);
+    for _ in 0..20 {
+        limiter.check("key").await.expect("room");
+    }
+    for node in [3, at] {
+        cluster.set_slot(slot, node, "NODE", 3);
+    }
+    for _ in 0..20 {
+        limiter.check("key").await.expect("room");
+    }
+    let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+    assert_eq!(left, 1000 - 41, "each is charged once");
+}
