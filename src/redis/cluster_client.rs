@@ -23,7 +23,7 @@ const REDIRECTIONS: u32 = 16;
 /// The nodes of a cluster, and how to connect to them.
 pub(super) struct ClusterTarget {
     client: Box<ClusterClient>,
-    /// The same client with retries.
+    /// A client with these settings that follows redirections itself.
     follower: Box<ClusterClient>,
 }
 
