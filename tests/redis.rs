@@ -7,8 +7,6 @@ extern crate alloc;
 
 #[path = "redis/attacks.rs"]
 mod attacks;
-#[path = "redis/leases/budgets.rs"]
-mod budgets;
 #[path = "redis/blocks.rs"]
 mod blocks;
 #[cfg(feature = "redis-tls")]

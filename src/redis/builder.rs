@@ -122,6 +122,9 @@ impl RedisStoreBuilder {
     }
 
     /// Sets the roots that certificates of servers must lead to, as PEM, instead of those of the system.
+    ///
+    /// Roots are read once, when the store is built, also those of the system. A server whose new certificate leads to one of them
+    /// needs no new store.
     #[cfg(feature = "redis-tls")]
     pub fn tls_roots(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.certificates.roots = Some(pem.into());
@@ -129,6 +132,8 @@ impl RedisStoreBuilder {
     }
 
     /// Sets the certificate by which the client identifies itself, with its chain, and its private key, as PEM.
+    ///
+    /// A store keeps its certificate. After its expiry the store makes no new connection, so build another store before.
     #[cfg(feature = "redis-tls")]
     pub fn client_certificate(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.certificates.client = Some((chain.into(), key.into()));
@@ -141,7 +146,7 @@ impl RedisStoreBuilder {
         self
     }
 
-    /// Sets how long a connection may take to be made: 200 ms by default.
+    /// Sets how long a connection may take to be made, with the lookup of the host's name: 200 ms by default.
     ///
     /// After an outage all nodes connect at once. So with TLS it must be longer than the number of nodes times the server's time for a
     /// handshake. Otherwise the server may only work on attempts that were given up.

@@ -10,24 +10,22 @@ use alloc::vec::Vec;
 use super::store::RedisStore;
 use crate::shared::store::join_all;
 use crate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseGrant, LeaseRequest, StoreError,
-    StoreFuture,
+    CheckResult, CounterRequest, CounterStore, Counting, LeaseGrant, LeaseRequest, StoreError, StoreFuture,
 };
 
 /// The requests of one key hash, which share a slot, and their positions.
-struct Slot {
-    requests: Vec<CounterRequest>,
+struct Slot<T> {
+    requests: Vec<T>,
     at: Vec<usize>,
 }
 
-fn slots(requests: &[CounterRequest]) -> Vec<Slot> {
-    let mut slots: Vec<Slot> = Vec::new();
+/// The slots of requests about these counters.
+fn slots_of<T: Clone>(requests: &[T], counter: impl Fn(&T) -> &CounterRequest) -> Vec<Slot<T>> {
+    let mut slots: Vec<Slot<T>> = Vec::new();
     for (at, request) in requests.iter().enumerate() {
-        let key_hash = request.key_hash();
-        match slots
-            .iter_mut()
-            .find(|slot| slot.requests[0].key_hash() == key_hash)
-        {
+        let key_hash = counter(request).key_hash();
+        let is_same = |slot: &Slot<T>| counter(&slot.requests[0]).key_hash() == key_hash;
+        match slots.iter_mut().find(|slot| is_same(slot)) {
             Some(slot) => {
                 slot.requests.push(request.clone());
                 slot.at.push(at);
@@ -41,15 +39,23 @@ fn slots(requests: &[CounterRequest]) -> Vec<Slot> {
     slots
 }
 
-/// The results of all slots as one, in the order of the requests.
-fn join(slots: &[Slot], results: &[CheckResult]) -> CheckResult {
-    let mut statuses: Vec<(usize, CounterStatus)> = slots
-        .iter()
-        .zip(results)
-        .flat_map(|(slot, result)| slot.at.iter().copied().zip(result.statuses().iter().copied()))
+fn slots(requests: &[CounterRequest]) -> Vec<Slot<CounterRequest>> {
+    slots_of(requests, |request| request)
+}
+
+/// The answers of all slots, in the order of the requests.
+fn in_order<T, A>(slots: &[Slot<T>], answers: impl Iterator<Item = Vec<A>>) -> Vec<A> {
+    let answers = slots.iter().zip(answers);
+    let mut answers: Vec<(usize, A)> = answers
+        .flat_map(|(slot, answers)| slot.at.iter().copied().zip(answers))
         .collect();
-    statuses.sort_by_key(|&(at, _)| at);
-    let statuses = statuses.into_iter().map(|(_, status)| status).collect();
+    answers.sort_by_key(|&(at, _)| at);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// The results of all slots as one, in the order of the requests.
+fn join(slots: &[Slot<CounterRequest>], results: &[CheckResult]) -> CheckResult {
+    let statuses = in_order(slots, results.iter().map(|result| result.statuses().to_vec()));
     // The clocks of servers differ. All of them have reached the newest reading, or will soon.
     let at = results.iter().map(CheckResult::at).max().unwrap_or(0);
     if results.iter().all(CheckResult::is_admitted) {
@@ -66,7 +72,11 @@ fn violates(request: &CounterRequest) -> bool {
 
 impl RedisStore {
     /// The results that a decision would have. With `denies`, a denial counts violations, as in a decision.
-    async fn peek_slots(&self, slots: &[Slot], denies: bool) -> Result<Vec<CheckResult>, StoreError> {
+    async fn peek_slots(
+        &self,
+        slots: &[Slot<CounterRequest>],
+        denies: bool,
+    ) -> Result<Vec<CheckResult>, StoreError> {
         join_all(slots.iter().map(|slot| {
             let verb = match denies && slot.requests.iter().any(violates) {
                 true => "deny",
@@ -91,7 +101,7 @@ impl RedisStore {
         if !results.iter().all(CheckResult::is_admitted) {
             return Ok(join(&slots, &results));
         }
-        let left = |result: &CheckResult, slot: &Slot| {
+        let left = |result: &CheckResult, slot: &Slot<CounterRequest>| {
             let left = result.statuses().iter().zip(&slot.requests);
             // A block has no permits that others could take.
             let left = left
@@ -127,7 +137,7 @@ impl RedisStore {
     }
 
     /// Refunds the charges to these slots. A refund that fails leaves its permits charged, which is stricter.
-    async fn refund_slots(&self, slots: &[Slot], results: &[CheckResult], charged: &[usize]) {
+    async fn refund_slots(&self, slots: &[Slot<CounterRequest>], results: &[CheckResult], charged: &[usize]) {
         join_all(charged.iter().map(|&slot| {
             let refunded: StoreFuture<'_, u64> =
                 Box::pin(self.run_refund(&slots[slot].requests, &results[slot]));
@@ -142,7 +152,7 @@ impl RedisStore {
         requests: &[CounterRequest],
         charged: &CheckResult,
     ) -> Result<u64, StoreError> {
-        let slots: Vec<(Slot, CheckResult)> = slots(requests)
+        let slots: Vec<(Slot<CounterRequest>, CheckResult)> = slots(requests)
             .into_iter()
             .map(|slot| {
                 let statuses = slot.at.iter().map(|&at| charged.statuses()[at]).collect();
@@ -160,33 +170,18 @@ impl RedisStore {
         &self,
         requests: &[LeaseRequest],
     ) -> Vec<Result<LeaseGrant, StoreError>> {
-        let mut slots: Vec<(Vec<LeaseRequest>, Vec<usize>)> = Vec::new();
-        for (at, request) in requests.iter().enumerate() {
-            let key_hash = request.counter().key_hash();
-            let same = |slot: &&mut (Vec<LeaseRequest>, _)| slot.0[0].counter().key_hash() == key_hash;
-            match slots.iter_mut().find(same) {
-                Some((requests, positions)) => {
-                    requests.push(request.clone());
-                    positions.push(at);
-                }
-                None => slots.push((alloc::vec![request.clone()], alloc::vec![at])),
-            }
-        }
-        let results = join_all(slots.iter().map(|(requests, _)| {
+        let slots = slots_of(requests, LeaseRequest::counter);
+        let results = join_all(slots.iter().map(|slot| {
             let renewed: StoreFuture<'_, Vec<Result<LeaseGrant, StoreError>>> =
-                Box::pin(self.run_renew(requests));
+                Box::pin(self.run_renew(&slot.requests));
             renewed
         }))
         .await;
-        let mut answers: Vec<(usize, Result<LeaseGrant, StoreError>)> = Vec::new();
-        for ((_, at), result) in slots.iter().zip(results) {
-            match result {
-                Ok(grants) => answers.extend(at.iter().copied().zip(grants)),
-                Err(error) => answers.extend(at.iter().map(|&at| (at, Err(error.clone())))),
-            }
-        }
-        answers.sort_by_key(|&(at, _)| at);
-        answers.into_iter().map(|(_, answer)| answer).collect()
+        let answers = slots.iter().zip(results).map(|(slot, result)| match result {
+            Ok(grants) => grants,
+            Err(error) => slot.at.iter().map(|_| Err(error.clone())).collect(),
+        });
+        in_order(&slots, answers)
     }
 
     /// Resets every slot, concurrently. An error of one slot leaves the others reset.

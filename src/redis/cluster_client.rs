@@ -1,19 +1,31 @@
 //! The interface to the client library's connections to a cluster.
 
+use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ::redis::aio::ConnectionLike;
 use ::redis::cluster::{ClusterClient, ClusterClientBuilder};
-use ::redis::{Cmd, ConnectionInfo, ProtocolVersion, RedisResult, Value};
+use ::redis::cluster_async;
+use ::redis::cluster_routing::SingleNodeRoutingInfo;
+use ::redis::{Cmd, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError, RedisResult, Value};
+use tokio::sync::OnceCell;
 
 use super::endpoint::invalid;
 use super::tls::Certificates;
 use crate::error::ConfigError;
 use crate::shared::supervision::SupervisorSettings;
 
+/// The redirections that a call follows.
+const REDIRECTIONS: u32 = 16;
+
 /// The nodes of a cluster, and how to connect to them.
-pub(super) struct ClusterTarget(Box<ClusterClient>);
+pub(super) struct ClusterTarget {
+    client: Box<ClusterClient>,
+    /// A client with these settings that follows redirections itself.
+    follower: Box<ClusterClient>,
+}
 
 impl ClusterTarget {
     #[cfg_attr(
@@ -26,42 +38,105 @@ impl ClusterTarget {
         certificates: &Certificates,
         settings: &SupervisorSettings,
     ) -> Result<Self, ConfigError> {
-        let client = ClusterClientBuilder::new(nodes)
-            .tcp_settings(::redis::io::tcp::TcpSettings::default().set_nodelay(true))
-            .connection_timeout(settings.connect_timeout)
-            // Not shorter than a call: after it the client would send a call again, and a refund must not run twice.
-            .response_timeout(settings.call_timeout)
-            // Redirections count as retries, and nothing was executed before one. The client also retries after a
-            // connection has ended. A charge that runs twice is stricter. A refund that runs twice may remove other
-            // permits, so up to the refunded permits more may be admitted.
-            .retries(16)
-            .min_retry_wait(1)
-            .max_retry_wait(20)
-            .overall_response_timeout(Some(settings.call_timeout));
-        let client = match resp3 {
-            true => client.use_protocol(ProtocolVersion::RESP3),
-            false => client,
+        let with_retries = |retries| {
+            let client = ClusterClientBuilder::new(nodes.clone())
+                .tcp_settings(::redis::io::tcp::TcpSettings::default().set_nodelay(true))
+                .connection_timeout(settings.connect_timeout)
+                .response_timeout(settings.call_timeout)
+                .retries(retries)
+                .min_retry_wait(1)
+                .max_retry_wait(20)
+                .overall_response_timeout(Some(settings.call_timeout));
+            let client = match resp3 {
+                true => client.use_protocol(ProtocolVersion::RESP3),
+                false => client,
+            };
+            #[cfg(feature = "redis-tls")]
+            let client = match certificates.for_cluster() {
+                Some(certificates) => client.certs(certificates),
+                None => client,
+            };
+            let client = client.build().map_err(|error| invalid(&error))?;
+            Ok(Box::new(client))
         };
-        #[cfg(feature = "redis-tls")]
-        let client = match certificates.for_cluster() {
-            Some(certificates) => client.certs(certificates),
-            None => client,
-        };
-        let client = client.build().map_err(|error| invalid(&error))?;
-        Ok(Self(Box::new(client)))
+        Ok(Self {
+            // The store follows redirections itself. The client would also send a call again whose connection has ended.
+            client: with_retries(0)?,
+            follower: with_retries(REDIRECTIONS)?,
+        })
     }
 
     pub(super) async fn connect(&self) -> RedisResult<ClusterConnection> {
-        Ok(ClusterConnection(self.0.get_async_connection().await?))
+        Ok(ClusterConnection {
+            inner: self.client.get_async_connection().await?,
+            follower: Arc::new((self.follower.clone(), OnceCell::new())),
+        })
     }
 }
 
 /// A connection to a cluster that many calls share.
 #[derive(Clone)]
-pub(super) struct ClusterConnection(::redis::cluster_async::ClusterConnection);
+pub(super) struct ClusterConnection {
+    inner: cluster_async::ClusterConnection,
+    /// A client that follows redirections itself, and its connection once a call needs it: the client connects to a node that owns no
+    /// slot only when it is sent there.
+    follower: Arc<(Box<ClusterClient>, OnceCell<cluster_async::ClusterConnection>)>,
+}
 
 impl ClusterConnection {
+    /// Sends a command to the node of its slot, and follows redirections: a node that redirects a call has executed nothing.
     pub(super) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
-        self.0.req_packed_command(command).await
+        let mut answer = self.inner.req_packed_command(command).await;
+        for _ in 0..REDIRECTIONS {
+            let Some((code, node)) = answer.as_ref().err().and_then(redirection) else {
+                break;
+            };
+            match self.send_to(node, code == "ASK", command).await {
+                // There is no connection to the node that is named, and nothing was sent.
+                Err(error) if error.kind() == ErrorKind::ClusterConnectionNotFound => match code {
+                    "ASK" => return self.follow(command).await,
+                    _ => break,
+                },
+                followed => answer = followed,
+            }
+        }
+        answer
     }
+
+    /// Sends a command by the client that follows redirections itself.
+    async fn follow(&self, command: &Cmd) -> RedisResult<Value> {
+        let (client, connection) = &*self.follower;
+        let connection = connection.get_or_try_init(|| client.get_async_connection());
+        connection.await?.clone().req_packed_command(command).await
+    }
+
+    /// Sends a command to a node, directly after `ASKING` if a slot moves to it. Both are one piece. If another call came in between,
+    /// it would be served instead.
+    async fn send_to(
+        &mut self,
+        node: SingleNodeRoutingInfo,
+        asks: bool,
+        command: &Cmd,
+    ) -> RedisResult<Value> {
+        let mut commands = ::redis::pipe();
+        if asks {
+            commands.cmd("ASKING");
+        }
+        commands.add_command(command.clone());
+        let replies = self
+            .inner
+            .route_pipeline(commands, usize::from(asks), 1, node)
+            .await?;
+        replies.into_iter().next().unwrap_or(Value::Nil).extract_error()
+    }
+}
+
+/// The code of a redirection, and the node that it names.
+fn redirection(error: &RedisError) -> Option<(&str, SingleNodeRoutingInfo)> {
+    let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
+    let node = SingleNodeRoutingInfo::ByAddress {
+        host: host.to_owned(),
+        port: port.parse().ok()?,
+    };
+    Some((error.code()?, node))
 }

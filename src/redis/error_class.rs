@@ -70,7 +70,11 @@ pub(super) fn diagnose(error: &RedisError) -> CallError {
 
 /// Classifies an error of a connection to a cluster, if it is `in_cluster`, or of another one.
 pub(super) fn diagnose_of(error: &RedisError, in_cluster: bool) -> CallError {
-    let (kind, class) = classify(error);
+    let (kind, mut class) = classify(error);
+    if in_cluster && class == ErrorClass::Lost {
+        // The connection to one node has ended, and the client library makes another.
+        class = ErrorClass::Suspect;
+    }
     let mut detail = describe(error);
     if let Some(remedy) = remedy(error, in_cluster) {
         detail += &format!(" ({remedy})");
@@ -304,6 +308,19 @@ mod tests {
         }
         assert!(is_unknown_script(&error("NOSCRIPT", "No matching script.")));
         assert!(is_unknown_script(&error("ERR", "NOSCRIPT No matching script.")));
+    }
+
+    /// A cluster has a connection to each node, and its client makes another when one of them ends.
+    #[test]
+    fn the_end_of_a_connection_is_not_that_of_a_cluster() {
+        let ended = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        for (in_cluster, class) in [(false, ErrorClass::Lost), (true, ErrorClass::Suspect)] {
+            let found = diagnose_of(&ended, in_cluster);
+            assert_eq!(
+                (found.error.kind(), found.class),
+                (StoreErrorKind::Disconnected, class)
+            );
+        }
     }
 
     /// A lasting error names what mends it, and a passing one does not.

@@ -23,9 +23,8 @@ use crate::shared::{
 ///
 /// - A call ends within the [call timeout](super::RedisStoreBuilder::call_timeout), and at once while there is no
 ///   connection. In a cluster, a request over several slots is several calls.
-/// - No call is sent twice, unless the server has answered that it did not execute the first. In a cluster the client
-///   library may send a call again after its connection has ended. A permit that is charged twice is stricter. A refund
-///   that is executed twice may admit up to the refunded permits more.
+/// - No call is sent twice, unless the server has answered that it did not execute the first. In a cluster, a call may be sent twice
+///   while its slot moves to a server that owns none yet.
 /// - At most [this number](super::RedisStoreBuilder::max_in_flight) of calls run at once, whatever the server does.
 /// - No lock is held while waiting for the network.
 ///
@@ -126,9 +125,8 @@ impl RedisStore {
         let calls = counters.chunks(at_once).flat_map(|counters| {
             [(&self.decide, "peek"), (&self.refund, "refund")].map(|(script, verb)| {
                 let asked: Vec<_> = counters.iter().map(|counter| (counter, (0, 0))).collect();
-                let named: Vec<_> = counters.iter().collect();
-                let names = script::names(self.prefix(), self.in_cluster(), &named);
-                (script, names, script::arguments(verb, &asked))
+                let (names, arguments) = self.keys_and_arguments(verb, &asked);
+                (script, names, arguments)
             })
         });
         calls.collect()
@@ -168,6 +166,17 @@ impl RedisStore {
         self.in_cluster() && others.iter().any(|other| other.key_hash() != first.key_hash())
     }
 
+    /// The keys and the arguments of a script about these counters, each with its receipt.
+    fn keys_and_arguments(
+        &self,
+        verb: &str,
+        asked: &[(&CounterRequest, (u64, u64))],
+    ) -> (Vec<String>, Vec<String>) {
+        let named: Vec<_> = asked.iter().map(|&(counter, _)| counter).collect();
+        let names = script::names(self.prefix(), self.in_cluster(), &named);
+        (names, script::arguments(verb, asked))
+    }
+
     async fn run(
         &self,
         script: &Script,
@@ -185,9 +194,7 @@ impl RedisStore {
         requests: &[CounterRequest],
     ) -> Result<CheckResult, StoreError> {
         let asked: Vec<_> = requests.iter().map(|request| (request, (0, 0))).collect();
-        let arguments = script::arguments(verb, &asked);
-        let names = requests.iter().collect::<Vec<_>>();
-        let names = script::names(self.prefix(), self.in_cluster(), &names);
+        let (names, arguments) = self.keys_and_arguments(verb, &asked);
         let reply = self.run(&self.decide, &names, &arguments).await?;
         script::check_result(&reply, requests.len())
     }
@@ -200,13 +207,10 @@ impl RedisStore {
     ) -> Result<u64, StoreError> {
         let charged = requests.iter().zip(charged.statuses());
         let charged: Vec<_> = charged.filter(|(_, status)| status.is_charged()).collect();
-        let names: Vec<&CounterRequest> = charged.iter().map(|&(request, _)| request).collect();
-        let names = script::names(self.prefix(), self.in_cluster(), &names);
-        let asked: Vec<_> = charged
+        let asked = charged
             .iter()
-            .map(|(request, status)| (*request, status.receipt()))
-            .collect();
-        let arguments = script::arguments("refund", &asked);
+            .map(|(request, status)| (*request, status.receipt()));
+        let (names, arguments) = self.keys_and_arguments("refund", &asked.collect::<Vec<_>>());
         let reply = self.run(&self.refund, &names, &arguments).await?;
         let refunded = script::numbers(&reply, charged.len())?;
         let refunded = refunded

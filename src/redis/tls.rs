@@ -8,14 +8,15 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 use std::io;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisResult};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::CryptoProvider;
@@ -99,9 +100,33 @@ impl Tls {
 
     async fn open(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host).map_err(io::Error::other)?.to_owned();
-        let stream = TcpStream::connect((host, port)).await?;
-        stream.set_nodelay(true)?;
-        self.0.connect(name, stream).await
+        self.open_any(&name, lookup_host((host, port)).await?).await
+    }
+
+    /// Connects to all addresses of a host at once, as the client library does without TLS. A lost server keeps an attempt waiting
+    /// for all of its time, so one after the other would never reach the address behind it.
+    async fn open_any(
+        &self,
+        name: &ServerName<'static>,
+        addresses: impl Iterator<Item = SocketAddr>,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let mut attempts = JoinSet::new();
+        for address in addresses {
+            let (connector, name) = (self.0.clone(), name.clone());
+            attempts.spawn(async move {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                connector.connect(name, stream).await
+            });
+        }
+        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        while let Some(attempt) = attempts.join_next().await {
+            match attempt.unwrap_or_else(|panicked| Err(io::Error::other(panicked))) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     }
 }
 
@@ -206,5 +231,42 @@ pub(super) fn needs_installed_provider() -> Result<(), ConfigError> {
     match CryptoProvider::get_default() {
         Some(_) => Ok(()),
         None => Err(ConfigError::new("tls_provider", "none", INSTALL)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// The first address of a host accepts connections and never answers. The one behind it is connected to, too.
+    #[tokio::test]
+    async fn a_silent_address_delays_no_other() {
+        // Some processors have no provider that is built in.
+        let Ok(provider) = built_in() else { return };
+        let config = ClientConfig::builder_with_provider(Arc::new(provider));
+        let config = config
+            .with_safe_default_protocol_versions()
+            .expect("TLS 1.2 and 1.3");
+        let config = config.with_root_certificates(RootCertStore::empty());
+        let tls = Tls(TlsConnector::from(Arc::new(config.with_no_client_auth())));
+        let mut addresses = Vec::new();
+        let mut listeners = Vec::new();
+        for _ in 0..2 {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+            addresses.push(listener.local_addr().expect("an address"));
+            listeners.push(listener);
+        }
+        let name = ServerName::try_from("localhost").expect("a name");
+        tokio::select! {
+            opened = tls.open_any(&name, addresses.into_iter()) => panic!("no listener answers: {opened:?}"),
+            accepted = timeout(Duration::from_secs(20), listeners[1].accept()) => {
+                accepted.expect("both are connected to").expect("a connection");
+            }
+        }
     }
 }

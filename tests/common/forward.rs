@@ -3,36 +3,35 @@
 use ringgate::shared::{CounterStore, MemoryStore};
 
 /// Methods of a `CounterStore` that call the same method of the store in a field: as it is, or by a method that gets its future.
-/// `keeps nothing` and `keeps leases` say what the store serves beside counters.
+/// `keeps` is followed by what the store serves beside counters: any of `slots`, `blocks` and `leases`.
 macro_rules! forward {
-    (keeps nothing) => {
-        forward!(@ keeps);
+    (keeps $($what:ident)*) => {
+        fn keeps_slots(&self) -> bool {
+            [$(stringify!($what)),*].contains(&"slots")
+        }
+
+        fn keeps_blocks(&self) -> bool {
+            [$(stringify!($what)),*].contains(&"blocks")
+        }
 
         fn leases(&self) -> Option<&dyn ringgate::shared::LeaseStore> {
-            None
+            forward!(@ leases self $($what)*)
         }
     };
-    (keeps leases) => {
-        forward!(@ keeps);
-
-        fn leases(&self) -> Option<&dyn ringgate::shared::LeaseStore> {
-            Some(self)
-        }
+    (@ leases $this:ident leases) => {
+        Some($this)
+    };
+    (@ leases $this:ident $other:ident $($what:ident)*) => {
+        forward!(@ leases $this $($what)*)
+    };
+    (@ leases $this:ident) => {
+        None
     };
     ($store:tt: $($method:ident)*) => {
         $(forward!(@ $method $store);)*
     };
     ($store:tt by $by:ident: $($method:ident)*) => {
         $(forward!(@ $method $store $by);)*
-    };
-    (@ keeps) => {
-        fn keeps_slots(&self) -> bool {
-            false
-        }
-
-        fn keeps_blocks(&self) -> bool {
-            false
-        }
     };
     (@ refund $store:tt $($by:ident)?) => {
         fn refund<'a>(
@@ -74,5 +73,5 @@ pub(crate) struct Plain(pub(crate) MemoryStore);
 
 impl CounterStore for Plain {
     forward!(0: decide peek charge refund reset);
-    forward!(keeps nothing);
+    forward!(keeps);
 }

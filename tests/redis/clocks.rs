@@ -1,10 +1,9 @@
 //! A server clock that goes back. The stored state is then newer than TIME, and is repaired so that limits become
 //! stricter.
 
-use ringgate::shared::{Counting, OnError, SharedLimiter};
+use ringgate::shared::Counting;
 
 use crate::scripts::{CounterStatus, FAR_AHEAD, ScriptRequest, Scripts};
-use crate::server::{Server, until};
 
 const SECOND: u64 = 1_000_000;
 const EARLY: u64 = FAR_AHEAD - 3600 * SECOND;
@@ -86,45 +85,6 @@ fn a_repaired_charge_is_not_refunded() {
             assert_eq!(scripts.refund(FAR_AHEAD, &receipt), [0]);
         }
     }
-}
-
-/// The server's own clock goes back: a time that is an hour ahead is stored.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
-    let Some(server) = Server::start() else { return };
-    let limiter = SharedLimiter::builder("ahead", "3/500ms".parse().expect("a quota"));
-    let limiter = limiter
-        .log()
-        .on_error(OnError::Deny)
-        .build(server.store().await)
-        .expect("a limiter");
-    let first = limiter
-        .check("alice")
-        .await
-        .expect("room")
-        .store_time()
-        .expect("a stamp");
-    let name = server.ask::<Vec<String>>("KEYS *").remove(0);
-    let ahead = first + 3600 * SECOND;
-    for sequence in 0..2 {
-        let added: u64 = server.ask(&format!("ZADD {name} {ahead} {ahead}:{sequence:09}"));
-        assert_eq!(added, 1);
-    }
-    let _: () = server.ask(&format!("PERSIST {name}"));
-    // The first may have left its window meanwhile, but not the two others.
-    let stamp = match &limiter.check("alice").await {
-        Ok(passed) => passed.store_time(),
-        Err(refused) => refused.store_time(),
-    };
-    let stamp = stamp.expect("the store has decided");
-    let newest: Vec<(String, u64)> = server.ask(&format!("ZRANGE {name} 0 -1 WITHSCORES"));
-    let shown = format!("{newest:?} at {stamp}");
-    assert!(newest.iter().all(|&(_, at)| at <= stamp), "{shown}");
-    assert!(
-        newest.iter().filter(|&&(_, at)| at == stamp).count() >= 2,
-        "{shown}"
-    );
-    until("the key is gone", || server.ask::<u64>("DBSIZE") == 0).await;
 }
 
 /// Registered permits that end at once when the clock has gone back leave no key without an expiry.

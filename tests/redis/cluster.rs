@@ -82,14 +82,23 @@ impl Cluster {
         self.nodes.iter().map(changes).sum()
     }
 
-    /// Moves the slot of a name from one node to another, key by key.
+    /// Moves the slot of a name from one node to another.
     pub(crate) fn move_slot(&self, slot: u16, from: usize, to: usize) {
-        let set = |at: usize, state: &str, node: usize| {
-            let id: String = self.nodes[node].ask("CLUSTER MYID");
-            let _: () = self.nodes[at].ask(&format!("CLUSTER SETSLOT {slot} {state} {id}"));
-        };
-        set(to, "IMPORTING", from);
-        set(from, "MIGRATING", to);
+        self.move_keys(slot, from, to);
+        for at in [to, from, 3 - to - from] {
+            self.set_slot(slot, at, "NODE", to);
+        }
+    }
+
+    fn set_slot(&self, slot: u16, at: usize, state: &str, node: usize) {
+        let id: String = self.nodes[node].ask("CLUSTER MYID");
+        let _: () = self.nodes[at].ask(&format!("CLUSTER SETSLOT {slot} {state} {id}"));
+    }
+
+    /// Begins to move a slot, and moves its keys. Then the first node answers `ASK`.
+    fn move_keys(&self, slot: u16, from: usize, to: usize) {
+        self.set_slot(slot, to, "IMPORTING", from);
+        self.set_slot(slot, from, "MIGRATING", to);
         let mut source = self.nodes[from].client();
         loop {
             let keys: Vec<String> = ask(&mut source, &format!("CLUSTER GETKEYSINSLOT {slot} 10"));
@@ -105,9 +114,6 @@ impl Cluster {
                 .arg(5000)
                 .arg("KEYS");
             let _: String = migrate.arg(keys).query(&mut source).expect("moved, or gone");
-        }
-        for at in [to, from, 3 - to - from] {
-            set(at, "NODE", to);
         }
     }
 
@@ -304,6 +310,29 @@ async fn a_slot_moves_under_load() {
         assert!(most_by_calls(&calls, window) <= 60);
         limiter.reset("key").await.expect("an answer");
     }
+}
+
+/// While a slot moves, the node that serves its keys is asked by many calls at once, over one connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_at_once_are_served_while_their_slot_moves() {
+    let Some(cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    let builder = SharedLimiter::builder("moves", quota("1000/h")).on_error(OnError::Deny);
+    let limiter = Arc::new(builder.build(store).expect("a limiter"));
+    limiter.check("key").await.expect("room");
+    let (at, name) = cluster.names().last().expect("a name").clone();
+    cluster.move_keys(cluster.slot(&name), at, (at + 1) % 3);
+    let calls = (0..500).map(|_| {
+        let limiter = Arc::clone(&limiter);
+        tokio::spawn(async move { limiter.check("key").await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.expect("no panic").expect("room");
+    }
+    let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+    assert_eq!(left, 1000 - 501, "each is charged once");
 }
 
 /// A node is lost with its slots. Calls to it end with an error, and succeed again when it is back.
@@ -528,4 +557,46 @@ async fn violations_count_in_a_request_of_several_slots() {
     rules.check(&Request::of("alice", 2)).await.expect("a permit");
     let counts = rules.counts().map(|(_, counts)| counts.blocks);
     assert_eq!(counts.collect::<Vec<_>>(), [1, 0]);
+}
+
+/// A slot moves to a node that owns none, as when a cluster grows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_moves_to_a_node_without_slots() {
+    let Some(mut cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    let builder = SharedLimiter::builder("moves", quota("1000/h")).on_error(OnError::Deny);
+    let limiter = builder.build(store).expect("a limiter");
+    limiter.check("key").await.expect("room");
+    let (at, name) = cluster.names().last().expect("a name").clone();
+    let slot = cluster.slot(&name);
+    cluster.nodes.push(Server::node().expect("one more server"));
+    let newest = &cluster.nodes[3];
+    let meet = format!("CLUSTER MEET 127.0.0.1 {} {}", newest.port(), newest.bus());
+    let _: () = cluster.nodes[0].ask(&meet);
+    until("all nodes know each other", || {
+        cluster.nodes.iter().all(|node| {
+            let info: String = node.ask("CLUSTER INFO");
+            let parts = [
+                "cluster_state:ok",
+                "cluster_known_nodes:4",
+                "cluster_slots_assigned:16384",
+            ];
+            parts.iter().all(|part| info.contains(part))
+        })
+    })
+    .await;
+    cluster.move_keys(slot, at, 3);
+    for _ in 0..20 {
+        limiter.check("key").await.expect("room");
+    }
+    for node in [3, at] {
+        cluster.set_slot(slot, node, "NODE", 3);
+    }
+    for _ in 0..20 {
+        limiter.check("key").await.expect("room");
+    }
+    let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+    assert_eq!(left, 1000 - 41, "each is charged once");
 }

@@ -115,23 +115,6 @@ async fn the_server_is_stopped_for_five_seconds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_are_paused() {
-    let Some(server) = Server::start() else { return };
-    let store = ready(store(&server.url())).await;
-    let limiter = limiter(store.clone(), false);
-    let load = Load::new(8, &limiter);
-    comes_back(&limiter).await;
-    for way in ["WRITE", "ALL"] {
-        let _: () = server.ask(&format!("CLIENT PAUSE 1500 {way}"));
-        let timed_out = store.health().timed_out;
-        until("calls time out", || store.health().timed_out > timed_out).await;
-        comes_back(&limiter).await;
-    }
-    let calls = load.end().await;
-    assert!(most_by_calls(&calls, WINDOW) <= LIMIT);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_read_only_replica() {
     let Some(server) = Server::start() else { return };
     let store = ready(calm(&server.url())).await;

@@ -1,19 +1,8 @@
-//! Requests in flight over a real server: by the script at given times, and by nodes that vanish.
+//! Requests in flight over a real server, by the script at given times.
 
-use alloc::sync::Arc;
-use core::time::Duration;
-
-use ringgate::Rule;
-use ringgate::redis::RedisStore;
-use ringgate::shared::{Admitted, Charges, OnError, SharedRules};
-use tokio::time::{Instant, sleep};
-
-use crate::rules::{Request, by_user};
 use crate::scripts::{FAR_AHEAD, ScriptRequest, Scripts};
-use crate::server::{Server, patient, ready};
 
 const SECOND: u64 = 1_000_000;
-const TERM: Duration = Duration::from_millis(400);
 
 fn slot(number: u64) -> ScriptRequest {
     ScriptRequest::slot("slots", 2, 10 * SECOND, number)
@@ -135,76 +124,4 @@ fn a_slot_takes_35_to_140_bytes() {
             "{bytes} bytes for {slots} slots"
         );
     }
-}
-
-async fn node(url: &str, limit: u64) -> (Arc<RedisStore>, SharedRules<Request>) {
-    let store = ready(patient(RedisStore::builder(url))).await;
-    let rule = Rule::in_flight("exports", limit)
-        .by(&by_user())
-        .on_error(OnError::Deny);
-    let rules = SharedRules::builder().rule(rule).term(TERM).build(store.clone());
-    (store, rules.expect("rules"))
-}
-
-/// Waits until the store has this number of free slots, and returns the time.
-async fn until_free(rules: &SharedRules<Request>, slots: u64) -> Duration {
-    let start = Instant::now();
-    loop {
-        let statuses = rules.peek(&Request::of("alice", 1)).await.expect("an answer");
-        if statuses[0].remaining() == slots {
-            return start.elapsed();
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{statuses:?}");
-        sleep(Duration::from_millis(5)).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_slots_of_a_node_end_with_it() {
-    let Some(server) = Server::start() else { return };
-    let (_, survivor) = node(&server.url(), 3).await;
-    let alice = Request::of("alice", 1);
-    let held = survivor.check(&alice).await.expect("a slot");
-    // A node in a runtime of its own, which ends like a process that is killed.
-    let url = server.url();
-    let lost: Vec<Admitted<Charges<Request>>> = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        runtime.block_on(async {
-            let (_, rules) = node(&url, 3).await;
-            vec![
-                rules.check(&alice).await.expect("a slot"),
-                rules.check(&alice).await.expect("a slot"),
-            ]
-        })
-    })
-    .join()
-    .expect("no panic");
-    assert!(survivor.check(&alice).await.is_err());
-    until_free(&survivor, 2).await;
-    // The slot of the other node is still held, after many terms.
-    sleep(4 * TERM).await;
-    until_free(&survivor, 2).await;
-    drop(lost);
-    drop(held);
-    until_free(&survivor, 3).await;
-    // Nothing is left in the server.
-    assert_eq!(server.ask::<Vec<String>>("KEYS *exports*"), Vec::<String>::new());
-}
-
-/// A server that has lost its data learns of the slots again, and counts requests that are still in flight.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_forgot_the_slots_learns_of_them_again() {
-    let Some(server) = Server::start() else { return };
-    let (store, rules) = node(&server.url(), 2).await;
-    let alice = Request::of("alice", 1);
-    let held = [
-        rules.check(&alice).await.expect("a slot"),
-        rules.check(&alice).await.expect("a slot"),
-    ];
-    let _: () = server.ask("FLUSHALL");
-    until_free(&rules, 0).await;
-    assert!(rules.check(&alice).await.is_err());
-    drop(held);
-    until_free(&rules, 2).await;
-    assert!(store.health().connected);
 }

@@ -8,7 +8,6 @@ use ringgate::redis::RedisStore;
 use ringgate::shared::{OnError, SharedLimiter, SharedLimiterBuilder};
 
 use crate::load::{Load, most_by_stamps};
-use crate::oracle::most_in_a_window;
 use crate::server::{Server, patient, ready};
 
 fn kinds(text: &str) -> [SharedLimiterBuilder; 3] {
@@ -76,21 +75,6 @@ async fn no_window_holds_more_than_the_limit() {
     }
 }
 
-/// A charge from before a reset is not refunded after it, because other requests have used the permits since.
-#[tokio::test]
-async fn a_charge_from_before_a_reset_is_not_refunded() {
-    let Some(server) = Server::start() else { return };
-    let store = server.store().await;
-    for limiter in kinds("10/h") {
-        let limiter = limiter.build(store.clone()).expect("a limiter");
-        let old = limiter.check_n("key", 10).await.expect("room");
-        limiter.reset("key").await.expect("an answer");
-        assert!(limiter.check_n("key", 10).await.is_ok());
-        assert_eq!(limiter.refund(old).await, Ok(Settled::Forfeited(10)));
-        assert!(limiter.check("key").await.is_err());
-    }
-}
-
 /// Refunded permits are admitted again, and no more than these, by the stamps of all charges that were kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn refunds_are_exact() {
@@ -117,58 +101,6 @@ async fn refunds_are_exact() {
         }
         assert_eq!(kept, 20);
     }
-}
-
-/// A retry at the retry time of a denial is admitted, by the server's clock.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_retry_at_the_retry_time_is_admitted() {
-    let Some(server) = Server::start() else { return };
-    let store = server.store().await;
-    for limiter in kinds("3/300ms") {
-        let limiter = limiter.build(store.clone()).expect("a limiter");
-        let mut stamps = Vec::new();
-        for _ in 0..4 {
-            let refused = loop {
-                match limiter.check("key").await {
-                    Ok(passed) => stamps.push((passed.store_time().expect("a stamp"), 1)),
-                    Err(refused) => break refused,
-                }
-            };
-            let after = refused.retry_after().expect("not for ever");
-            assert!(
-                !after.is_zero() && after <= Duration::from_millis(600),
-                "{after:?}"
-            );
-            // In the server's time. A sleep is never shorter than requested.
-            tokio::time::sleep(after).await;
-            let passed = limiter.check("key").await.expect("it was said so");
-            assert!(passed.store_time() >= refused.store_time().map(|at| at + 1));
-            stamps.push((passed.store_time().expect("a stamp"), 1));
-        }
-        assert_eq!(most_in_a_window(&mut stamps, 300_000), 3);
-    }
-}
-
-/// Futures can be sent between threads, whatever the type of the request.
-#[tokio::test]
-async fn futures_are_send() {
-    fn send<T: Send>(it: T) -> T {
-        it
-    }
-    let store = Arc::new(
-        RedisStore::builder("redis://127.0.0.1:1")
-            .build()
-            .expect("a store"),
-    );
-    let rules = ringgate::shared::SharedRules::<core::cell::Cell<u8>>::builder()
-        .rule(ringgate::Rule::new("all", "1/s".parse().expect("a quota")).on_error(OnError::Admit))
-        .build(store)
-        .expect("rules");
-    let future = {
-        let request = core::cell::Cell::new(1);
-        send(rules.check(&request))
-    };
-    assert!(future.await.is_ok());
 }
 
 /// A new limit of a bucket applies to what was charged at the old rate, also if two limits alternate, as during a deployment.

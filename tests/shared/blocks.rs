@@ -6,11 +6,10 @@ use core::time::Duration;
 use std::time::SystemTime;
 
 use ringgate::rules::{Block, Cost, RuleAlgorithm, RuleCounts, RuleSetBuilder};
-use ringgate::shared::{CounterStore, DecidedBy, MemoryStore, Mode, OnError, Reason, SharedRules};
+use ringgate::shared::{CounterStore, DecidedBy, MemoryStore, OnError, Reason, SharedRules};
 use ringgate::{Clock, Key, ManualClock, Quota, Rule, RuleSet};
 use tokio::time::advance;
 
-use crate::forward::Plain;
 use crate::memory;
 use crate::random::Random;
 use crate::slots::Connection;
@@ -249,37 +248,6 @@ async fn without_an_answer_no_key_is_blocked() {
     assert_eq!(admitted.decided_by(), DecidedBy::Fallback);
     connection.cut(false);
     assert!(one.check(&alice).await.is_err());
-}
-
-#[tokio::test]
-async fn a_block_needs_a_strict_rule_and_a_store_that_keeps_blocks() {
-    let period = Duration::from_millis(100);
-    let lease = Mode::Lease { permits: 1 };
-    for mode in [Mode::Local, lease, Mode::Sync { period, pending: 1 }] {
-        let rule = Rule::new("logins", "2/s".parse().expect("a quota"))
-            .by(&user())
-            .block(block());
-        let refused = SharedRules::builder().rule(rule.mode(mode)).build(memory());
-        let error = refused.expect_err("a mode without blocks").to_string();
-        let expected =
-            format!("rule \"logins\": invalid mode: {mode:?} (expected Strict for a rule with a block)");
-        assert_eq!(error, expected);
-    }
-    let rule = Rule::<Request>::new("logins", "2/s".parse().expect("a quota")).block(block());
-    let refused = SharedRules::builder().rule(rule).build(memory());
-    let error = refused.expect_err("a block without a key").to_string();
-    let expected =
-        "rule \"logins\": invalid block: given for a rule without a key (expected a rule with a key)";
-    assert_eq!(error, expected);
-    let store = Arc::new(Plain(MemoryStore::new()));
-    let refused = SharedRules::builder()
-        .rule(logged("logins", "2/s").block(block()))
-        .build(store);
-    let error = refused.expect_err("a store without blocks").to_string();
-    assert_eq!(
-        error,
-        "rule \"logins\": invalid block: given for a store without blocks (expected a store that keeps blocks, or no block)"
-    );
 }
 
 #[cfg(feature = "config")]

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use ringgate::rules::{Mode, RuleAlgorithm};
+use ringgate::rules::Mode;
 use ringgate::shared::{
     CounterRequest, CounterStore, Counting, LeaseRequest, MemoryStore, SharedLimiter, SharedRules,
 };
@@ -73,55 +73,6 @@ async fn buckets_are_shared() {
             .expect("an answer")
             .is_admitted()
     );
-}
-
-/// A store supports only some algorithms, and the error for another algorithm lists them.
-#[test]
-fn other_algorithms_are_errors() {
-    for (algorithm, name) in [(RuleAlgorithm::Classic, "Classic"), (RuleAlgorithm::Even, "Even")] {
-        let rule = Rule::<str>::new("rule", "10/s".parse().expect("a quota")).algorithm(algorithm);
-        let built = SharedRules::builder()
-            .rule(rule)
-            .build(Arc::new(MemoryStore::new()));
-        let error = built.expect_err("no store supports it").to_string();
-        let expected =
-            format!("algorithm: {name} (expected SlidingWindow, Counter, Fixed, Log or Gcra in a store)");
-        assert!(error.ends_with(&expected), "{error}");
-    }
-}
-
-#[test]
-fn calendars_are_strict() {
-    let strict = "Strict for fixed windows and calendars in a store";
-    let here = "the mode Strict, or a rule of a `RuleSet` or `LiveRules` of each process";
-    let (period, pending) = (Duration::from_millis(100), 5);
-    for (mode, expected) in [
-        (Mode::Strict, None),
-        (
-            Mode::Local,
-            Some(format!("calendar: \"5/month, UTC\" (expected {here})")),
-        ),
-        (
-            Mode::Lease { permits: 5 },
-            Some(format!("mode: Lease {{ permits: 5 }} (expected {strict})")),
-        ),
-        (
-            Mode::Sync { period, pending },
-            Some(format!(
-                "mode: Sync {{ period: 100ms, pending: 5 }} (expected {strict})"
-            )),
-        ),
-    ] {
-        let quota: ringgate::algorithm::CalendarQuota = "5/month".parse().expect("a quota");
-        let built = SharedRules::builder()
-            .rule(Rule::<str>::calendar("contract", quota).mode(mode))
-            .build(Arc::new(MemoryStore::new()));
-        let error = built.err().map(|error| error.to_string());
-        assert_eq!(
-            error,
-            expected.map(|expected| format!("rule \"contract\": invalid {expected}"))
-        );
-    }
 }
 
 /// The store counts by the limits that all nodes know. A rule that each node decides alone may have any.

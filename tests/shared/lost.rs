@@ -3,74 +3,23 @@
 use alloc::sync::Arc;
 use core::future::poll_fn;
 use core::pin::pin;
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::Poll;
 use core::time::Duration;
 
 use ringgate::Rule;
 use ringgate::rules::RuleAlgorithm;
-use ringgate::shared::{
-    CounterStore, DecidedBy, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, Mode, OnError, SharedRules,
-    StoreError, StoreErrorKind, StoreFuture,
-};
+use ringgate::shared::{DecidedBy, Mode, OnError, SharedRules};
 use tokio::time::{Instant, sleep};
 
 use crate::many::Paused;
+use crate::slots::Connection;
 use crate::{memory, user};
 
 const PERIOD: Duration = Duration::from_millis(20);
 const TERM: Duration = Duration::from_secs(1);
 const LIMIT: u64 = 1000;
 
-/// A connection to a store, which can be cut.
-#[derive(Debug)]
-struct Link {
-    store: Arc<MemoryStore>,
-    is_cut: AtomicBool,
-}
-
-impl Link {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            store: memory(),
-            is_cut: AtomicBool::new(false),
-        })
-    }
-
-    fn cut(&self, is_cut: bool) {
-        self.is_cut.store(is_cut, Ordering::Relaxed);
-    }
-
-    fn error(&self) -> Option<StoreError> {
-        let is_cut = self.is_cut.load(Ordering::Relaxed);
-        is_cut.then(|| StoreError::new(StoreErrorKind::Down, "cut"))
-    }
-
-    async fn through<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
-        match self.error() {
-            Some(error) => Err(error),
-            None => call.await,
-        }
-    }
-}
-
-impl CounterStore for Link {
-    forward!(store by through: decide peek charge refund reset);
-    forward!(keeps leases);
-}
-
-impl LeaseStore for Link {
-    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
-        Box::pin(async move {
-            match self.error() {
-                Some(error) => requests.iter().map(|_| Err(error.clone())).collect(),
-                None => self.store.renew(requests).await,
-            }
-        })
-    }
-}
-
-fn node(store: &Arc<Link>, mode: Mode, on_error: OnError) -> SharedRules<str> {
+fn node(store: &Arc<Connection>, mode: Mode, on_error: OnError) -> SharedRules<str> {
     let quota = format!("{LIMIT}/h").parse().expect("a quota");
     let rule = Rule::new("user", quota)
         .by(&user())
@@ -118,7 +67,7 @@ async fn the_use_of_a_lost_lease_counts_for_the_next_outage() {
         // The permits that are spent before the first report fails, and after it.
         for (before, after) in [(1, 0), (1, 1), (1, 3), (0, 4), (2, 2), (0, 0)] {
             let context = format!("{mode:?}, {before} and {after}");
-            let store = Link::new();
+            let store = Connection::new(memory());
             let rules = node(&store, mode, OnError::Local);
             let mut admitted = warm(&rules, "alice").await;
             let mut spend = |permits| {
@@ -152,7 +101,7 @@ async fn a_flush_does_not_wait_for_the_next_key() {
     for mode in modes() {
         for is_cut in [false, true] {
             for next in [1, 2, 4] {
-                let store = Link::new();
+                let store = Connection::new(memory());
                 let rules = node(&store, mode, OnError::Deny);
                 // There is room for four leases.
                 for key in ["a", "b", "c", "d"] {

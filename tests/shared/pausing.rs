@@ -46,17 +46,7 @@ async fn pause() {
 impl CounterStore for Pausing {
     forward!(store by between: decide peek charge refund reset);
 
-    fn keeps_slots(&self) -> bool {
-        true
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        Some(self)
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    forward!(keeps slots leases);
 }
 
 impl LeaseStore for Pausing {

@@ -7,9 +7,7 @@ use core::time::Duration;
 use ringgate::Rule;
 use ringgate::rules::Mode;
 use ringgate::rules::kind::InFlight;
-use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseStore, MemoryStore, SharedRules, StoreFuture,
-};
+use ringgate::shared::{CheckResult, CounterRequest, CounterStore, MemoryStore, SharedRules, StoreFuture};
 use tokio::time::{Instant, sleep};
 
 use crate::cut::Cut;
@@ -51,17 +49,7 @@ impl CounterStore for Slow {
         Box::pin(self.slowly(self.store.refund(requests, charged)))
     }
 
-    fn keeps_slots(&self) -> bool {
-        true
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
+    forward!(keeps slots);
 }
 
 fn slots(limit: u64) -> Rule<str, InFlight> {

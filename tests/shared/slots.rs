@@ -10,13 +10,12 @@ use std::panic::catch_unwind;
 use ringgate::Rule;
 use ringgate::rules::kind::{AnyKind, InFlight};
 use ringgate::shared::{
-    Admitted, Charges, CounterRequest, CounterStore, DecidedBy, LeaseStore, MemoryStore, Mode, OnError,
-    Reason, SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    Admitted, Charges, CounterRequest, CounterStore, DecidedBy, LeaseFuture, LeaseRequest, LeaseStore,
+    MemoryStore, Mode, OnError, Reason, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use tokio::time::{Instant, sleep};
 
 use crate::cut::Cut;
-use crate::forward::Plain;
 use crate::many::Paused;
 use crate::pausing::Pausing;
 use crate::random::Random;
@@ -81,16 +80,19 @@ impl CounterStore for Connection {
         })
     }
 
-    fn keeps_slots(&self) -> bool {
-        self.store.keeps_slots()
-    }
+    forward!(keeps slots blocks leases);
+}
 
-    fn keeps_blocks(&self) -> bool {
-        self.store.keeps_blocks()
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
+impl LeaseStore for Connection {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        let leases = self.store.leases().expect("the store has leases");
+        Box::pin(async move {
+            let renewed = self.through(Box::pin(async { Ok(leases.renew(requests).await) }));
+            match renewed.await {
+                Ok(grants) => grants,
+                Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
     }
 }
 
@@ -138,39 +140,6 @@ async fn nodes_share_the_slots_of_a_key() {
     assert_eq!((free(&one, "alice").await, free(&two, "bob").await), (1, 2));
     assert!(one.check("alice").await.is_ok());
     drop(first);
-}
-
-/// As during a deployment that changes the term.
-#[tokio::test(start_paused = true)]
-async fn nodes_with_different_terms_share_the_slots() {
-    for (short, long) in [
-        (10, 3_000),
-        (2_000, 60_000),
-        (2_000, 2_001),
-        (300, 4_000),
-        (59_999, 60_000),
-    ] {
-        let store = memory();
-        let [short, long] = [short, long].map(Duration::from_millis);
-        let [brief, lasting] = [short, long].map(|term| {
-            let rules = SharedRules::builder().rule(slots(2)).term(term).period(MOMENT);
-            rules.build(store.clone()).expect("rules")
-        });
-        let held = [
-            lasting.check("alice").await.expect("a slot"),
-            brief.check("alice").await.expect("a slot"),
-        ];
-        for _ in 0..5 {
-            assert!(brief.check("alice").await.is_err() && lasting.check("alice").await.is_err());
-            sleep(long / 3).await;
-        }
-        drop(held);
-        sleep(MOMENT).await;
-        assert_eq!(
-            (free(&brief, "alice").await, free(&lasting, "alice").await),
-            (2, 2)
-        );
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,14 +225,6 @@ async fn a_refund_returns_the_permits_and_the_slot() {
     sleep(MOMENT).await;
     let statuses = one.peek("alice").await.expect("an answer");
     assert_eq!((statuses[0].remaining(), statuses[1].remaining()), (2, 3));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_flush_releases_what_was_dropped() {
-    let one = node(memory(), [slots(1)]);
-    drop(one.check("alice").await.expect("a slot"));
-    one.flush().await.expect("an answer");
-    assert_eq!(free(&one, "alice").await, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -411,27 +372,6 @@ async fn a_local_rule_counts_the_slots_of_its_node() {
         panic!("the work fails");
     }));
     assert!(panicked.is_err() && one.check("alice").await.is_ok());
-}
-
-#[tokio::test]
-async fn a_rule_that_no_store_can_keep_is_rejected() {
-    let error = |rule: Rule<str, InFlight>, store: Arc<dyn CounterStore>| {
-        let built = SharedRules::builder().rule(rule).build(store);
-        built.expect_err("an error").to_string()
-    };
-    assert_eq!(
-        error(slots(1).mode(Mode::Lease { permits: 5 }), memory()),
-        "rule \"slots\": invalid mode: Lease { permits: 5 } (expected Strict or Local for a rule of requests in flight)"
-    );
-    let without = || Arc::new(Plain(MemoryStore::new()));
-    assert_eq!(
-        error(slots(1), without()),
-        "rule \"slots\": invalid mode: Strict (expected Local over a store that keeps no slots in flight)"
-    );
-    let local = SharedRules::builder()
-        .rule(slots(1).mode(Mode::Local))
-        .build(without());
-    assert!(local.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

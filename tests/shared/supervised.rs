@@ -12,8 +12,8 @@ use ringgate::shared::supervision::{
     SupervisorSettings,
 };
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, Counting, DecidedBy, LeaseFuture, LeaseRequest, LeaseStore,
-    OnError, SharedLimiter, StoreError, StoreErrorKind, StoreFuture, conformance,
+    CounterRequest, CounterStore, Counting, LeaseFuture, LeaseRequest, LeaseStore, StoreError,
+    StoreErrorKind, conformance,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -37,7 +37,7 @@ enum Behaviour {
 
 /// The server: it outlives its connections.
 struct Host {
-    ledger: Ledger,
+    ledger: Arc<Ledger>,
     behaviour: Mutex<Behaviour>,
     role: ServerRole,
     /// The calls that have reached it.
@@ -47,7 +47,7 @@ struct Host {
 impl Host {
     fn new(clock: &Arc<ManualClock>, role: ServerRole) -> Arc<Self> {
         Arc::new(Self {
-            ledger: Ledger::new(Arc::clone(clock)),
+            ledger: Arc::new(Ledger::new(Arc::clone(clock))),
             behaviour: Mutex::new(Behaviour::Serves),
             role,
             calls: AtomicU64::new(0),
@@ -114,6 +114,7 @@ impl Server for LedgerServer {
 #[derive(Debug)]
 struct RemoteLedger {
     supervisor: Supervisor<LedgerServer>,
+    ledger: Arc<Ledger>,
 }
 
 impl RemoteLedger {
@@ -121,16 +122,17 @@ impl RemoteLedger {
         let server = LedgerServer(Arc::clone(host));
         Self {
             supervisor: Supervisor::start(server, settings).expect("valid settings"),
+            ledger: Arc::clone(&host.ledger),
         }
     }
 
-    async fn call<T>(
+    async fn supervised<T>(
         &self,
-        ask: impl AsyncFnOnce(&Ledger) -> Result<T, StoreError>,
+        call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let call = async |host: &Arc<Host>| {
             host.answer().await?;
-            ask(&host.ledger).await.map_err(|error| CallError {
+            call.await.map_err(|error| CallError {
                 error,
                 class: ErrorClass::None,
             })
@@ -151,48 +153,15 @@ impl RemoteLedger {
 }
 
 impl CounterStore for RemoteLedger {
-    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        Box::pin(self.call(async |ledger: &Ledger| ledger.decide(requests).await))
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        Box::pin(self.call(async |ledger: &Ledger| ledger.peek(requests).await))
-    }
-
-    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(self.call(async |ledger: &Ledger| ledger.charge(requests).await))
-    }
-
-    fn refund<'a>(
-        &'a self,
-        requests: &'a [CounterRequest],
-        charged: &'a CheckResult,
-    ) -> StoreFuture<'a, u64> {
-        Box::pin(self.call(async |ledger: &Ledger| ledger.refund(requests, charged).await))
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(self.call(async |ledger: &Ledger| ledger.reset(requests).await))
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        Some(self)
-    }
+    forward!(ledger by supervised: decide peek charge refund reset);
+    forward!(keeps leases);
 }
 
 impl LeaseStore for RemoteLedger {
     fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
         Box::pin(async move {
-            let renewed = self.call(async |ledger: &Ledger| Ok(ledger.renew(requests).await));
-            match renewed.await {
+            let renewed = async { Ok(self.ledger.renew(requests).await) };
+            match self.supervised(renewed).await {
                 Ok(grants) => grants,
                 Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
             }
@@ -390,73 +359,4 @@ async fn the_health_says_which_right_is_missing() {
         store.supervisor.note_lease_error(None);
         assert_eq!(store.health().lease_error, None);
     }
-}
-
-/// A limiter over the store falls back at once, and returns to the store.
-#[tokio::test(start_paused = true)]
-async fn a_limiter_falls_back_and_returns() {
-    let host = Host::new(&Arc::default(), ServerRole::Primary);
-    let store = Arc::new(RemoteLedger::start(&host, SupervisorSettings::default()));
-    store.ready().await.expect("it serves");
-    let builder =
-        SharedLimiter::builder("login", "100/60s".parse().expect("a quota")).on_error(OnError::Local);
-    let limiter = builder
-        .build(Arc::clone(&store) as Arc<dyn CounterStore>)
-        .expect("a limiter");
-    for (behaviour, expected) in [
-        (Behaviour::Serves, DecidedBy::Store),
-        (Behaviour::IsDown, DecidedBy::Fallback),
-        (Behaviour::Serves, DecidedBy::Store),
-        (Behaviour::IsForeign, DecidedBy::Fallback),
-        (Behaviour::IsSilent, DecidedBy::Fallback),
-        (Behaviour::Serves, DecidedBy::Store),
-    ] {
-        host.is(behaviour);
-        sleep(Duration::from_secs(2)).await;
-        let admitted = limiter.check("alice").await.expect("the limit has room");
-        assert_eq!(admitted.decided_by(), expected, "{behaviour:?}");
-    }
-}
-
-/// The task of a store that is dropped makes no connection any more, and keeps none.
-#[tokio::test(start_paused = true)]
-async fn a_dropped_store_leaves_nothing() {
-    let host = Host::new(&Arc::default(), ServerRole::Primary);
-    let store = RemoteLedger::start(&host, SupervisorSettings::default());
-    store.ready().await.expect("it serves");
-    drop(store);
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(Arc::strong_count(&host), 1);
-}
-
-#[tokio::test]
-async fn settings_out_of_their_range_are_errors() {
-    let wrong = |change: fn(&mut SupervisorSettings)| {
-        let mut settings = SupervisorSettings::default();
-        change(&mut settings);
-        let host = Host::new(&Arc::default(), ServerRole::Primary);
-        let started = Supervisor::start(LedgerServer(host), settings);
-        started.err().map(|error| error.to_string()).unwrap_or_default()
-    };
-    for (change, expected) in [
-        (
-            (|it| it.connect_timeout = Duration::ZERO) as fn(&mut SupervisorSettings),
-            "connect_timeout",
-        ),
-        (
-            |it| it.response_timeout = Duration::from_secs(61),
-            "response_timeout",
-        ),
-        (|it| it.call_timeout = Duration::from_millis(99), "call_timeout"),
-        (|it| it.failures = 0, "failures"),
-        (|it| it.max_in_flight = 1_000_001, "max_in_flight"),
-        (|it| it.breaker.percent = 101, "breaker.percent"),
-        (|it| it.breaker.calls = 0, "breaker.calls"),
-        (|it| it.breaker.over = Duration::ZERO, "breaker.over"),
-        (|it| it.breaker.rest = Duration::from_secs(61), "breaker.rest"),
-    ] {
-        let error = wrong(change);
-        assert!(error.contains(expected), "{expected}: {error:?}");
-    }
-    assert_eq!(wrong(|_| ()), "");
 }

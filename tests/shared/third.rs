@@ -309,17 +309,7 @@ impl CounterStore for Ledger {
         })
     }
 
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        Some(self)
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    forward!(keeps leases);
 }
 
 impl LeaseStore for Ledger {

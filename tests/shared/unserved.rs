@@ -222,3 +222,78 @@ async fn one_error_names_mistakes_and_what_no_store_serves() {
     let twice = parts(Arc::new(MemoryStore::new()), [rule("a"), rule("a")]);
     assert_eq!(twice, [("a".to_owned(), "name")]);
 }
+
+/// The text of an error says what is accepted instead.
+#[tokio::test]
+async fn an_error_says_what_is_accepted() {
+    let (period, lease) = (Duration::from_millis(100), Mode::Lease { permits: 5 });
+    let sync = Mode::Sync { period, pending: 5 };
+    let slots = |mode| Rule::in_flight("x", 1).by(&user()).mode(mode).into_any();
+    let calendar = |mode| Rule::calendar("x", "5/month".parse().expect("a quota")).mode(mode);
+    let calendar = |mode| calendar(mode).into_any();
+    let block = Block::new("3/min".parse().expect("a quota"), Duration::from_secs(600));
+    let blocked = |mode| rule("x").block(block.clone()).by(&user()).mode(mode).into_any();
+    let algorithm = |algorithm| rule("x").algorithm(algorithm).into_any();
+    let memory: Arc<dyn CounterStore> = Arc::new(MemoryStore::new());
+    let plain: Arc<dyn CounterStore> = Arc::new(Plain::default());
+    let of_slots = "Strict or Local for a rule of requests in flight";
+    let of_blocks = "Strict for a rule with a block";
+    let of_periods = "Strict for fixed windows and calendars in a store";
+    let kept = "SlidingWindow, Counter, Fixed, Log or Gcra in a store";
+    for (rule, store, given, expected) in [
+        (slots(lease), &memory, "mode: Lease { permits: 5 }", of_slots),
+        (
+            slots(Mode::Strict),
+            &plain,
+            "mode: Strict",
+            "Local over a store that keeps no slots in flight",
+        ),
+        (blocked(Mode::Local), &memory, "mode: Local", of_blocks),
+        (blocked(lease), &memory, "mode: Lease { permits: 5 }", of_blocks),
+        (
+            blocked(sync),
+            &memory,
+            "mode: Sync { period: 100ms, pending: 5 }",
+            of_blocks,
+        ),
+        (
+            rule("x").block(block.clone()).into_any(),
+            &memory,
+            "block: given for a rule without a key",
+            "a rule with a key",
+        ),
+        (
+            blocked(Mode::Strict),
+            &plain,
+            "block: given for a store without blocks",
+            "a store that keeps blocks, or no block",
+        ),
+        (
+            calendar(Mode::Local),
+            &memory,
+            "calendar: \"5/month, UTC\"",
+            "the mode Strict, or a rule of a `RuleSet` or `LiveRules` of each process",
+        ),
+        (calendar(lease), &memory, "mode: Lease { permits: 5 }", of_periods),
+        (
+            calendar(sync),
+            &memory,
+            "mode: Sync { period: 100ms, pending: 5 }",
+            of_periods,
+        ),
+        (
+            algorithm(RuleAlgorithm::Classic),
+            &memory,
+            "algorithm: Classic",
+            kept,
+        ),
+        (algorithm(RuleAlgorithm::Even), &memory, "algorithm: Even", kept),
+    ] {
+        let built = SharedRules::builder().rule(rule).build(Arc::clone(store));
+        let error = built.expect_err(given).to_string();
+        assert_eq!(
+            error,
+            format!("rule \"x\": invalid {given} (expected {expected})")
+        );
+    }
+}

@@ -53,13 +53,14 @@ pub(super) async fn renew(
     }
 }
 
-/// A new lease of some permits.
-async fn begin(
+/// The first request of a new lease for this term, and the permits that it was granted.
+pub(super) async fn begin(
     store: &dyn CounterStore,
     counter: &CounterRequest,
     lease_id: u128,
+    term: Duration,
 ) -> Result<(LeaseRequest, u64), BrokenPromise> {
-    let request = LeaseRequest::first(counter.clone(), lease_id, 4, TERM);
+    let request = LeaseRequest::first(counter.clone(), lease_id, 4, term);
     let grant = renew(store, &request).await?;
     let granted = grant.permits().unwrap_or(0);
     let promise = "a new lease is granted at most what it wants, and something while the limit has room";
@@ -69,7 +70,7 @@ async fn begin(
 
 async fn registered(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let counter = counter("registered", counting);
-    let (first, granted) = begin(store, &counter, id(counting, 1)).await?;
+    let (first, granted) = begin(store, &counter, id(counting, 1), TERM).await?;
     let after = left(store, &counter).await?;
     let promise = "registered permits are no other request's";
     holds(promise, after == 10 - granted, (granted, after))?;
@@ -87,7 +88,7 @@ async fn registered(store: &dyn CounterStore, counting: Counting) -> Result<(), 
 
 async fn copies(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let counter = counter("copies", counting);
-    let (first, granted) = begin(store, &counter, id(counting, 2)).await?;
+    let (first, granted) = begin(store, &counter, id(counting, 2), TERM).await?;
     let second = first.next(1, granted, 4);
     let grant = renew(store, &second).await?;
     let before = left(store, &counter).await?;
@@ -173,7 +174,7 @@ async fn together(store: &dyn CounterStore, counting: Counting) -> Result<(), Br
 
 async fn overdrawn(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let counter = counter("overdrawn", counting);
-    let (first, granted) = begin(store, &counter, id(counting, 5)).await?;
+    let (first, granted) = begin(store, &counter, id(counting, 5), TERM).await?;
     let rest = decide(store, &counter.clone().with_permits(10 - granted)).await?;
     holds("the permits beside a lease are free", rest.is_admitted(), &rest)?;
     let grant = renew(store, &first.next(granted, granted, 4)).await?;

@@ -188,38 +188,51 @@ impl<R: ?Sized> Planner<R> {
     /// Every quota that the request is checked against.
     pub(crate) fn quotas<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = PlannedQuota<'a>> {
         plan.targets.iter().enumerate().flat_map(move |(at, target)| {
+            let key_hash = plan.key_hashes.get(at).copied().unwrap_or(0);
             let state_quotas = self.state(target).quotas.iter().enumerate();
-            state_quotas.map(move |(position, state_quota)| {
-                let SharedRule {
-                    rule,
-                    stored_as,
-                    block,
-                } = &self.rules[usize::from(state_quota.rule)];
-                let quota = rule.kind.quotas()[state_quota.index];
-                let lowered = target.extracted.limit;
-                let tier = lowered.tier().checked_sub(1);
-                let limit = lowered.permits(tier.map_or(quota.limit(), |tier| rule.tiers[tier].1));
-                PlannedQuota {
-                    state: target.state,
-                    state_quota: position,
-                    extracted: target.extracted,
-                    name: &rule.name,
-                    rule: state_quota.rule,
-                    index: state_quota.index,
-                    quota,
-                    limit,
-                    stored_as: match (*stored_as, rule.kind.rate()) {
-                        (StoredAs::Gcra(_), Some(rate)) => StoredAs::Gcra(burst(rate, limit)),
-                        (other, _) => other,
-                    },
-                    period: self.period(rule, quota, *stored_as),
-                    key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
-                    on_error: rule.on_error,
-                    mode: rule.mode,
-                    block: block.as_ref(),
-                }
+            state_quotas.map(move |(position, quota)| {
+                let state = (target.state, position);
+                self.planned((quota.rule, quota.index), state, target.extracted, key_hash)
             })
         })
+    }
+
+    /// One quota of a rule, by its position, for a request with these parts.
+    fn planned(
+        &self,
+        (number, index): (u16, usize),
+        (state, state_quota): (u16, usize),
+        extracted: Extracted,
+        key_hash: u128,
+    ) -> PlannedQuota<'_> {
+        let SharedRule {
+            rule,
+            stored_as,
+            block,
+        } = &self.rules[usize::from(number)];
+        let quota = rule.kind.quotas()[index];
+        let tier = extracted.limit.tier().checked_sub(1);
+        let limit = tier.map_or(quota.limit(), |tier| rule.tiers[tier].1);
+        let limit = extracted.limit.permits(limit);
+        PlannedQuota {
+            state,
+            state_quota,
+            extracted,
+            name: &rule.name,
+            rule: number,
+            index,
+            quota,
+            limit,
+            stored_as: match (*stored_as, rule.kind.rate()) {
+                (StoredAs::Gcra(_), Some(rate)) => StoredAs::Gcra(burst(rate, limit)),
+                (other, _) => other,
+            },
+            period: self.period(rule, quota, *stored_as),
+            key_hash,
+            on_error: rule.on_error,
+            mode: rule.mode,
+            block: block.as_ref(),
+        }
     }
 
     /// The current period of a quota that the store keeps by periods.
@@ -241,26 +254,11 @@ impl<R: ?Sized> Planner<R> {
             parts.part("\0ready");
             parts.part(rule.key.as_ref().map_or("", |key| key.name()));
             let key_hash = parts.finish();
-            rule.kind
-                .quotas()
-                .iter()
-                .enumerate()
-                .map(move |(index, &quota)| PlannedQuota {
-                    state: 0,
-                    state_quota: 0,
-                    extracted: Extracted::plain(NO_KEY),
-                    name: &rule.name,
-                    rule: number,
-                    index,
-                    quota,
-                    limit: quota.limit(),
-                    stored_as: shared.stored_as,
-                    period: self.period(rule, quota, shared.stored_as),
-                    key_hash,
-                    on_error: rule.on_error,
-                    mode: rule.mode,
-                    block: shared.block.as_ref(),
-                })
+            let quotas = 0..rule.kind.quotas().len();
+            quotas.map(move |index| {
+                let extracted = Extracted::plain(NO_KEY);
+                self.planned((number, index), (0, 0), extracted, key_hash)
+            })
         });
         quotas.collect()
     }

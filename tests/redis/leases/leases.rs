@@ -1,33 +1,43 @@
-//! The mode `Lease`: nodes spend permits that the server has registered. No window holds more than the limit.
+//! Nodes in separate processes. In the mode `Lease` no window holds more than the limit. In the mode `Sync` each node but one may
+//! exceed it by its pending permits.
 
-use crate::scenes;
+macro_rules! in_mode {
+    ($mode:ident, sync: $sync:literal) => {
+        mod $mode {
+            use crate::scenes;
 
-#[test]
-fn ten_windows_of_four_processes() {
-    scenes::windows(false, true, 10);
+            #[test]
+            fn ten_windows_of_four_processes() {
+                scenes::windows($sync, true, 10);
+            }
+
+            #[test]
+            fn clocks_are_hours_apart() {
+                scenes::clocks_are_hours_apart($sync);
+            }
+
+            #[test]
+            fn nodes_die_and_freeze() {
+                scenes::nodes_die_and_freeze($sync);
+            }
+
+            #[test]
+            fn nodes_wake_with_leases() {
+                scenes::nodes_wake_with_leases($sync);
+            }
+
+            #[test]
+            fn nothing_is_left_behind() {
+                scenes::nothing_is_left_behind($sync);
+            }
+        }
+    };
 }
+
+in_mode!(registered, sync: false);
+in_mode!(budgets, sync: true);
 
 #[test]
 fn windows_of_cells() {
-    scenes::windows(false, false, 5);
-}
-
-#[test]
-fn clocks_are_hours_apart() {
-    scenes::clocks_are_hours_apart(false);
-}
-
-#[test]
-fn nodes_die_and_freeze() {
-    scenes::nodes_die_and_freeze(false);
-}
-
-#[test]
-fn nodes_wake_with_leases() {
-    scenes::nodes_wake_with_leases(false);
-}
-
-#[test]
-fn nothing_is_left_behind() {
-    scenes::nothing_is_left_behind(false);
+    crate::scenes::windows(false, false, 5);
 }

@@ -5,10 +5,10 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::time::Instant;
 
+use ringgate::Rule;
 use ringgate::shared::{
     DecidedBy, LeaseStats, Mode, OnError, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules,
 };
-use ringgate::{Rule, Settled};
 
 use crate::forward::Plain;
 use crate::rules::{Request, by_address, by_user, quota};
@@ -123,34 +123,6 @@ async fn a_budget_is_spent_to_the_last_permit() {
         limiter.check_n("other", 300).await.expect("room").decided_by(),
         DecidedBy::Store
     );
-}
-
-/// A single node is admitted exactly the limit, whatever its leases are.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lease_is_exact() {
-    let Some(server) = Server::start() else { return };
-    for log in [false, true] {
-        let builder = limiter(if log { "log" } else { "cells" }, "100/2s").lease(20);
-        let builder = if log { builder.log() } else { builder.cells(5) };
-        let limiter = builder.build(server.store().await).expect("a limiter");
-        assert_eq!(limiter.max_overshoot(7), Some(0));
-        let (mut by_lease, first) = (0, Instant::now());
-        // Until leases are granted, because the server was just started, and until the loop ends within a window.
-        for number in 0_u32.. {
-            assert!(first.elapsed() < 3 * PATIENCE, "no lease decides");
-            let (key, began, mut admitted) = (format!("key {number}"), Instant::now(), 0);
-            while let Ok(passed) = limiter.check(&key).await {
-                admitted += 1;
-                by_lease += u64::from(passed.decided_by() == DecidedBy::Local);
-            }
-            if began.elapsed() < Duration::from_secs(2) {
-                assert_eq!(admitted, 100, "log: {log}");
-                if by_lease > 100 {
-                    break;
-                }
-            }
-        }
-    }
 }
 
 /// A lease without demand is given back.
@@ -268,42 +240,6 @@ async fn permits_taken_for_a_denied_request_are_returned() {
     );
 }
 
-/// Rules in the mode `Local` need no store and no await.
-#[tokio::test(flavor = "multi_thread")]
-async fn local_rules_make_no_call() {
-    let store = crate::server::ready_or_not("redis://127.0.0.1:1");
-    let rules = SharedRules::builder()
-        .rule(Rule::new("user", quota("2/h")).by(&by_user()).mode(Mode::Local))
-        .rule(Rule::new("all", quota("3/h")).mode(Mode::Local))
-        .build(store)
-        .expect("rules");
-    let check = |user: &'static str| rules.check_now(&Request::of(user, 1)).expect("decided here");
-    let passed = check("alice").expect("room");
-    assert_eq!((passed.decided_by(), passed.error()), (DecidedBy::Local, None));
-    assert_eq!(
-        rules.refund(passed).await.expect("no call is made"),
-        Settled::Exact
-    );
-    for _ in 0..2 {
-        check("alice").expect("room");
-    }
-    let refused = check("alice").expect_err("spent");
-    assert_eq!(
-        refused
-            .violations()
-            .map(|look| look.rule().to_owned())
-            .collect::<Vec<_>>(),
-        ["user"]
-    );
-    check("bob").expect("room");
-    let refused = check("alice").expect_err("spent");
-    assert_eq!(refused.violations().count(), 2);
-    assert_eq!(
-        rules.max_overshoot(4).collect::<Vec<_>>(),
-        [("user", Some(6)), ("all", Some(9))]
-    );
-}
-
 /// A rule with several quotas has a lease for each, and checks all of them, although one state represents them.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_quota_has_a_lease() {
@@ -334,32 +270,6 @@ async fn every_quota_has_a_lease() {
     limiter.flush().await.expect("an answer");
     let left = limiter.peek("key").await.expect("an answer");
     assert_eq!(left[1].remaining(), 0, "{left:?}");
-}
-
-/// Spent permits of a lease that are in no pending report can be refunded once.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lease_returns_permits_that_it_has_not_reported() {
-    let Some(server) = Server::start() else { return };
-    let limiter = limiter("refund", "1000/h")
-        .sync(Duration::from_secs(60), 100)
-        .build(server.store().await)
-        .expect("a limiter");
-    let passed = limiter.check_n("key", 10).await.expect("room");
-    assert_eq!(limiter.lease_stats().uncharged, 10);
-    assert_eq!(
-        limiter.refund(passed).await.expect("no call is made"),
-        Settled::Exact
-    );
-    assert_eq!(limiter.lease_stats().uncharged, 0);
-    let passed = limiter.check_n("key", 10).await.expect("room");
-    limiter.flush().await.expect("an answer");
-    assert_eq!(limiter.lease_stats().uncharged, 0);
-    assert_eq!(
-        limiter.refund(passed).await.expect("no call is made"),
-        Settled::Forfeited(10)
-    );
-    let left = limiter.peek("key").await.expect("an answer");
-    assert_eq!(left[0].remaining(), 990);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -398,66 +308,6 @@ async fn more_keys_than_leases() {
         let left = limiter.peek(format!("key {key}")).await.expect("an answer");
         assert_eq!(left[0].remaining(), 995, "key {key}");
     }
-}
-
-/// Without the store, a lease is spent until the end of its term, and not longer.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_term_ends_without_the_store() {
-    let Some(mut server) = Server::start() else { return };
-    let store = server.store().await;
-    let limiter = limiter("term", "1000000/s")
-        .lease(100_000)
-        .build(store)
-        .expect("a limiter");
-    warm(&limiter, "key").await;
-    let began = Instant::now();
-    while limiter.lease_stats().held < 20 {
-        assert!(began.elapsed() < PATIENCE, "{:?}", limiter.lease_stats());
-        let _ = limiter.check("key").await;
-    }
-    server.kill();
-    // Longer than the term, whatever the last answer was.
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let stats = limiter.lease_stats();
-    if stats.held > stats.uncharged {
-        let decided = limiter.check_now("key");
-        assert!(
-            decided.is_none_or(|it| it.is_err()),
-            "the term is over: {stats:?}"
-        );
-    }
-    let refused = limiter.check("key").await.expect_err("no server");
-    assert_eq!(
-        (refused.decided_by(), refused.reason()),
-        (DecidedBy::Fallback, Reason::Unavailable)
-    );
-    limiter.flush().await.expect_err("no server");
-}
-
-/// After the term, the limiter of the node decides, which counts the admissions by leases.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_fallback_counts_admissions_by_leases() {
-    let Some(mut server) = Server::start() else { return };
-    let limiter = limiter("warm", "100/h")
-        .sync(Duration::from_millis(20), 60)
-        .on_error(OnError::Local)
-        .build(server.store().await)
-        .expect("a limiter");
-    for _ in 0..60 {
-        limiter.check("key").await.expect("room");
-    }
-    server.kill();
-    let (mut by_lease, mut by_node) = (0, 0);
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(1) {
-        match limiter.check("key").await {
-            Ok(passed) if passed.decided_by() == DecidedBy::Local => by_lease += 1,
-            Ok(_) => by_node += 1,
-            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
-        }
-    }
-    assert!(by_lease <= 40, "{by_lease}");
-    assert_eq!(60 + by_lease + by_node, 100);
 }
 
 #[tokio::test]
