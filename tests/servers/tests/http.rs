@@ -263,12 +263,9 @@ fn poll_once<F: Future>(future: &mut core::pin::Pin<Box<F>>) -> Poll<F::Output> 
 }
 
 /// A service that always gives this response.
-fn responding<B: Clone>(
+fn responding<B: Clone + Send>(
     response: impl Fn() -> Response<B> + Clone,
-) -> impl Service<Request<()>, Response = Response<B>, Error = Infallible, Future: Send> + Clone
-where
-    B: Send,
-{
+) -> impl Service<Request<()>, Response = Response<B>, Error = Infallible, Future: Send> + Clone {
     tower::service_fn(move |_: Request<()>| core::future::ready(Ok::<_, Infallible>(response())))
 }
 
