@@ -90,7 +90,7 @@ impl Run<'_> {
             None => {
                 assert_ne!(permits, 0);
                 assert_eq!(self.answers(now), before, "a denial changes no later answer");
-                self.reference.denied(now, permits);
+                self.reference.denied(now);
             }
         }
     }

@@ -26,6 +26,7 @@ pub struct Reference {
     marks: Vec<(Mark, u64)>,
     /// The newest reading in the state. Calls with an older reading use this one.
     published: Nanos,
+    denial_publishes: bool,
     exact: bool,
 }
 
@@ -48,7 +49,7 @@ impl Reference {
                 },
             },
         };
-        // A counter ring of several words enters a cell with the first request in it that a cell could admit, even if it is denied.
+        // A counter ring of several words enters a cell with the first call in it, even if that is denied.
         let denial_publishes = matches!(algorithm, Any::Counter(_)) && algorithm.words() > 1;
         Self {
             kind: setting.kind,
@@ -57,6 +58,7 @@ impl Reference {
             events: Vec::new(),
             marks: Vec::new(),
             published: Nanos::ZERO,
+            denial_publishes,
             // The definition leaves open where the cells of further windows begin, and what is forgotten with a unit.
             exact: !matches!(setting.kind, Kind::Several | Kind::Units | Kind::Window),
         }
@@ -111,8 +113,9 @@ impl Reference {
         });
     }
 
-    pub fn denied(&mut self, now: Nanos, permits: u64) {
-        if self.definition.deny(now.get(), permits) {
+    pub fn denied(&mut self, now: Nanos) {
+        self.definition.deny(now.get());
+        if self.denial_publishes {
             self.published = self.published.max(now);
         }
     }

@@ -22,8 +22,7 @@ pub(super) trait EnteredRing {
     fn enter<W: Words>(&self, words: W, tick: u64);
 
     /// Decides once, with `limit` in place of the own limit of [`cell_window`](Self::cell_window). `Admitted` has the tick that
-    /// is charged. `Retry`: the cell is not open, or another thread changed the control word. A request that no cell can admit
-    /// enters none, so that it does not keep the state from being idle.
+    /// is charged. `Retry`: the cell is not open, or another thread changed the control word.
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64>;
 
     #[inline(always)]

@@ -309,23 +309,19 @@ impl Exact {
     /// The mark of the charge, if the request is admitted.
     pub(crate) fn decide(&mut self, now: u64, permits: u64) -> Option<Mark> {
         if permits > 0 && permits > self.remaining(now) {
-            self.deny(now, permits);
+            self.deny(now);
             return None;
         }
         Some(self.charge(now, permits))
     }
 
-    /// Enters the cell of a denied request, if the ring does. It does not for a request that no cell can admit. Returns whether the
-    /// ring may have entered the cell.
-    pub(crate) fn deny(&mut self, now: u64, permits: u64) -> bool {
-        let first = self.current[0];
-        let enters = self.denial_enters && permits <= first.max_request();
-        if let Counting::Cells { tick, .. } = first.counting
-            && enters
+    /// Enters the cell of a denied request, if the ring does.
+    pub(crate) fn deny(&mut self, now: u64) {
+        if let Counting::Cells { tick, .. } = self.current[0].counting
+            && self.denial_enters
         {
             self.charges.newest = self.charges.newest.max(now / tick * tick);
         }
-        enters
     }
 
     pub(crate) fn charge(&mut self, now: u64, permits: u64) -> Mark {

@@ -208,15 +208,8 @@ impl EnteredRing for GroupedRing {
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         let seen = state.control();
-        if seen.entering() {
+        if seen.entering() || seen.tick() < tick {
             return Attempt::Retry;
-        }
-        if seen.tick() < tick {
-            return if permits > limit {
-                Attempt::Denied
-            } else {
-                Attempt::Retry
-            };
         }
         // Without the refunds from older cells, the total is at least the permits that count. So most admissions read no other
         // word.

@@ -115,16 +115,8 @@ impl WideRing {
     ) -> Attempt<u64> {
         let state = self.state(words);
         let seen = state.control();
-        if seen.entering() {
+        if seen.entering() || seen.tick() < tick {
             return Attempt::Retry;
-        }
-        if seen.tick() < tick {
-            let most = first.map_or(limit, CellWindow::max_request);
-            return if permits > most {
-                Attempt::Denied
-            } else {
-                Attempt::Retry
-            };
         }
         let capacity = match first {
             Some(first) => self.least_capacity(first, state, seen),
