@@ -9,6 +9,6 @@ source "$(dirname "$0")/common.sh"
 [[ $# -le 1 ]] || { echo "usage: ci/pure.sh [SHARD/SHARDS]"; exit 2; }
 tool mutants
 export CARGO_PROFILE_TEST_DEBUG=0 PROPTEST_RNG_SEED=1 PROPTEST_MAX_SHRINK_ITERS=0
-cargo mutants --package ringgate --file src/algorithm/unit_ring/word.rs --file src/algorithm/gcra/state.rs \
+cargo mutants --package ringgate --file src/algorithm/unit_ring/word.rs --file src/algorithm/gcra/word.rs \
     --no-default-features --features std --shard "${1:-0/1}" --sharding round-robin --timeout 60 \
     --output "${CARGO_TARGET_DIR:-target}" -- --lib algorithm::

@@ -138,10 +138,10 @@ fn figures_are_those_of_the_readme() -> Result<(), ConfigError> {
             range(rings.collect())
         ),
         format!(
-            "takes {} to {} bytes a key instead of {}",
+            "Instead of {} bytes a key, it takes {} to {} in a table",
+            bytes(60, true)?,
             bytes(60, false)?,
-            bytes(1_000, false)?,
-            bytes(60, true)?
+            bytes(1_000, false)?
         ),
     ] {
         assert!(readme.contains(&text), "{text}");

@@ -473,3 +473,23 @@ fn too_few_words_panic() {
         assert!(decided.is_err(), "{name}");
     }
 }
+
+/// An even ring finds the cell that has a share without a search of its slots for each cell.
+#[test]
+fn a_retry_time_reads_each_word_a_few_times() {
+    let ring = CounterRing::builder(Quota::new(1, Duration::from_secs(3600)).expect("a quota"));
+    let ring = Any::from(ring.even().cells(4096).build().expect("a ring"));
+    let state = State::fresh(&ring);
+    let now = 36_000_000_000_000;
+    let denied = (0..2).any(|_| !cost(&ring, &state, now, 1).0);
+    assert!(denied, "one permit in an hour");
+    let (loads, exchanges, highest) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let words = Counted {
+        state: &state,
+        loads: &loads,
+        exchanges: &exchanges,
+        highest: &highest,
+    };
+    assert!(ring.ready_at(words, Nanos::new(now), 1).is_some());
+    assert!(loads.get() <= 4 * 4096, "{} loads", loads.get());
+}

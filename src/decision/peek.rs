@@ -204,8 +204,13 @@ impl<A: Algorithm> Peek<'_, A> {
 impl Peek<'_, AnyAlgorithm> {
     /// The most permits that one request would get, by the window with the index `window` alone.
     pub(crate) fn remaining_in(&self, window: usize) -> u64 {
-        self.known_remaining()
-            .unwrap_or_else(|| self.algorithm.remaining_in(window, &self.words(), self.now))
+        let by_words = || self.algorithm.remaining_in(window, &self.words(), self.now);
+        match self.known_remaining() {
+            Some(0) => 0,
+            // What one request gets is limited by the smallest window, and the words are fresh.
+            Some(most) => most.max(by_words()),
+            None => by_words(),
+        }
     }
 
     /// The time until the window with the index `window` has the capacity for `permits`, if no other request came before.

@@ -27,8 +27,9 @@ use crate::time::Nanos;
 /// # Cost
 ///
 /// A decision for a key that has an entry is one hash, one reading of the clock, and what the algorithm needs: no lock,
-/// no allocation, no reference count. An admission writes only the entry, and a denial writes nothing. With an
-/// algorithm of one word, in a table with as many keys as its capacity, a decision reads one cache line for 95 % of the
+/// no allocation, no reference count. An admission writes only the entry, and a denial writes nothing. (The exception is
+/// a ring of several words. Its first decision in a new cell enters the cell, even if it denies, and the key keeps its entry for a
+/// window from then on.) With an algorithm of one word, in a table with as many keys as its capacity, a decision reads one cache line for 95 % of the
 /// keys, two for 4.6 %, and up to five for the rest. With a strict ring of several words, it reads two adjacent lines for
 /// 82 % of the keys, and three to six for the others. The first decision of a key takes two exchanges if an entry is vacant, and five if it takes over the entry
 /// of an idle key. It waits for no other thread.

@@ -17,8 +17,8 @@ use super::tls::Certificates;
 use crate::error::ConfigError;
 use crate::shared::supervision::SupervisorSettings;
 
-/// The redirections that a call follows.
-const REDIRECTIONS: u32 = 16;
+/// The redirections that a call follows. While a primary is dead, each call to its slots is redirected to it.
+const REDIRECTIONS: u32 = 4;
 
 /// The nodes of a cluster, and how to connect to them.
 pub(super) struct ClusterTarget {
@@ -62,7 +62,7 @@ impl ClusterTarget {
         Ok(Self {
             // The store follows redirections itself. The client would also send a call again whose connection has ended.
             client: with_retries(0)?,
-            follower: with_retries(REDIRECTIONS)?,
+            follower: with_retries(16)?,
         })
     }
 
@@ -88,17 +88,22 @@ impl ClusterConnection {
     pub(super) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
         let mut answer = self.inner.req_packed_command(command).await;
         for _ in 0..REDIRECTIONS {
-            let Some((code, node)) = answer.as_ref().err().and_then(redirection) else {
+            let Err(error) = &answer else {
                 break;
             };
-            match self.send_to(node, code == "ASK", command).await {
-                // There is no connection to the node that is named, and nothing was sent.
-                Err(error) if error.kind() == ErrorKind::ClusterConnectionNotFound => match code {
-                    "ASK" => return self.follow(command).await,
-                    _ => break,
+            answer = match (error.code(), asked_node(error)) {
+                // The client has read the map of the slots again before it sends this call. A node that is named but not connected is
+                // not addressed: the client would connect to all nodes anew.
+                (Some("MOVED"), _) => self.inner.req_packed_command(command).await,
+                (Some("ASK"), Some(node)) => match self.ask(node, command).await {
+                    // There is no connection to the node that is named, and nothing was sent.
+                    Err(error) if error.kind() == ErrorKind::ClusterConnectionNotFound => {
+                        return self.follow(command).await;
+                    }
+                    asked => asked,
                 },
-                followed => answer = followed,
-            }
+                _ => break,
+            };
         }
         answer
     }
@@ -110,33 +115,21 @@ impl ClusterConnection {
         connection.await?.clone().req_packed_command(command).await
     }
 
-    /// Sends a command to a node, directly after `ASKING` if a slot moves to it. Both are one piece. If another call came in between,
+    /// Sends a command to the node that a slot moves to, directly after `ASKING`. Both are one piece. If another call came in between,
     /// it would be served instead.
-    async fn send_to(
-        &mut self,
-        node: SingleNodeRoutingInfo,
-        asks: bool,
-        command: &Cmd,
-    ) -> RedisResult<Value> {
+    async fn ask(&mut self, node: SingleNodeRoutingInfo, command: &Cmd) -> RedisResult<Value> {
         let mut commands = ::redis::pipe();
-        if asks {
-            commands.cmd("ASKING");
-        }
-        commands.add_command(command.clone());
-        let replies = self
-            .inner
-            .route_pipeline(commands, usize::from(asks), 1, node)
-            .await?;
+        commands.cmd("ASKING").add_command(command.clone());
+        let replies = self.inner.route_pipeline(commands, 1, 1, node).await?;
         replies.into_iter().next().unwrap_or(Value::Nil).extract_error()
     }
 }
 
-/// The code of a redirection, and the node that it names.
-fn redirection(error: &RedisError) -> Option<(&str, SingleNodeRoutingInfo)> {
+/// The node that a redirection names.
+fn asked_node(error: &RedisError) -> Option<SingleNodeRoutingInfo> {
     let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
-    let node = SingleNodeRoutingInfo::ByAddress {
-        host: host.to_owned(),
+    Some(SingleNodeRoutingInfo::ByAddress {
+        host: host.trim_matches(['[', ']']).to_owned(),
         port: port.parse().ok()?,
-    };
-    Some((error.code()?, node))
+    })
 }

@@ -123,6 +123,8 @@ impl Tls {
         while let Some(attempt) = attempts.join_next().await {
             match attempt.unwrap_or_else(|panicked| Err(io::Error::other(panicked))) {
                 Ok(stream) => return Ok(stream),
+                // A refused certificate says more than an address that did not answer.
+                Err(_) if last.kind() == io::ErrorKind::InvalidData => {}
                 Err(error) => last = error,
             }
         }

@@ -81,7 +81,7 @@ impl LocalLimit {
         let need = self.quantum.local().min(want as u64);
         let Capacity { at, bytes, ready_in } = self.limiter.capacity(need);
         match ready_in {
-            Some(Duration::ZERO) => {
+            Some(Duration::ZERO) if bytes >= need => {
                 self.timer = None;
                 let bytes = to_usize(bytes).min(want);
                 Poll::Ready(Ok(ByteBudget { at, bytes }))

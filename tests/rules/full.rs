@@ -181,3 +181,19 @@ proptest! {
         }
     }
 }
+
+/// A key that is not limited has what each quota leaves a fresh key, not the least of all quotas.
+#[test]
+fn each_quota_of_a_key_that_is_not_limited_is_fresh() {
+    let two = rule("two", "10/s").also(quota("100/min")).by(&by_user());
+    let (rules, _) = by_hand([two.capacity(1).on_full(OnFull::Admit)]);
+    for number in 0..100 {
+        assert!(rules.check(&user(number)).is_ok());
+    }
+    let fresh = user(1_000);
+    let seen: Vec<_> = rules
+        .peek(&fresh)
+        .map(|peek| (peek.remaining(), peek.status().reset_after()))
+        .collect();
+    assert_eq!(seen, [(10, None), (100, None)]);
+}

@@ -136,7 +136,10 @@ impl Plan {
                     _ => {
                         let mut name = format!("{}-{:?}", view.name, quota.window());
                         // Another rule may have that name.
-                        while rules.rules().iter().any(|other| other.view().name == name) {
+                        while rules.rules().iter().any(|other| {
+                            let other = other.view();
+                            other.quotas.len() == 1 && other.name == name
+                        }) {
                             name.push('\'');
                         }
                         name
