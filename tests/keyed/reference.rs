@@ -1,10 +1,14 @@
 //! The reference for the answers of a table: separate words for each key, and the log of its admissions.
 
 use alloc::collections::BTreeMap;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
 
-use super::*;
-use crate::common::{Log, State};
-use ringgate::{Peek, Settled};
+use crate::common::{Any, Log, State, Subject};
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::{Keys, OnFull};
+use ringgate::sync::Words;
+use ringgate::{Algorithm, KeyedRateLimiter, ManualClock, Nanos, Peek, Receipt, Settled};
 
 #[path = "reference/operations.rs"]
 mod operations;
