@@ -207,7 +207,7 @@ impl Peek<'_, AnyAlgorithm> {
         let by_words = || self.algorithm.remaining_in(window, &self.words(), self.now);
         match self.known_remaining() {
             Some(0) => 0,
-            // What one request gets is limited by the smallest window, and the words are fresh.
+            // The smallest window limits a request, but the words of each window are fresh.
             Some(most) => most.max(by_words()),
             None => by_words(),
         }
