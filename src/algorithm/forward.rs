@@ -1,8 +1,7 @@
-//! The methods of an enum of algorithms that call the same method of the algorithm in it, and those of a ring that call the same
-//! method of its cells.
+//! Methods that only forward: from an enum of algorithms to the algorithm in it, and from a ring to its cells.
 
-/// Writes the methods of [`Algorithm`](super::Algorithm) that no enum of algorithms makes in a way of its own. `$each` is a macro that
-/// runs an expression on the algorithm of any variant.
+/// Writes the methods of [`Algorithm`](super::Algorithm) that every enum of algorithms forwards. `$each` is a macro that runs an
+/// expression on the algorithm of any variant.
 macro_rules! forward_algorithm {
     ($each:ident) => {
         fn words(&self) -> usize {
@@ -86,8 +85,7 @@ macro_rules! inner {
     }};
 }
 
-/// Writes the methods of [`Reclaim`](super::Reclaim) that no enum of algorithms makes in a way of its own, as `forward_algorithm`
-/// does.
+/// Writes the methods of [`Reclaim`](super::Reclaim) that every enum of algorithms forwards, as `forward_algorithm` does.
 macro_rules! forward_reclaim {
     ($each:ident) => {
         fn span(&self) -> Duration {
