@@ -3,13 +3,11 @@
 //! ```
 //! use ringgate::RateLimiter;
 //!
-//! # #[cfg(feature = "quanta")] {
 //! // At most 100 requests in any 60 seconds.
 //! let limiter = RateLimiter::per_minute(100)?;
 //! if limiter.check().is_ok() {
 //!     // Serve the request.
 //! }
-//! # }
 //! # Ok::<(), ringgate::ConfigError>(())
 //! ```
 //!

@@ -108,11 +108,11 @@ const FEATURES: [(&str, &str); 8] = [
     ("redis-tls", "redis"),
 ];
 
-/// The features of higher floors that a module may name, because it uses a dependency of theirs.
+/// The features of higher floors that a module may name, because it uses a dependency of theirs, or has items for them alone.
 const DEPENDENCIES: [(&str, &str); 3] = [
     // arc-swap, which only the ground may replace for the model checker.
     ("sync", "rules"),
-    // siphasher, and the default clock.
+    // The parts of keys that nodes share, and the reload of shared rules.
     ("rules", "shared"),
     // metrics.
     ("shared", "observe"),

@@ -55,7 +55,6 @@ use crate::time::Nanos;
 /// use ringgate::{KeyedRateLimiter, ManualClock, Quota, RateLimiter, SlidingWindow};
 /// use core::time::Duration;
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let clock = ManualClock::new();
 /// let window = SlidingWindow::new(Quota::per_minute(2)?)?;
 /// assert_eq!(window.to_string(), "an exact log of 2 permits");
@@ -67,7 +66,6 @@ use crate::time::Nanos;
 /// // Five in any minute for each of 50,000 keys.
 /// let keys = KeyedRateLimiter::per_minute(5, 50_000)?;
 /// assert_eq!(keys.algorithm().to_string(), "one word of 27 cells in units of 1");
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]

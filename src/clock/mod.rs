@@ -4,6 +4,7 @@
 mod calibration;
 #[cfg(feature = "quanta")]
 mod coarse;
+#[cfg_attr(not(feature = "quanta"), path = "no_default_clock.rs")]
 mod default_clock;
 #[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
 mod instant;
@@ -15,9 +16,10 @@ mod source;
 mod system;
 
 #[cfg(feature = "quanta")]
-pub use self::quanta::QuantaClock;
-#[cfg(feature = "quanta")]
-pub use coarse::{CoarseClock, CoarseClockError};
+pub use self::{
+    coarse::{CoarseClock, CoarseClockError},
+    quanta::QuantaClock,
+};
 pub use default_clock::DefaultClock;
 #[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
 pub use instant::InstantClock;

@@ -45,7 +45,6 @@ use crate::wait::DEFAULT_MAX_WAITING;
 /// use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 /// use ringgate::{LiveRules, Rule, RuleSet};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let client = HttpKey::client(ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?);
 /// let user = HttpKey::header(HeaderName::from_static("x-api-key"));
 /// let rules = RuleSet::builder()
@@ -58,7 +57,6 @@ use crate::wait::DEFAULT_MAX_WAITING;
 ///     .skip_path("/health");
 /// # let _ = layer;
 /// // `live.store(&rules)?` replaces the rules.
-/// # }
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]

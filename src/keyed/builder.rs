@@ -5,13 +5,9 @@ use alloc::vec::Vec;
 use super::limiter::KeyedRateLimiter;
 use super::on_full::OnFull;
 use super::store::Store;
-#[cfg(feature = "quanta")]
-use crate::algorithm::SlidingWindow;
 use crate::algorithm::{Algorithm, Reclaim};
 use crate::clock::Clock;
 use crate::error::ConfigError;
-#[cfg(feature = "quanta")]
-use crate::quota::Quota;
 
 /// A builder of [`KeyedRateLimiter`]s.
 ///
@@ -29,7 +25,6 @@ use crate::quota::Quota;
 ///     id: u64,
 /// }
 ///
-/// # #[cfg(feature = "quanta")] {
 /// // User 1 has not paid. Tier 0 is the algorithm's own limit, tier 1 the first that is added.
 /// let tier = |user: &User| usize::from(user.id == 1);
 /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(100)?)?)
@@ -38,7 +33,6 @@ use crate::quota::Quota;
 ///     .build_with(ManualClock::new(), Tiers::random(tier))?;
 /// assert!(limiter.check_n(&User { id: 1 }, 11).is_err());
 /// assert!(limiter.check_n(&User { id: 2 }, 11).is_ok());
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -139,46 +133,5 @@ impl<A: Reclaim> KeyedBuilder<A> {
             clock,
             keys,
         })
-    }
-}
-
-#[cfg(feature = "quanta")]
-impl KeyedRateLimiter<SlidingWindow> {
-    /// Creates a limiter of `limit` permits in any second for each of `capacity` keys.
-    ///
-    /// # Errors
-    ///
-    /// - `limit`: 0 or more than [`Quota::MAX_LIMIT`], or more than the cells of the window can count.
-    /// - `capacity`: 0 or more than 2^32, or more than there is memory for.
-    pub fn per_second(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
-        Self::new(SlidingWindow::new(Quota::per_second(limit)?)?, capacity)
-    }
-
-    /// Creates a limiter of `limit` permits in any minute for each of `capacity` keys.
-    ///
-    /// # Errors
-    ///
-    /// - `limit`: 0 or more than [`Quota::MAX_LIMIT`].
-    /// - `capacity`: 0 or more than 2^32, or more than there is memory for.
-    pub fn per_minute(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
-        Self::new(SlidingWindow::new(Quota::per_minute(limit)?)?, capacity)
-    }
-
-    /// Creates a limiter of `limit` permits in any hour for each of `capacity` keys.
-    ///
-    /// # Errors
-    ///
-    /// - `limit`: 0 or more than [`Quota::MAX_LIMIT`].
-    /// - `capacity`: 0 or more than 2^32, or more than there is memory for.
-    pub fn per_hour(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
-        Self::new(SlidingWindow::new(Quota::per_hour(limit)?)?, capacity)
-    }
-}
-
-#[cfg(feature = "quanta")]
-impl<A: Reclaim> KeyedRateLimiter<A> {
-    /// Returns a builder, which sets capacity, tiers, clock and seeds.
-    pub fn builder(algorithm: A) -> KeyedBuilder<A> {
-        KeyedBuilder::new(algorithm)
     }
 }

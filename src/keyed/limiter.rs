@@ -44,7 +44,6 @@ use crate::time::Nanos;
 /// ```
 /// use ringgate::{KeyedRateLimiter, Quota, TimestampRing};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// // Five in any minute for each user, for up to 50,000 users that are active at once.
 /// let limiter = KeyedRateLimiter::new(TimestampRing::new(Quota::per_minute(5)?)?, 100_000)?;
 /// for _ in 0..5 {
@@ -53,7 +52,6 @@ use crate::time::Nanos;
 /// assert!(limiter.check("alice").is_err());
 /// // Another user has a limit of its own.
 /// assert!(limiter.check("bob").is_ok());
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Debug)]

@@ -28,14 +28,12 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// ```
     /// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
     ///
-    /// # #[cfg(feature = "quanta")] {
     /// let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::per_second(2)?)?, 1_000)?;
     /// let sources = [7_u64, 8, 7, 7];
     /// let mut passed = Vec::new();
     /// limiter.check_many(&sources, |_, answer| passed.push(answer.is_ok()));
     /// // The third of source 7 is one too many.
     /// assert_eq!(passed, [true, true, true, false]);
-    /// # }
     /// # Ok::<(), ringgate::ConfigError>(())
     /// ```
     pub fn check_many<'a, 'k, Q: ?Sized + 'k>(

@@ -3,6 +3,8 @@
 mod builder;
 mod client;
 mod decider;
+#[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
+mod default_clock;
 mod forward;
 mod key_hasher;
 mod keys;

@@ -1,20 +1,9 @@
-//! Random seeds, and the constructors that take them. The target `wasm32-unknown-unknown` has no source of random numbers, so it has
-//! none of these.
+//! Random seeds. The target `wasm32-unknown-unknown` has no source of random numbers, so it has none of these.
 
 use core::hash::BuildHasher;
 
-#[cfg(feature = "quanta")]
-use super::builder::KeyedBuilder;
 use super::keys::{AnyKey, Tiers};
-#[cfg(feature = "quanta")]
-use super::limiter::KeyedRateLimiter;
 use super::seeded_state::SeededState;
-#[cfg(feature = "quanta")]
-use crate::algorithm::Reclaim;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
-#[cfg(feature = "quanta")]
-use crate::error::ConfigError;
 
 /// Returns random seeds for the hashes of keys, for limiters and rule sets that are built with a clock of the caller's choice.
 ///
@@ -64,33 +53,5 @@ impl<F> Tiers<F, SeededState> {
     /// `resolver` returns the tier of a key.
     pub fn random(resolver: F) -> Self {
         Self::new(resolver, SeededState::random())
-    }
-}
-
-#[cfg(feature = "quanta")]
-impl<A: Reclaim> KeyedBuilder<A> {
-    /// Builds the limiter with its own clock and random seeds.
-    ///
-    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
-    ///
-    /// # Errors
-    ///
-    /// `capacity`, `limit`, `windows` or `algorithm`: invalid, as listed at [`build_with`](Self::build_with).
-    pub fn build(self) -> Result<KeyedRateLimiter<A>, ConfigError> {
-        self.build_with(QuantaClock::new(), AnyKey::random())
-    }
-}
-
-#[cfg(feature = "quanta")]
-impl<A: Reclaim> KeyedRateLimiter<A> {
-    /// Creates a limiter for `capacity` keys (1 to 2^32), with its own clock and random seeds.
-    ///
-    /// Further keys take over the entries of idle keys. If there are none, [`OnFull::Share`](super::OnFull::Share) applies.
-    ///
-    /// # Errors
-    ///
-    /// `capacity` or `algorithm`: invalid, as listed at [`KeyedBuilder::build_with`].
-    pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
-        Self::builder(algorithm).capacity(capacity).build()
     }
 }

@@ -6,19 +6,15 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::{Algorithm, SlidingWindow};
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
 use crate::clock::{Clock, DefaultClock};
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
-#[cfg(feature = "quanta")]
-use crate::error::ConfigError;
 use crate::own_words::OwnWords;
-#[cfg(feature = "quanta")]
-use crate::quota::Quota;
 use crate::receipt::{Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
+#[cfg(feature = "quanta")]
+mod default_clock;
 mod inline;
 mod lowered;
 mod partial;
@@ -67,7 +63,6 @@ use settle::settle;
 /// ```
 /// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(2)?)?);
 /// assert!(limiter.check().is_ok());
 /// assert!(limiter.check().is_ok());
@@ -76,7 +71,6 @@ use settle::settle;
 ///     // `None` would mean that a request for so many permits is never admitted.
 ///     Err(denied) => assert!(denied.retry_after().is_some()),
 /// }
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 pub struct RateLimiter<A = SlidingWindow, C = DefaultClock> {
@@ -93,13 +87,11 @@ pub struct RateLimiter<A = SlidingWindow, C = DefaultClock> {
 /// use core::time::Duration;
 /// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(100)?)?);
 /// let promise = limiter.promise();
 /// assert_eq!(promise.permits, 100);
 /// // The clock may be wrong by 51 µs in a second.
 /// assert_eq!(promise.interval, Duration::from_micros(999_949));
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,59 +102,6 @@ pub struct Promise {
     /// The window less the clock's error. Zero if the error is not shorter than the window. Then nothing is promised in true
     /// time.
     pub interval: Duration,
-}
-
-#[cfg(feature = "quanta")]
-impl RateLimiter<SlidingWindow, QuantaClock> {
-    /// Creates a limiter of `limit` permits in any second.
-    ///
-    /// # Errors
-    ///
-    /// `limit`: 0 or more than [`Quota::MAX_LIMIT`], or more than the cells of the window can count.
-    pub fn per_second(limit: u64) -> Result<Self, ConfigError> {
-        Ok(Self::new(SlidingWindow::new(Quota::per_second(limit)?)?))
-    }
-
-    /// Creates a limiter of `limit` permits in any minute.
-    ///
-    /// # Errors
-    ///
-    /// `limit`: 0 or more than [`Quota::MAX_LIMIT`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringgate::RateLimiter;
-    ///
-    /// # fn main() -> Result<(), ringgate::ConfigError> {
-    /// let limiter = RateLimiter::per_minute(100)?;
-    /// assert!(limiter.check().is_ok());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn per_minute(limit: u64) -> Result<Self, ConfigError> {
-        Ok(Self::new(SlidingWindow::new(Quota::per_minute(limit)?)?))
-    }
-
-    /// Creates a limiter of `limit` permits in any hour.
-    ///
-    /// # Errors
-    ///
-    /// `limit`: 0 or more than [`Quota::MAX_LIMIT`].
-    pub fn per_hour(limit: u64) -> Result<Self, ConfigError> {
-        Ok(Self::new(SlidingWindow::new(Quota::per_hour(limit)?)?))
-    }
-}
-
-#[cfg(feature = "quanta")]
-impl<A: Algorithm> RateLimiter<A, QuantaClock> {
-    /// Creates a limiter with a new clock.
-    ///
-    /// The first clock of a process calibrates the processor's counter, for up to 200 ms, so create it before you serve
-    /// requests. To share one clock between limiters, pass clones of it to [`with_clock`](Self::with_clock).
-    pub fn new(algorithm: A) -> Self {
-        Self::with_clock(algorithm, QuantaClock::new())
-    }
 }
 
 impl<A: Algorithm, C: Clock> RateLimiter<A, C> {

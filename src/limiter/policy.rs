@@ -1,8 +1,6 @@
 use alloc::format;
 
 use crate::algorithm::{Algorithm, Gcra};
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
 use crate::clock::{Clock, DefaultClock};
 use crate::error::ConfigError;
 
@@ -11,20 +9,6 @@ use crate::error::ConfigError;
 pub struct Policy<A = Gcra, C = DefaultClock> {
     algorithm: A,
     clock: C,
-}
-
-#[cfg(feature = "quanta")]
-impl<A: Algorithm> Policy<A, QuantaClock> {
-    /// Creates a policy with a new clock.
-    ///
-    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
-    ///
-    /// # Errors
-    ///
-    /// `algorithm`: the algorithm has not one word. See [`with_clock`](Self::with_clock).
-    pub fn new(algorithm: A) -> Result<Self, ConfigError> {
-        Self::with_clock(algorithm, QuantaClock::new())
-    }
 }
 
 impl<A: Algorithm, C: Clock> Policy<A, C> {

@@ -53,28 +53,26 @@ use pace::{Pace, Window};
 /// ```
 /// use ringgate::LogLimiter;
 ///
-/// # #[cfg(feature = "quanta")]
 /// fn on_timeout(peer: &str) {
 ///     static LIMIT: LogLimiter = LogLimiter::per_second(5);
 ///     if let Some(suppressed) = LIMIT.check() {
 ///         eprintln!("{peer} timed out ({suppressed} similar lines suppressed)");
 ///     }
 /// }
-/// # #[cfg(feature = "quanta")]
 /// # on_timeout("10.0.0.1");
 /// ```
 ///
 /// With `tracing`, the count is a field of the event:
 ///
 /// ```
-/// # #[cfg(all(feature = "observe", feature = "quanta"))]
+/// # #[cfg(feature = "observe")]
 /// fn on_timeout(peer: &str) {
 ///     static LIMIT: ringgate::LogLimiter = ringgate::LogLimiter::per_minute(10).burst(1);
 ///     if let Some(suppressed) = LIMIT.check() {
 ///         tracing::warn!(peer, suppressed, "timeout");
 ///     }
 /// }
-/// # #[cfg(all(feature = "observe", feature = "quanta"))]
+/// # #[cfg(feature = "observe")]
 /// # on_timeout("10.0.0.1");
 /// ```
 ///

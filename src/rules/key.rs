@@ -9,6 +9,7 @@ use core::str::FromStr;
 use super::key_address::{self, AddressSource};
 use super::key_list::{KeyList, ListEntries, ListKind};
 use super::key_missing::{Missing, MissingFn, OnMissingKey};
+use super::key_parts::{KeyParts, PartsOf};
 use crate::error::ConfigError;
 use crate::keyed::{KeyHasher, Prefixes, SeededState};
 
@@ -60,8 +61,8 @@ pub struct Key<R: ?Sized> {
     pub(super) entries: ListEntries<R>,
     /// The prefixes of an address, and the function that makes the key with others.
     pub(super) prefixes: Option<(Prefixes, Arc<WithPrefixes<R>>)>,
-    #[cfg(feature = "shared")]
-    pub(super) shared: Option<Arc<super::key_parts::PartsOf<R>>>,
+    /// The parts by which shared rules count.
+    pub(crate) parts: Option<Arc<PartsOf<R>>>,
 }
 
 /// Makes a key with this name, treatment of requests without it, and prefixes.
@@ -128,8 +129,7 @@ impl<R: ?Sized> Key<R> {
             missing: None,
             entries: ListEntries::Unknown,
             prefixes: None,
-            #[cfg(feature = "shared")]
-            shared: None,
+            parts: None,
         }
     }
 
@@ -169,13 +169,11 @@ impl<R: ?Sized> Key<R> {
             text.hash(key);
             Ok(())
         });
-        #[cfg(feature = "shared")]
-        let key = key.shared_as(move |request, parts| {
+        key.shared_as(move |request, parts| {
             if let Some(text) = text(request) {
                 parts.part(text);
             }
-        });
-        key
+        })
     }
 
     /// Creates a key from a function that returns a value of the request, or `None` if the request has none.
@@ -273,11 +271,9 @@ impl<R: ?Sized> Key<R> {
         let hash =
             move |request: &R, seeds: &SeededState| key_address::hash(&*hashed, request, prefixes, seeds);
         let key = Self::of_hash(name, Arc::new(hash));
-        #[cfg(feature = "shared")]
-        let key = {
-            let shared = Arc::clone(&source);
-            key.shared_as(move |request, parts| key_address::add_part(&*shared, request, prefixes, parts))
-        };
+        let shared = Arc::clone(&source);
+        let key =
+            key.shared_as(move |request, parts| key_address::add_part(&*shared, request, prefixes, parts));
         Self {
             on_missing: Some(on_missing.unwrap_or(OnMissingKey::Fail)),
             missing: Some(key_address::missing(&source)),
@@ -375,8 +371,7 @@ impl<R: ?Sized> Key<R> {
         };
         let name = alloc::format!("{} and {}", self.name, other.name);
         let key = Self::of_hash(name, Arc::new(hash));
-        #[cfg(feature = "shared")]
-        let key = match (self.shared.clone(), other.shared.clone()) {
+        let key = match (self.parts.clone(), other.parts.clone()) {
             (Some(one), Some(other)) => key.shared_as(move |request, parts| {
                 one(request, parts.begin());
                 other(request, parts.begin());
@@ -445,23 +440,14 @@ impl<R: ?Sized> Key<R> {
     /// The parts must be the same on every node. The bytes that [`Hash`] feeds to a hasher may differ between
     /// compilers and targets, so nodes would count the same key separately. Two requests have the same key if their lists of parts
     /// are equal: `["ab", "c"]` is not `["a", "bc"]`.
-    #[cfg(feature = "shared")]
     #[must_use]
-    pub fn shared_as(
-        self,
-        parts: impl Fn(&R, &mut super::key_parts::KeyParts) + Send + Sync + 'static,
-    ) -> Self {
+    pub fn shared_as(self, parts: impl Fn(&R, &mut KeyParts) + Send + Sync + 'static) -> Self {
         Self {
-            shared: Some(Arc::new(parts)),
+            parts: Some(Arc::new(parts)),
             // The parts of another prefix are not known.
             prefixes: None,
             ..self
         }
-    }
-
-    #[cfg(feature = "shared")]
-    pub(crate) fn parts(&self) -> Option<&super::key_parts::PartsOf<R>> {
-        self.shared.as_deref()
     }
 
     /// Returns the name.
@@ -525,13 +511,10 @@ impl<R: ?Sized> Key<R> {
     /// Whether both are clones of one key, and treat requests that lack it alike. Rules with such keys can share a state, whose key
     /// has one name, here and in a store.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        #[cfg(feature = "shared")]
-        let has_parts_of = match (&self.shared, &other.shared) {
+        let has_parts_of = match (&self.parts, &other.parts) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (one, other) => one.is_none() && other.is_none(),
         };
-        #[cfg(not(feature = "shared"))]
-        let has_parts_of = true;
         has_parts_of
             && Arc::ptr_eq(&self.hash, &other.hash)
             && self.name == other.name
@@ -548,8 +531,7 @@ impl<R: ?Sized> Clone for Key<R> {
             missing: self.missing.clone(),
             entries: self.entries.clone(),
             prefixes: self.prefixes.clone(),
-            #[cfg(feature = "shared")]
-            shared: self.shared.clone(),
+            parts: self.parts.clone(),
         }
     }
 }

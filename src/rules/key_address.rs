@@ -5,6 +5,7 @@ use core::hash::BuildHasher;
 use core::net::IpAddr;
 
 use super::key_missing::{Missing, MissingCause, MissingFn, OnMissingKey};
+use super::key_parts::KeyParts;
 use crate::keyed::{ClientAddress, Prefixes, SeededState};
 
 /// A function of a request that finds the address of the client.
@@ -49,12 +50,11 @@ pub(crate) fn hash<R: ?Sized>(
 }
 
 /// Adds the octets of the client's address, without the bits after the prefix.
-#[cfg(feature = "shared")]
 pub(crate) fn add_part<R: ?Sized>(
     source: &impl AddressSource<R>,
     request: &R,
     prefixes: Prefixes,
-    parts: &mut super::key_parts::KeyParts,
+    parts: &mut KeyParts,
 ) {
     if let Some(address) = source.find(request) {
         match ClientAddress::masked(address, prefixes).address() {

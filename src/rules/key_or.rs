@@ -63,8 +63,7 @@ impl<R: ?Sized + 'static> Key<R> {
             second.hash(request, seeds).map(|hash| of_second(hash, seeds))
         };
         let key = Self::of_hash(name, Arc::new(hash));
-        #[cfg(feature = "shared")]
-        let key = match (self.shared.clone(), other.shared.clone()) {
+        let key = match (self.parts.clone(), other.parts.clone()) {
             (Some(one), Some(other)) => {
                 let first = self.clone();
                 key.shared_as(move |request, parts| match first.has(request) {

@@ -1,3 +1,8 @@
+#![cfg_attr(
+    not(feature = "shared"),
+    expect(dead_code, reason = "only shared rules read the parts")
+)]
+
 use core::fmt;
 use core::hash::Hasher;
 

@@ -30,7 +30,6 @@ pub(crate) mod key_address;
 pub(crate) mod key_list;
 pub(crate) mod key_missing;
 mod key_or;
-#[cfg(feature = "shared")]
 mod key_parts;
 mod live;
 mod migration;
@@ -43,15 +42,13 @@ mod watch;
 
 pub use condition::{Condition, Cost, TierOf};
 #[cfg(feature = "config")]
-pub use config::extractors::Extractors;
-#[cfg(feature = "config")]
-pub use config::file_error::{FileError, FileProblem};
-#[cfg(feature = "config")]
-pub use config::file_format::FileFormat;
-#[cfg(feature = "config")]
-pub use config::reload::ReloadError;
-#[cfg(feature = "config")]
-pub use config::resolver::Resolver;
+pub use config::{
+    extractors::Extractors,
+    file_error::{FileError, FileProblem},
+    file_format::FileFormat,
+    reload::ReloadError,
+    resolver::Resolver,
+};
 pub use decided_by::{DecidedBy, Reason};
 pub use denial::Denial;
 pub use evaluate::admitted::Admitted;
@@ -60,7 +57,6 @@ pub use evaluate::peek::RulePeek;
 pub use evaluate::reservation::Reservation;
 pub use key::Key;
 pub use key_missing::OnMissingKey;
-#[cfg(feature = "shared")]
 pub use key_parts::KeyParts;
 pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
 pub use quota_status::QuotaStatus;

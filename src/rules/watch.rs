@@ -51,7 +51,6 @@ use crate::clock::Clock;
 /// # Examples
 ///
 /// ```no_run
-/// # #[cfg(feature = "quanta")] {
 /// use std::sync::Arc;
 ///
 /// use ringgate::LiveRules;
@@ -68,7 +67,6 @@ use crate::clock::Clock;
 /// })?;
 /// // Serve requests, and decide by `live`.
 /// # drop(watcher);
-/// # }
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 #[must_use = "the file is watched only until this is dropped"]

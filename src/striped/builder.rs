@@ -11,8 +11,6 @@ use super::stripe::Stripe;
 use super::word::StripeWord;
 use crate::algorithm::CounterRing;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::time::{Cells, Nanos};
@@ -95,18 +93,6 @@ impl StripedBuilder {
     pub fn batch(mut self, permits: u64) -> Self {
         self.batch = Some(permits);
         self
-    }
-
-    /// Builds the limiter with its own clock.
-    ///
-    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`build_with`](Self::build_with).
-    #[cfg(feature = "quanta")]
-    pub fn build(self) -> Result<StripedLimiter, ConfigError> {
-        self.build_with(QuantaClock::new())
     }
 
     /// Builds the limiter with the given clock.
@@ -207,25 +193,6 @@ fn periods(window: Duration) -> Cells {
     let width = Nanos::from_duration((window / 8).max(MIN_WIDTH)).get();
     // The first period is 1, so that a fresh stripe (period 0) is older than every period.
     Cells::new(width, 1, StripeWord::LAST_TICK)
-}
-
-#[cfg(feature = "quanta")]
-impl StripedLimiter<QuantaClock> {
-    /// Creates a limiter with its own clock and as many stripes as there are cores.
-    ///
-    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`StripedBuilder::build_with`].
-    pub fn new(quota: Quota) -> Result<Self, ConfigError> {
-        Self::builder(quota).build()
-    }
-
-    /// Returns a builder for the number of stripes, the batch and the cells.
-    pub fn builder(quota: Quota) -> StripedBuilder {
-        StripedBuilder::new(quota)
-    }
 }
 
 #[cfg(test)]

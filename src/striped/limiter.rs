@@ -66,7 +66,6 @@ use crate::time::Cells;
 /// ```
 /// use ringgate::{Quota, StripedLimiter};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let limiter = StripedLimiter::new(Quota::per_second(100_000)?)?;
 /// let admitted: usize = std::thread::scope(|scope| {
 ///     let workers: Vec<_> = (0..4)
@@ -77,7 +76,6 @@ use crate::time::Cells;
 /// // The limit had capacity for all requests of all threads.
 /// assert_eq!(admitted, 40_000);
 /// assert_eq!(limiter.bound(), 100_000);
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[doc(alias = "sharded")]

@@ -40,7 +40,6 @@ use crate::time::Nanos;
 /// ```
 /// use ringgate::{Quota, StripedLimiter};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let limiter = StripedLimiter::builder(Quota::per_second(100_000)?).stripes(4).build()?;
 /// let admitted: usize = std::thread::scope(|scope| {
 ///     let work = || {
@@ -52,7 +51,6 @@ use crate::time::Nanos;
 ///     workers.into_iter().map(|worker| worker.join().unwrap()).sum()
 /// });
 /// assert_eq!(admitted, 40_000);
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[must_use = "it keeps its stripe from other callers"]

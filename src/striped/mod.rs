@@ -3,6 +3,8 @@
 mod builder;
 mod check;
 mod decide;
+#[cfg(feature = "quanta")]
+mod default_clock;
 mod denied;
 mod limiter;
 mod local_stripe;

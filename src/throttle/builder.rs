@@ -1,7 +1,5 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-#[cfg(feature = "rules")]
-use core::borrow::Borrow;
 use core::fmt;
 
 use super::direction::Direction;
@@ -12,18 +10,14 @@ use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::limiter::RateLimiter;
-#[cfg(feature = "rules")]
-use crate::rules::Cost;
 use crate::wait::Fair;
-#[cfg(feature = "rules")]
-use crate::wait::RuleSource;
 
 /// A builder of a [`Throttled`] reader or writer. A direction without a limiter is not limited.
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct ThrottledBuilder<T> {
     inner: T,
-    read: Direction,
-    write: Direction,
+    pub(super) read: Direction,
+    pub(super) write: Direction,
     quantum: Option<u64>,
 }
 
@@ -75,73 +69,6 @@ impl<T> ThrottledBuilder<T> {
         C: Clock + Send + Sync + 'static,
     {
         self.write.shared = Some(Box::new(shared_limit::from_limiter(limiter)));
-        self
-    }
-
-    /// Limits reading by rules that connections share. Replaces a shared limiter or shared rules that were set before.
-    ///
-    /// Each turn is one request, which `request` creates from the bytes of the turn. `cost` reads the bytes from the request.
-    /// A rule without this cost counts turns.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::hash::Hash;
-    /// use std::sync::Arc;
-    /// use ringgate::rules::Cost;
-    /// use ringgate::throttle::Throttled;
-    /// use ringgate::{Fair, Key, Rule, RuleSet};
-    ///
-    /// #[derive(Clone, Copy)]
-    /// struct Transfer {
-    ///     user: u32,
-    ///     bytes: u64,
-    /// }
-    ///
-    /// # #[cfg(feature = "quanta")] {
-    /// let user = Key::new("user", |transfer: &Transfer, key| transfer.user.hash(key));
-    /// let bytes = Cost::new("bytes", |transfer: &Transfer| transfer.bytes);
-    /// let rules = RuleSet::builder()
-    ///     .rule(Rule::new("each user", "1_000_000/s".parse()?).by(&user).cost(&bytes))
-    ///     .rule(Rule::new("all", "10_000_000/s".parse()?).cost(&bytes))
-    ///     .build()?;
-    /// let rules = Arc::new(Fair::new(rules));
-    ///
-    /// let upload = Throttled::builder(tokio::io::empty())
-    ///     .read_rules(rules, &bytes, |bytes| Transfer { user: 7, bytes })
-    ///     .build()?;
-    /// # let _ = upload;
-    /// # }
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[cfg(feature = "rules")]
-    pub fn read_rules<S, B>(
-        mut self,
-        rules: Arc<Fair<S>>,
-        cost: &Cost<S::Request>,
-        request: impl Fn(u64) -> B + Send + Sync + 'static,
-    ) -> Self
-    where
-        S: RuleSource<Request: 'static> + Send + Sync + 'static,
-        B: Borrow<S::Request> + Unpin + Send + 'static,
-    {
-        self.read.shared = Some(shared_limit::from_rules(rules, cost.clone(), request));
-        self
-    }
-
-    /// Limits writing by rules that connections share. See [`read_rules`](Self::read_rules).
-    #[cfg(feature = "rules")]
-    pub fn write_rules<S, B>(
-        mut self,
-        rules: Arc<Fair<S>>,
-        cost: &Cost<S::Request>,
-        request: impl Fn(u64) -> B + Send + Sync + 'static,
-    ) -> Self
-    where
-        S: RuleSource<Request: 'static> + Send + Sync + 'static,
-        B: Borrow<S::Request> + Unpin + Send + 'static,
-    {
-        self.write.shared = Some(shared_limit::from_rules(rules, cost.clone(), request));
         self
     }
 

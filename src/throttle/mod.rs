@@ -10,6 +10,8 @@ mod local_limit;
 mod pending_turn;
 mod quantum;
 mod read_ahead;
+#[cfg(feature = "rules")]
+mod rules;
 mod shared_limit;
 mod throttled;
 

@@ -31,10 +31,6 @@ const MIN_BYTES: u64 = 1024;
 /// The largest turn in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// A turn of rules in bytes. It is fixed, because the rate of rules depends on the request.
-#[cfg(feature = "rules")]
-const RULES_BYTES: u64 = 8 * 1024;
-
 impl Quantum {
     pub(super) fn of(algorithm: &impl Algorithm) -> Self {
         let (max_request, window) = (algorithm.max_request(), algorithm.window().as_nanos().max(1));
@@ -52,10 +48,11 @@ impl Quantum {
         }
     }
 
+    /// Turns of `bytes` for any number of waiters, and for requests whose largest is not known.
     #[cfg(feature = "rules")]
-    pub(super) const fn of_rules() -> Self {
+    pub(super) const fn of_bytes(bytes: u64) -> Self {
         Self {
-            bytes: RULES_BYTES,
+            bytes,
             round_bytes: None,
             max_request: None,
         }

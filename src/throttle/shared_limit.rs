@@ -1,8 +1,4 @@
-#[cfg(feature = "rules")]
-use alloc::boxed::Box;
 use alloc::sync::Arc;
-#[cfg(feature = "rules")]
-use core::borrow::Borrow;
 use core::future::Future;
 use core::task::{Context, Poll};
 
@@ -12,10 +8,6 @@ use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
 use crate::receipt::Settled;
-#[cfg(feature = "rules")]
-use crate::rules::Cost;
-#[cfg(feature = "rules")]
-use crate::wait::RuleSource;
 use crate::wait::{Fair, WaitError};
 
 /// A limiter that connections share, for one direction of one connection.
@@ -37,7 +29,7 @@ pub(super) trait SharedLimit: Send + Sync {
 }
 
 /// The turns of one direction of a connection.
-struct Turns<W, J, S, U, G> {
+pub(super) struct Turns<W, J, S, U, G> {
     quantum: Quantum,
     /// Returns the number of waiters.
     waiting: W,
@@ -72,26 +64,6 @@ where
     )
 }
 
-/// Turns of shared rules. Each turn is one request.
-#[cfg(feature = "rules")]
-pub(super) fn from_rules<L, B>(
-    rules: Arc<Fair<L>>,
-    cost: Cost<L::Request>,
-    request: impl Fn(u64) -> B + Send + Sync + 'static,
-) -> Box<dyn SharedLimit>
-where
-    L: RuleSource<Request: 'static> + Send + Sync + 'static,
-    B: Borrow<L::Request> + Unpin + Send + 'static,
-{
-    let (joined, settled) = (Arc::clone(&rules), Arc::clone(&rules));
-    Box::new(Turns::new(
-        Quantum::of_rules(),
-        move || rules.waiting(),
-        move |bytes| Arc::clone(&joined).acquire_owned(request(bytes)),
-        move |reservation, moved| settled.settle(reservation, (&cost, moved)),
-    ))
-}
-
 impl<W, J, S, U, G> Turns<W, J, S, U, G>
 where
     W: Fn() -> usize,
@@ -99,7 +71,7 @@ where
     S: Fn(G, u64) -> Settled,
     U: Future<Output = Result<G, WaitError>> + Unpin + Send + 'static,
 {
-    fn new(quantum: Quantum, waiting: W, join: J, settle: S) -> Self {
+    pub(super) fn new(quantum: Quantum, waiting: W, join: J, settle: S) -> Self {
         Self {
             quantum,
             waiting,

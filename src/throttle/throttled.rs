@@ -90,7 +90,6 @@ use super::read_ahead::ReadAhead;
 /// use ringgate::{Fair, Gcra, Quota, RateLimiter};
 /// use tokio::io::AsyncWriteExt;
 ///
-/// # #[cfg(feature = "quanta")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// // 10 MB/s for all connections together, in bursts of 10 ms.
@@ -108,8 +107,6 @@ use super::read_ahead::ReadAhead;
 /// client.write_all(b"hello").await?;
 /// # Ok(())
 /// # }
-/// # #[cfg(not(feature = "quanta"))]
-/// # fn main() {}
 /// ```
 pub struct Throttled<T> {
     inner: T,

@@ -86,7 +86,6 @@ use word::Word;
 /// # Examples
 ///
 /// ```
-/// # #[cfg(feature = "std")] {
 /// use ringgate::algorithm::{Calendar, CalendarQuota};
 /// use ringgate::clock::SystemClock;
 /// use ringgate::keyed::{AnyKey, KeyedBuilder};
@@ -101,7 +100,6 @@ use word::Word;
 /// // It is the fifth of next month.
 /// assert!(denied.retry_after().is_some());
 /// # Ok(())
-/// # }
 /// # }
 /// ```
 #[derive(Clone)]

@@ -73,7 +73,6 @@ use crate::time::Nanos;
 /// ```
 /// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// // At most 100 in any minute.
 /// let strict = RateLimiter::new(CounterRing::new(Quota::per_minute(100)?)?);
 /// assert_eq!(strict.bound(), 100);
@@ -84,7 +83,6 @@ use crate::time::Nanos;
 ///     .also("1000/h".parse()?)
 ///     .build()?;
 /// assert!(RateLimiter::new(login).check().is_ok());
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]

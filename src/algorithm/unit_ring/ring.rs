@@ -55,12 +55,10 @@ use crate::time::Nanos;
 /// ```
 /// use ringgate::{Algorithm, KeyedRateLimiter, Quota, UnitRing};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let ring = UnitRing::new(Quota::per_minute(60)?)?;
 /// assert_eq!((ring.words(), ring.bound(), ring.cells(), ring.unit()), (1, 60, 16, 4));
 /// let limiter = KeyedRateLimiter::new(ring, 50_000)?;
 /// assert!(limiter.check("alice").is_ok());
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]

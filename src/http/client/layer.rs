@@ -77,13 +77,11 @@ use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 /// use ringgate::http::ClientRateLimitLayer;
 /// use ringgate::{Fair, Gcra, Quota, RateLimiter};
 ///
-/// # #[cfg(feature = "quanta")] {
 /// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
 /// let limiter = Arc::new(Fair::new(RateLimiter::new(pace)).max_waiting(10_000));
 /// // A request that would wait for longer than a minute fails at once.
 /// let layer = ClientRateLimitLayer::new(limiter).max_wait(Duration::from_secs(60));
 /// # let _ = layer;
-/// # }
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]

@@ -133,9 +133,9 @@ impl HttpKey {
             host.as_str().hash(hasher);
             Ok(())
         });
-        with_part(key, |request, add| {
+        key.shared_as(|request, parts| {
             if let Some(host) = spelling::host(request) {
-                add(host.as_str().as_bytes());
+                parts.part(host.as_str());
             }
         })
     }
@@ -199,9 +199,9 @@ impl HttpKey {
                 is_value && HeaderValue::from_bytes(text.as_bytes()).is_ok()
             },
         );
-        with_part(key, move |request, add| {
+        key.shared_as(move |request, parts| {
             if let Some(value) = header_value(&request.headers, &shared) {
-                add(value);
+                parts.part(value);
             }
         })
     }
@@ -281,25 +281,6 @@ impl HttpKey {
             extension.inspect(|extension| extension.hash(hasher)).is_some()
         })
     }
-}
-
-/// Sets the only part of a key by which shared rules count. The function passes it on, if the request has it.
-#[cfg_attr(
-    not(feature = "shared"),
-    expect(unused_variables, reason = "only shared rules need it")
-)]
-fn with_part(
-    key: Key<Parts>,
-    part: impl Fn(&Parts, &mut dyn FnMut(&[u8])) + Send + Sync + 'static,
-) -> Key<Parts> {
-    #[cfg(feature = "shared")]
-    return key.shared_as(move |request, parts| {
-        part(request, &mut |part| {
-            parts.part(part);
-        });
-    });
-    #[cfg(not(feature = "shared"))]
-    key
 }
 
 /// Sets which texts can be entries of lists. An error calls an entry `what`, and says what is `expected`.

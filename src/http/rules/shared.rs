@@ -8,12 +8,35 @@ use smallvec::SmallVec;
 use tokio::runtime::Handle;
 
 use super::decision::{Admission, Ask, Delayed, Options, Outcome, Refusal, Undecided};
-use super::shared_queue::SharedQueue;
+use super::queue::{Queueable, RuleQueue};
+use super::shared_queue::{SharedQueue, Source};
+use crate::clock::DefaultClock;
 use crate::http::admission::{Charge, Slots};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::Cost;
-use crate::shared::{Admitted, Charges, CheckPlan, Denied, Reason, SharedRules};
-use crate::wait::SharedAdmission;
+use crate::shared::{Admitted, Charges, CheckPlan, Denied, LiveSharedRules, Reason, SharedRules};
+use crate::wait::{SharedAdmission, SharedFair};
+
+impl Queueable for SharedRules<Parts> {
+    // The rules have their own clock.
+    type Clock = DefaultClock;
+
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
+        shared_queue(Source::Fixed(self), max_waiting)
+    }
+}
+
+impl Queueable for LiveSharedRules<Parts> {
+    type Clock = DefaultClock;
+
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
+        shared_queue(Source::Live(self), max_waiting)
+    }
+}
+
+fn shared_queue(rules: Source, max_waiting: usize) -> RuleQueue<DefaultClock> {
+    RuleQueue::Shared(Arc::new(SharedFair::new(rules).max_waiting(max_waiting)))
+}
 
 #[inline(never)]
 pub(super) fn decide<T>(

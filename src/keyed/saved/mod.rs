@@ -12,13 +12,9 @@ use core::time::Duration;
 use std::io::{self, Read, Write};
 
 use super::builder::KeyedBuilder;
-#[cfg(feature = "quanta")]
-use super::keys::AnyKey;
 use super::limiter::KeyedRateLimiter;
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
 use crate::saved::{Header, Reader, RestoreError, SavedWriter};
 use crate::time::Nanos;
 
@@ -81,69 +77,6 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
 }
 
 impl<A: Reclaim> KeyedBuilder<A> {
-    /// Builds the limiter with its own clock and the seeds of the file, and charges each key the permits that
-    /// [`KeyedRateLimiter::save`] has written.
-    ///
-    /// `elapsed` is the time since the save, as far as the caller is certain of it. [`Duration::ZERO`] is always safe. The
-    /// documentation of [`saved`](crate::saved) says what is promised. The capacity may be another one than before.
-    ///
-    /// # Errors
-    ///
-    /// [`RestoreError`] if the file cannot be read, is torn, has another version, or is of another algorithm, quota, list of
-    /// tiers or kind of keys; or if the limiter is invalid, as listed at [`build_with`](Self::build_with). To begin with a
-    /// fresh limiter instead, build it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::fs::{self, File};
-    /// use std::io;
-    /// use core::time::Duration;
-    /// use ringgate::{KeyedRateLimiter, Quota, SlidingWindow};
-    ///
-    /// # #[cfg(feature = "quanta")]
-    /// fn limiter(path: &str) -> Result<KeyedRateLimiter, Box<dyn core::error::Error>> {
-    ///     let builder = KeyedRateLimiter::builder(SlidingWindow::new(Quota::per_minute(5)?)?);
-    ///     match File::open(path) {
-    ///         Ok(file) => {
-    ///             // Zero if the clock of the machine was set back since.
-    ///             let elapsed = file.metadata()?.modified()?.elapsed().unwrap_or(Duration::ZERO);
-    ///             Ok(builder.restore(file, elapsed)?)
-    ///         }
-    ///         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(builder.build()?),
-    ///         Err(error) => Err(error.into()),
-    ///     }
-    /// }
-    ///
-    /// # #[cfg(feature = "quanta")]
-    /// fn save(limiter: &KeyedRateLimiter, path: &str) -> io::Result<()> {
-    ///     // A crash leaves the file of the last save as it is.
-    ///     let new = format!("{path}.new");
-    ///     let file = File::create(&new)?;
-    ///     limiter.save(&file)?;
-    ///     file.sync_all()?;
-    ///     fs::rename(new, path)
-    /// }
-    ///
-    /// # #[cfg(feature = "quanta")] {
-    /// # let folder = std::env::temp_dir().join(format!("ringgate-{}", std::process::id()));
-    /// # fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("limits");
-    /// # let path = path.to_str().expect("a name of characters");
-    /// let before = limiter(path)?;
-    /// assert!(before.check_n("alice", 5).is_ok());
-    /// save(&before, path)?;
-    /// let after = limiter(path)?;
-    /// assert!(after.check("alice").is_err());
-    /// # fs::remove_dir_all(folder)?;
-    /// # }
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[cfg(feature = "quanta")]
-    pub fn restore(self, from: impl Read, elapsed: Duration) -> Result<KeyedRateLimiter<A>, RestoreError> {
-        self.restore_with(QuantaClock::new(), AnyKey::with_seeds([0; 4]), from, elapsed)
-    }
-
     /// Builds the limiter with the given clock and keys, and charges each key the permits that
     /// [`KeyedRateLimiter::save`] has written. The keys get the seeds of the file.
     ///

@@ -33,12 +33,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let extractors = Extractors::<str>::new();
-    /// # #[cfg(feature = "quanta")]
     /// let live = LiveRules::new(RuleSetBuilder::from_file("rules.toml", &extractors)?.build()?);
-    /// # #[cfg(not(feature = "quanta"))]
-    /// # let live = LiveRules::new(
-    /// #     RuleSetBuilder::from_file("rules.toml", &extractors)?.build_with(ringgate::ManualClock::new(), [1, 2, 3, 4])?,
-    /// # );
     ///
     /// // Later, on a signal:
     /// match live.reload("rules.toml", &extractors) {

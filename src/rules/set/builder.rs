@@ -6,10 +6,6 @@ use super::RuleSet;
 use super::clock_origin::ClockOrigin;
 use super::validate::MAX_RULES;
 use crate::clock::Clock;
-#[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
-use crate::clock::QuantaClock;
-#[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
-use crate::keyed::random_seeds;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::migration::{self, Migration};
 use crate::rules::rule::error::RuleError;
@@ -95,35 +91,6 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         &self.rules
     }
 
-    /// Builds the rule set with a new [`QuantaClock`] and [random seeds](crate::keyed::random_seeds).
-    ///
-    /// # Errors
-    ///
-    /// When a rule is invalid: see [`build_with`](Self::build_with). Also `clock`: a rule has a
-    /// [calendar](crate::Rule::calendar), and the default clock stops while the machine is suspended and does not follow the time of
-    /// the operating system. Build such rules with the clock that they need:
-    ///
-    /// ```
-    /// use ringgate::RuleSet;
-    /// use ringgate::clock::SystemClock;
-    /// use ringgate::keyed::random_seeds;
-    /// use ringgate::rules::RuleSetBuilder;
-    ///
-    /// # fn rules(builder: RuleSetBuilder<str>) -> Result<RuleSet<str, SystemClock>, ringgate::rules::RuleError> {
-    /// builder.build_with(SystemClock::new(), random_seeds())
-    /// # }
-    /// ```
-    ///
-    /// A reload that adds a calendar to such a rule set has the same error.
-    #[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
-    pub fn build(&self) -> Result<RuleSet<R>, RuleError> {
-        self.build_from(
-            QuantaClock::new(),
-            random_seeds(),
-            self.origin.with_default_clock(),
-        )
-    }
-
     /// Builds the rule set with the given clock, and these seeds for the hashes of keys.
     ///
     /// Equal seeds and equal calls give equal decisions. Keep the seeds of a server secret: a client that knows them can
@@ -174,14 +141,6 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         let Migration { states, .. } =
             migration::migrate(&self.rules, Some(&old.states), &[], seeds, origin)?;
         Ok(RuleSet { states, clock })
-    }
-}
-
-#[cfg(feature = "quanta")]
-impl<R: ?Sized> RuleSet<R> {
-    /// Returns a builder without rules.
-    pub fn builder() -> RuleSetBuilder<R> {
-        RuleSetBuilder::new()
     }
 }
 

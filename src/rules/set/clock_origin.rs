@@ -27,15 +27,6 @@ impl ClockOrigin {
         is_of_default_clock: false,
     };
 
-    /// This origin, of the default clock.
-    #[cfg(feature = "quanta")]
-    pub(super) const fn with_default_clock(self) -> Self {
-        Self {
-            is_of_default_clock: true,
-            ..self
-        }
-    }
-
     /// This origin with the clock of this one, or else the time of the other one.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {

@@ -18,6 +18,8 @@ pub(crate) mod builder;
 pub(crate) mod clock_origin;
 pub(crate) mod compile;
 pub(crate) mod counts;
+#[cfg(all(feature = "quanta", not(all(target_family = "wasm", target_os = "unknown"))))]
+mod default_clock;
 pub(crate) mod live_counts;
 mod saved;
 pub(crate) mod sharded_counts;

@@ -10,8 +10,6 @@ use super::RuleSet;
 use super::builder::RuleSetBuilder;
 use super::clock_origin::ClockOrigin;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
 use crate::keyed::{Charger, SeededKeys};
 use crate::limiter::SavedState;
 use crate::rules::evaluate::rule_state::RuleState;
@@ -93,37 +91,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 }
 
 impl<R: ?Sized> RuleSetBuilder<R> {
-    /// Builds the rule set with a clock of its own and the seeds of the file, and charges each key the permits that
-    /// [`RuleSet::save`] has written.
-    ///
-    /// `elapsed` is the time since the save, as far as the caller is certain of it. [`Duration::ZERO`] is always safe. The
-    /// documentation of [`saved`](crate::saved) says what is promised.
-    ///
-    /// The rules must have the names, quotas, algorithms, cells, bursts, tiers and names of keys that they had, in the same
-    /// order. Rules that are equal in all but their names and quotas share a state, so a change that makes two rules share a
-    /// state, or no longer share one, is a change of this list. So is a change after which a
-    /// [sliding window](crate::rules::RuleAlgorithm::SlidingWindow) counts in another form, such as a cost that is added to a rule with
-    /// a key; and so is a version of this crate that chooses other cells or units. Otherwise, conditions, costs, limits by request,
-    /// lists, percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
-    ///
-    /// [Blocks](crate::Rule::block) and rules of [requests in flight](crate::Rule::in_flight) may be changed, added and removed,
-    /// because they are not saved: no key is blocked after a restore.
-    ///
-    /// # Errors
-    ///
-    /// [`RestoreError`] if the file cannot be read, is torn, has another version, or is of other rules; or if a rule is
-    /// invalid, as listed at [`build_with`](Self::build_with), or has a calendar, as listed at [`build`](Self::build). To begin with a
-    /// fresh rule set instead, build it.
-    #[cfg(feature = "quanta")]
-    pub fn restore(&self, from: impl Read, elapsed: Duration) -> Result<RuleSet<R>, RestoreError> {
-        self.restore_from(
-            QuantaClock::new(),
-            from,
-            elapsed,
-            self.origin.with_default_clock(),
-        )
-    }
-
     /// Builds the rule set with the given clock and the seeds of the file, and charges each key the permits that
     /// [`RuleSet::save`] has written.
     ///
@@ -142,7 +109,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     }
 
     /// Restores the rule set as [`restore_with`](Self::restore_with) does, with an origin of the clock that may be unknown.
-    fn restore_from<C: Clock>(
+    pub(super) fn restore_from<C: Clock>(
         &self,
         clock: C,
         from: impl Read,

@@ -174,7 +174,7 @@ impl<R: ?Sized> Planner<R> {
         let mut parts = KeyParts::new(self.secret);
         if let Some(key) = &rule.key {
             parts.part(key.name());
-            if let Some(parts_of) = key.parts() {
+            if let Some(parts_of) = &key.parts {
                 parts_of(request, &mut parts);
             }
         }

@@ -148,7 +148,7 @@ fn kept_in_store<R: ?Sized>(
         wrong("limit_by", "given for a rule in a store".into(), expected);
     }
     if let Some(key) = &rule.key
-        && key.parts().is_none()
+        && key.parts.is_none()
     {
         let given = format!("{:?} without shared parts", key.name());
         wrong("key", given, "a key with `shared_as`, equal on all machines");
