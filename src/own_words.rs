@@ -29,11 +29,11 @@ pub(crate) struct OwnWords {
 /// The unused words before several words: as many as the hardware fetches together. That is two lines of 64 bytes on current
 /// x86, and one of 128 bytes on current Arm.
 ///
-/// So the words share no line with other data, wherever the lines begin. An index that is not a constant, to align the words,
-/// would cost each decision a load and a comparison.
+/// So the words share no line with other data, wherever the lines begin. To align the words instead, their index could not be a
+/// constant, which would cost each decision a load and a comparison.
 const BEFORE: usize = 128 / size_of::<AtomicU64>();
 
-/// The unused words after several words. At most this many are in the line of the last word.
+/// The unused words after several words. The line of the last word has room for at most this many more.
 const AFTER: usize = BEFORE - 1;
 
 /// The number of [`OwnWords`] that were created.
@@ -57,7 +57,6 @@ impl OwnWords {
         self.number
     }
 
-    /// The pause of the limiter.
     #[inline(always)]
     pub(crate) const fn pause(&self) -> &Pause {
         &self.pause

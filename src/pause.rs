@@ -5,7 +5,7 @@ use crate::time::Nanos;
 
 /// The time until which one limiter denies every request. `src/limiter/protocol.md` has its protocol.
 ///
-/// Before a decision reads the words of the algorithm, it looks whether there is such a time, and compares its reading with it.
+/// If there is such a time, a decision compares its reading with this time before it reads the words of the algorithm.
 #[derive(Debug)]
 pub(crate) struct Pause {
     /// In nanoseconds of the limiter's clock. Zero: no pause, since no reading is earlier.
@@ -24,8 +24,8 @@ impl Pause {
         Nanos::new(self.load())
     }
 
-    /// Whether there was a pause that nothing has ended, even if its time is over. This is all that a decision of other
-    /// limiters computes.
+    /// Whether a pause was set that [`end`](Self::end) has not ended, even if its time is over. A decision of a limiter without a
+    /// pause computes nothing else.
     #[inline(always)]
     pub(crate) fn is_set(&self) -> bool {
         self.load() != 0

@@ -70,7 +70,7 @@ impl Receipt {
         self.permit_time
     }
 
-    /// The receipt of the same charge, with its state.
+    /// The receipt of the same charge, with the state that was charged.
     pub(crate) fn with_charged_to(self, charged_to: ChargedTo) -> Self {
         Self { charged_to, ..self }
     }
@@ -106,8 +106,8 @@ impl Receipt {
 
 /// The outcome of settling a charge at its actual cost.
 ///
-/// It may be ignored: the state is correct in each case. Of several outcomes, the [maximum](Ord::max) is the largest loss, and
-/// forfeited permits are more than forgiven ones.
+/// It may be ignored: the state is correct in each case. Of several outcomes, the [maximum](Ord::max) is the worst: any forfeited
+/// permits are worse than forgiven ones.
 ///
 /// # Examples
 ///

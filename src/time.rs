@@ -5,7 +5,7 @@ use core::time::Duration;
 /// Twenty years in nanoseconds. The words of all rings can hold the times up to this one.
 pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 
-/// Returns a random time below `max`, or zero if `max` is zero. A longer `max` than 2^64 ns (584 years) is taken as that.
+/// Returns a random time below `max`, or zero if `max` is zero. A `max` above 2^64 ns (584 years) is treated as 2^64 ns.
 #[cfg(feature = "std")]
 pub(crate) fn jitter(max: Duration) -> Duration {
     use core::hash::BuildHasher;
@@ -180,7 +180,7 @@ impl Ticks {
         Divider {
             divisor: self.width,
             factor: self.factor,
-            shift: (self.first_and_shift & 0x3f) as u32,
+            shift: (self.first_and_shift & ((1 << Self::SHIFT_BITS) - 1)) as u32,
         }
     }
 
@@ -248,7 +248,7 @@ impl Cells {
         self.ticks.at(now).min(self.last)
     }
 
-    /// The cells without the last tick.
+    /// These cells without an end.
     #[inline(always)]
     pub(crate) const fn ticks(&self) -> &Ticks {
         &self.ticks
@@ -263,8 +263,9 @@ impl Cells {
     }
 
     /// The start of the first cell after a restore at the time `now`, to which the saved permits are charged. They counted for
-    /// `idle_after` when they were saved. A permit that is charged by the clock counts for at most `longest` and a cell, and for `span` if
-    /// it is of the newest cell.
+    /// `idle_after` when they were saved, which is at most `longest` and a cell unless the state was ahead of its clock. `span`
+    /// is the time for which a permit of the newest cell counted. It is zero if that is unknown, because there are several
+    /// windows.
     pub(crate) fn restored_at(
         &self,
         now: Nanos,

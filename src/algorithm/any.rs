@@ -105,8 +105,8 @@ macro_rules! each {
     };
 }
 
-/// The methods that are always inlined, for the variants in a box. These are never inlined, because [`InUnits`] calls the inlined
-/// methods again, and so that decisions by the other variants stay short.
+/// The always inlined methods, as functions for the variants in a box. These functions are never inlined, because [`InUnits`]
+/// calls the inlined methods again, and so that decisions by the other variants stay short.
 impl AnyAlgorithm {
     #[inline(never)]
     fn decide_boxed<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
@@ -155,7 +155,12 @@ impl Algorithm for AnyAlgorithm {
     fn for_limiter(self) -> Self {
         match self {
             Self::Log(log) => Self::Log(log.for_limiter()),
-            other => other,
+            Self::Counter(_)
+            | Self::Gcra(_)
+            | Self::InUnits(_)
+            | Self::Calendar(_)
+            | Self::InFlight(_)
+            | Self::Violations(_) => self,
         }
     }
 }
@@ -180,7 +185,11 @@ impl Reclaim for AnyAlgorithm {
         Ok(match self {
             Self::Counter(ring) => ring.for_table(lowest)?.into(),
             Self::Log(log) => log.for_table(lowest)?.into(),
-            other => other,
+            Self::Gcra(_)
+            | Self::InUnits(_)
+            | Self::Calendar(_)
+            | Self::InFlight(_)
+            | Self::Violations(_) => self,
         })
     }
 }

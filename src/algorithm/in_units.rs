@@ -1,3 +1,4 @@
+use alloc::format;
 use core::time::Duration;
 
 use super::attempt::Attempt;
@@ -95,6 +96,18 @@ impl<A> InUnits<A> {
 
     pub(super) const fn permits(&self, units: u64) -> u64 {
         self.unit.permits(units)
+    }
+
+    /// The error of the algorithm about a lower limit, with the `limit` that was given in permits.
+    #[cold]
+    fn invalid_limit(&self, limit: u64, error: ConfigError) -> ConfigError {
+        match error.field {
+            "limit" => {
+                let expected = format!("{}, each a unit of {}", error.expected, self.unit());
+                ConfigError::new("limit", format!("{limit}"), expected)
+            }
+            _ => error,
+        }
     }
 }
 
@@ -199,8 +212,9 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
 
     /// The lower limit is rounded down to whole units.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        let algorithm = self.algorithm.with_limit(self.unit.whole_units(limit));
         Ok(Self {
-            algorithm: self.algorithm.with_limit(self.unit.whole_units(limit))?,
+            algorithm: algorithm.map_err(|error| self.invalid_limit(limit, error))?,
             unit: self.unit,
         })
     }
@@ -214,6 +228,8 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
 
     #[inline(always)]
     fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        self.algorithm.validate_limit(self.unit.whole_units(limit))
+        self.algorithm
+            .validate_limit(self.unit.whole_units(limit))
+            .map_err(|error| self.invalid_limit(limit, error))
     }
 }

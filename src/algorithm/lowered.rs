@@ -43,7 +43,7 @@ impl<'a, A: Reclaim> Lowered<'a, A> {
 
 impl<'a> Lowered<'a, AnyAlgorithm> {
     /// The algorithm with the limit `at_most`, or with its own limit if that is lower: after a reload, a state may have a lower
-    /// limit than the rule that a request was read by. A limit of zero denies before a decision, and becomes the lowest limit here.
+    /// limit than the rule that a request was read by. A limit of zero becomes the lowest one: it has denied the request already.
     #[inline(always)]
     pub(crate) fn at_most(algorithm: &'a AnyAlgorithm, at_most: u64) -> Self {
         Self::new(algorithm, algorithm.lower_limit(at_most))

@@ -25,8 +25,9 @@ use crate::time::Nanos;
 /// | a table of keys | any | one word: a [`UnitRing`] |
 /// | a table of keys | with permits that are settled later, or with low tiers | 60 cells: a [`CounterRing`] |
 ///
-/// The rules of a rule set choose as a table does, and have 60 cells if they have no key. A tier of a table is low if one word would guarantee its clients less than 70 % of their limit. Permits that are
-/// [refunded](crate::RateLimiter::refund) or settled later need [`settled`](Self::settled): a log forfeits most refunds.
+/// The rules of a rule set choose as a table does, and have 60 cells if they have no key. A tier of a table is low if one word
+/// would guarantee its clients less than 70 % of their limit. Permits that are [refunded](crate::RateLimiter::refund) or settled
+/// later need [`settled`](Self::settled): a log forfeits most refunds.
 ///
 /// | representation, limit per minute | a paced client gets at least | `Retry-After` after a burst | bytes a key |
 /// |---|--:|--:|--:|
@@ -72,7 +73,7 @@ use crate::time::Nanos;
 pub struct SlidingWindow {
     quota: Quota,
     form: Form,
-    /// Whether a table uses cells in place of one word.
+    /// Whether permits are settled later, so that it counts in cells at every place.
     settled: bool,
 }
 
@@ -106,13 +107,14 @@ impl SlidingWindow {
     /// `cells`, `limit` or `window`: invalid for the quota, as listed at [`TimestampRing::new`] and
     /// [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
-        Self::of(quota, false)
+        let settled = false;
+        Self::of(quota, settled)
     }
 
     fn of(quota: Quota, settled: bool) -> Result<Self, ConfigError> {
         let has_log = quota.limit() <= Self::MAX_LOG_LIMIT && !settled;
         let log = has_log.then(|| TimestampRing::new(quota)).and_then(Result::ok);
-        // The units of a log and the cells of a high limit may be too wide for a short window, where units fit into a word.
+        // For a short window, the time units of a log and the cells of a high limit may be too wide. Units of permits then fit.
         let form = match (log, CounterRing::new(quota), UnitRing::new(quota)) {
             (Some(log), _, _) => Form::Log(log),
             (None, Ok(ring), _) => Form::Cells(ring),
@@ -130,7 +132,8 @@ impl SlidingWindow {
     ///
     /// As listed at [`new`](Self::new).
     pub fn settled(quota: Quota) -> Result<Self, ConfigError> {
-        Self::of(quota, true)
+        let settled = true;
+        Self::of(quota, settled)
     }
 
     /// Attempts a decision by the forms of many words. It is a function of its own because a table mostly has one word, and the
@@ -194,7 +197,7 @@ impl Algorithm for SlidingWindow {
     fn for_limiter(self) -> Self {
         let form = match self.form {
             Form::Log(log) => Form::Log(log.for_limiter()),
-            other => other,
+            form @ (Form::Word(_) | Form::Cells(_)) => form,
         };
         Self { form, ..self }
     }

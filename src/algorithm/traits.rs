@@ -321,8 +321,8 @@ pub trait Reclaim: Algorithm {
 
     /// Tries once to take `permits` at the time `now`. [`decide`](Algorithm::decide) repeats this until it is decided.
     ///
-    /// With a `limit`, which [`validate_limit`](Self::validate_limit) accepts, the attempt decides as the algorithm [with that lower
-    /// limit](Self::with_limit) does. The algorithms of this crate do not make that algorithm. `None` stands for the own limit.
+    /// With a `limit`, which [`validate_limit`](Self::validate_limit) accepts, the attempt decides as the algorithm [with that
+    /// lower limit](Self::with_limit) does. No algorithm of this crate makes that algorithm. `None` stands for the own limit.
     ///
     /// The number of steps is bounded for all values of the words, and even if every exchange fails.
     ///
@@ -331,8 +331,8 @@ pub trait Reclaim: Algorithm {
     /// When `words` has fewer words than [`words`](Algorithm::words).
     fn attempt<W: Words>(&self, limit: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt;
 
-    /// Whether a table inlines [`attempt`](Self::attempt) into its decisions. Otherwise it calls `attempt` in a function of its own, so
-    /// that no other decision saves the registers that this attempt needs. The provided method returns true.
+    /// Whether a table inlines [`attempt`](Self::attempt) into its decisions. Otherwise it calls `attempt` in a function of its
+    /// own, so that no other decision saves the registers that this attempt needs. The provided method returns true.
     #[inline(always)]
     fn is_inline(&self) -> bool {
         true

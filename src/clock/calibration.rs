@@ -19,8 +19,8 @@ pub(super) const FRACTION: u32 = 56;
 /// The bounds are narrow if they differ by at most this part of the elapsed time, 20 millionths.
 const NARROW: u32 = 50_000;
 
-/// The part of the elapsed time by which the calibration of `quanta` may exceed the bounds, 25 millionths. With [`NARROW`] it is at most
-/// the 50 millionths that [`error`](super::Clock::error) states.
+/// The part of the elapsed time by which the calibration of `quanta` may exceed the bounds, 25 millionths. With [`NARROW`] it is
+/// at most the 50 millionths that [`error`](super::Clock::error) states.
 const TOLERANCE: u32 = 40_000;
 
 /// The longest measurement.
@@ -182,8 +182,8 @@ mod tests {
         }
     }
 
-    /// The clock of a system that takes 3 µs for a reading: the bounds of 200 ms are 6 µs apart, and the calibration is off by more than
-    /// half of that.
+    /// The clock of a system that takes 3 µs for a reading: the bounds of 200 ms are 6 µs apart, and the calibration is off by
+    /// more than half of that.
     #[test]
     fn bounds_that_are_not_narrow_are_halved() {
         let wide = Elapsed {

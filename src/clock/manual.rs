@@ -12,9 +12,10 @@ use crate::time::Nanos;
 ///
 /// # A first test
 ///
-/// Do not advance the clock by the window and expect capacity. A [`SlidingWindow`](crate::SlidingWindow), the default, counts in 60
-/// cells above a limit of 64, and in one word in a table of keys. Both count a permit for longer than the window, by up to one cell
-/// and more. A denial says when there is capacity. Advance the clock by that time:
+/// Do not advance the clock by the window and expect capacity. A [`SlidingWindow`](crate::SlidingWindow), the default, counts in
+/// 60 cells above a limit of 64, and in one word in a table of keys. Both count a permit for longer than the window: by up to one
+/// cell, and one word by the time in which a unit fills, too. A denial says when there is capacity. Advance the clock by that
+/// time:
 ///
 /// ```
 /// use core::time::Duration;

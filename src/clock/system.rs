@@ -6,9 +6,9 @@ use crate::time::Nanos;
 
 /// The time of the operating system, since the clock was created.
 ///
-/// It follows each correction of that time, so use it for limits that depend on the date. For other limits, a monotonic clock such as
-/// [`QuantaClock`](super::QuantaClock) is better: if the time of the operating system is set ahead, windows end early, and if it is set
-/// back, limiters are stricter until it has caught up.
+/// It follows each correction of that time, so use it for limits that depend on the date. For other limits, a monotonic clock
+/// such as [`QuantaClock`](super::QuantaClock) is better: if the time of the operating system is set ahead, windows end early,
+/// and if it is set back, limiters are stricter until it has caught up.
 ///
 /// Before its origin, the reading is zero. Clones have the same origin.
 ///

@@ -9,8 +9,8 @@ use crate::time::Nanos;
 /// The denial of a request. Nothing was charged, and the retry time of other requests is unchanged.
 ///
 /// A denial costs one reading of the clock and one or two loads. It makes no compare-exchange, except to enter a new cell of a
-/// wide ring or to finish the step of another thread. A [`StripedLimiter`](crate::StripedLimiter) has denials of another type,
-/// and documents their cost.
+/// counter ring of several words, or to finish the step of another thread. A [`StripedLimiter`](crate::StripedLimiter) has
+/// denials of another type, and documents their cost.
 ///
 /// The retry time is computed by [`retry_after`](Self::retry_after), so a denial borrows the limiter. To return an error that
 /// borrows nothing, convert it into an [`OwnedDenied`]: by [`into_owned`](Self::into_owned), or by `?` in

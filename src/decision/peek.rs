@@ -97,11 +97,11 @@ impl<A: Algorithm> Peek<'_, A> {
         self.state.known_remaining(self.now, self.algorithm.max_request())
     }
 
-    /// The time until a request for `permits` would be admitted. `ready_at` is the argument of [`StateRef::ready_at`].
+    /// The time until a request for `permits` would be admitted. `ready_by_words` is the argument of [`StateRef::ready_at`].
     fn after(
         &self,
         permits: u64,
-        ready_at: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
+        ready_by_words: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
     ) -> Option<Duration> {
         if permits == 0
             || self
@@ -110,7 +110,7 @@ impl<A: Algorithm> Peek<'_, A> {
         {
             return Some(Duration::ZERO);
         }
-        let ready = self.state.ready_at(self.now, self.reading, ready_at)?;
+        let ready = self.state.ready_at(self.now, self.reading, ready_by_words)?;
         Some(ready.saturating_since(self.reading))
     }
 
@@ -142,7 +142,7 @@ impl<A: Algorithm> Peek<'_, A> {
     pub(crate) const fn with_words<'a>(&'a self, words: &'a [AtomicU64]) -> Peek<'a, A> {
         Peek {
             algorithm: self.algorithm,
-            // The key has these words until another entry is known to be free, which is never.
+            // No time is known at which another entry would be free, so the copied words decide at any time.
             state: StateRef::Shared(words, NextEntry::UNKNOWN),
             now: self.now,
             reading: self.reading,
@@ -207,7 +207,7 @@ impl Peek<'_, AnyAlgorithm> {
         let by_words = || self.algorithm.remaining_in(window, &self.words(), self.now);
         match self.known_remaining() {
             Some(0) => 0,
-            // The smallest window limits a request, but the words of each window are fresh.
+            // `most` is the limit of the smallest window. This window may be a larger one, and its words are fresh.
             Some(most) => most.max(by_words()),
             None => by_words(),
         }

@@ -47,17 +47,17 @@ impl NextEntry {
 
 impl StateRef<'_> {
     /// The earliest reading of the clock, `reading` or later, at which a request would be admitted. `None` if it never would be.
-    /// `ready_at` returns this time for given words, from a given time on. The state decides no request at a time before `now`,
-    /// although the reading may be older.
+    /// `ready_by_words` returns this time for given words, from a given time on. The state decides no request at a time before
+    /// `now`, although the reading may be older.
     pub(super) fn ready_at(
         self,
         now: Nanos,
         reading: Nanos,
-        ready_at: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
+        ready_by_words: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
     ) -> Option<Nanos> {
         let ready_from = |words: &StateWords<'_>, reading: Nanos| {
             let decided_at = now.max(reading);
-            let ready = ready_at(words, decided_at)?;
+            let ready = ready_by_words(words, decided_at)?;
             Some(if ready == decided_at { reading } else { ready })
         };
         let ready = |reading| ready_from(&StateWords::new(self), reading);

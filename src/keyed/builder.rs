@@ -60,8 +60,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
 
     /// Sets the number of keys that have room in the table at once, 1 to 2^32.
     ///
-    /// Set it to the number of keys that are active at the same time, and to twice that number if the algorithm has several words. The
-    /// [guide](crate::guide::keys#sizing-a-table) explains how many keys are active.
+    /// Set it to the number of keys that are active at the same time, and to twice that number if the algorithm has several
+    /// words. The [guide](crate::guide::keys#sizing-a-table) explains how many keys are active.
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = keys;
         self
@@ -100,11 +100,11 @@ impl<A: Reclaim> KeyedBuilder<A> {
         clock: C,
         keys: K,
     ) -> Result<KeyedRateLimiter<A, C, K>, ConfigError> {
-        // An invalid tier is reported by the algorithm that it lowers.
-        let limits = self.tiers.iter().map(|&limit| self.algorithm.with_limit(limit));
-        let limits: Vec<A> = limits.collect::<Result<_, _>>()?;
-        let own = [&self.algorithm].into_iter().chain(&limits);
-        let lowest = own.map(Algorithm::max_request).min().unwrap_or(1);
+        // An invalid tier is an error of the algorithm that the caller gave. `for_table` may return an algorithm of another form.
+        let given_tiers = self.tiers.iter().map(|&limit| self.algorithm.with_limit(limit));
+        let given_tiers: Vec<A> = given_tiers.collect::<Result<_, _>>()?;
+        let all_given = [&self.algorithm].into_iter().chain(&given_tiers);
+        let lowest = all_given.map(Algorithm::max_request).min().unwrap_or(1);
         let algorithm = self.algorithm.for_table(lowest)?;
         let tiers = self.tiers.iter().map(|&limit| algorithm.with_limit(limit));
         let lower_tiers: Box<[A]> = tiers.collect::<Result<_, _>>()?;

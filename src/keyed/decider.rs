@@ -91,8 +91,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Self::decide_inserting::<true>(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
-    /// Charges `permits` of `key`, all or none of them, as [`decide_with`](Self::decide_with) decides. The error is whether the overflow
-    /// policy denied, because the key had no entry.
+    /// Charges `permits` of `key`, all or none of them, as [`decide_with`](Self::decide_with) decides. An error is a denial:
+    /// `true` if it is by the overflow policy, because the key had no entry.
     #[inline(always)]
     pub(crate) fn charge_with(
         self,
@@ -111,7 +111,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// [`decide_inserting`](Self::decide_inserting), with an answer that takes no memory of the caller.
+    /// Charges by [`decide_inserting`](Self::decide_inserting). This answer, unlike that one, takes no memory of the caller.
     #[cold]
     #[inline(never)]
     pub(crate) fn charge_inserting(
@@ -131,8 +131,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Charges the entry that was found. `Some(None)` is a denial. `None` if none was found, the key has lost it, or another thread has
-    /// changed the state first.
+    /// Charges the entry that was found. `Some(None)` is a denial. `None` if none was found, the key has lost it, or another
+    /// thread has changed the state first.
     #[inline(always)]
     pub(crate) fn charge_found(
         self,
@@ -169,12 +169,12 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Finds or inserts the key, and decides: for a key that was not found in its primary bucket, or whose state another thread has
-    /// changed meanwhile, and for an algorithm that is [not inlined](Reclaim::is_inline). The fields of the decider are separate
-    /// arguments, because the compiler would pass it in memory.
+    /// Finds or inserts the key, and decides. Callers use this for a key that was not found in its primary bucket, after another
+    /// thread has changed the state, and for an algorithm that is [not inlined](Reclaim::is_inline). The fields of the decider
+    /// are separate arguments, because the compiler would pass the decider in memory.
     ///
-    /// The first search is for common cases, and is a function of its own: in a loop, the compiler would compute before it all that any
-    /// search may need.
+    /// The `FIRST` search is for common cases, and is a function of its own: in a loop, the compiler would compute before it all
+    /// that any search may need.
     #[cold]
     #[inline(never)]
     fn decide_inserting<const FIRST: bool>(
@@ -316,7 +316,11 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             StateRef::Unlimited => {
                 Attempt::Admitted(Receipt::new(now, permits, 0).with_charged_to(ChargedTo::Uncounted))
             }
-            _ => Attempt::Denied,
+            StateRef::Denied(_)
+            | StateRef::Own(_)
+            | StateRef::Inline(_)
+            | StateRef::Entry(..)
+            | StateRef::Fresh => Attempt::Denied,
         };
         if decision != Attempt::Retry {
             self.store.table.counts().add(key, Event::Overflowed);

@@ -27,17 +27,17 @@ use crate::time::Nanos;
 /// # Cost
 ///
 /// A decision for a key that has an entry is one hash, one reading of the clock, and what the algorithm needs: no lock,
-/// no allocation, no reference count. An admission writes only the entry, and a denial writes nothing. (The exception is
-/// a ring of several words. Its first decision in a new cell enters the cell, even if it denies, and the key keeps its entry for a
-/// window from then on.) With an algorithm of one word, in a table with as many keys as its capacity, a decision reads one cache line for 95 % of the
-/// keys, two for 4.6 %, and up to five for the rest. With a strict ring of several words, it reads two adjacent lines for
-/// 82 % of the keys, and three to six for the others. The first decision of a key takes two exchanges if an entry is vacant, and five if it takes over the entry
-/// of an idle key. It waits for no other thread.
+/// no allocation, no reference count. An admission writes only the entry, and a denial writes nothing. The exception is a ring of
+/// several words: its first decision in a new cell enters the cell, even if it denies, and the key keeps its entry for a window
+/// from then on. In a table with as many keys as its capacity, a decision with an algorithm of one word reads one cache line for
+/// 95 % of the keys, two for 4.6 %, and up to five for the rest. With a strict ring of several words, it reads two adjacent lines
+/// for 82 % of the keys, and three to six for the others. The first decision of a key takes two exchanges if an entry is vacant,
+/// and five if it takes over the entry of an idle key. No decision waits for another thread.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes
-/// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells,
-/// and 512 with the 60 cells of its default. The words that entries share add 0.375 bytes. There are two entries for
-/// each key of the capacity with an algorithm of one word, and otherwise five for every four keys.
+/// with an algorithm of one word. With a [counter ring](crate::CounterRing) of several words and a limit of 1,000 per minute, it
+/// takes 48 with five cells and 160 with the default of 60. The words that entries share add 0.375 bytes. There are two entries
+/// for each key of the capacity with an algorithm of one word, and otherwise five for every four keys.
 ///
 /// # Examples
 ///
@@ -91,8 +91,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Errors
     ///
     /// [`Denied`] if the key has not enough capacity, or finds no entry and [`OnFull`] denies it. Nothing is charged then, except
-    /// in a [race for an entry](crate::guide::caveats#keys). A request for more than the limit (for an even ring, the largest share; for GCRA, the burst) is never
-    /// admitted, and the answer says so.
+    /// in a [race for an entry](crate::guide::caveats#keys). A request for more than the limit is never admitted, and the answer
+    /// says so. For an even ring this limit is the largest share, and for GCRA the burst.
     ///
     /// # Concurrency
     ///
@@ -166,9 +166,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     ///
     /// The methods of the [`Peek`] read the state. A key that has lost its entry by then is fresh.
     ///
-    /// In a full table, a key without an entry may be shown by the state that decides in place of an entry, although a check would
-    /// give it one: an entry whose last step another thread has not finished, or that was reset, can be reused only after a check has
-    /// finished that step.
+    /// In a full table, the view may be that of [`OnFull`], although a check would give the key an entry. An entry that was
+    /// reset, or in which a step of another thread is unfinished, can be reused only after a check has finished that step.
     pub fn peek<Q: ?Sized>(&self, key: &Q) -> Peek<'_, A>
     where
         K: Keys<Q>,
@@ -316,7 +315,6 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         &self.clock
     }
 
-    /// Returns the decider of the key.
     #[inline]
     pub(super) fn decider<Q: ?Sized>(&self, key: &Q) -> Decider<'_, A>
     where

@@ -27,10 +27,10 @@
 pub enum OnFull {
     /// Such keys share one catch-all limiter of the same quota, which is stricter for them and never looser.
     ///
-    /// A key that it has admitted gets an entry of its own only when that admission no longer
-    /// counts, and is denied in between, so the bound holds for every key. (So is one in 13 of the other new keys
-    /// of the same 64 entries, for each key that is denied in this way.) The retry time of a denial is the catch-all's, or that of
-    /// the key's own entry if the catch-all no longer decides by then. An entry may come free earlier.
+    /// A key that it has admitted gets an entry of its own only when that admission no longer counts, and is denied in between,
+    /// so the bound holds for every key. For each key that is denied in this way, one in 13 of the other new keys of the same 64
+    /// entries is denied, too. The retry time of a denial is the catch-all's, or that of the key's own entry if the catch-all no
+    /// longer decides by then. An entry may come free earlier.
     #[default]
     Share,
     /// Such keys are denied until an entry comes free.

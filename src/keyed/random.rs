@@ -7,7 +7,7 @@ use super::seeded_state::SeededState;
 
 /// Returns random seeds for the hashes of keys, for limiters and rule sets that are built with a clock of the caller's choice.
 ///
-/// The seeds come from the operating system, by way of the standard library's hasher. They are other ones in each call.
+/// The seeds come from the operating system, by way of the standard library's hasher. Each call returns other seeds.
 ///
 /// The target `wasm32-unknown-unknown` has no source of random numbers, so it does not have this function. Pass seeds from the
 /// host there, for example from `crypto.getRandomValues`.

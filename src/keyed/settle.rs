@@ -90,7 +90,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 self.store.table.region(key).mark_overflow(key, now, end);
             }
             let permits = permits.min(peek.remaining());
-            // If it is denied, another thread has taken the capacity, which is then read again.
+            // A denial means that another thread took the capacity: read it again.
             if self.decide(key, || now, permits).is_ok() {
                 return permits;
             }

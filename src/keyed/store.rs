@@ -10,7 +10,6 @@ use crate::time::Nanos;
 /// The states of many keys: a table, and the catch-all that keys without an entry share.
 pub(crate) struct Store {
     pub(super) table: Table,
-    /// The catch-all that keys without an entry share.
     pub(super) catch_all: OwnWords,
     /// How often the table was cleared.
     pub(super) generation: u32,
@@ -37,8 +36,8 @@ impl Store {
         &self.table
     }
 
-    /// The permits that count in the catch-all at `now` or at the latest time in its words, and that time. Later charges must not be
-    /// earlier.
+    /// The permits that count in the catch-all, and the time at which they were counted: `now`, or the latest time in its words.
+    /// The caller charges them elsewhere at this time or later.
     pub(crate) fn overflow(&self, usage: &AnyAlgorithm, now: Nanos) -> (u64, Nanos) {
         // Relaxed: the caller has synchronized with every thread whose charges it needs.
         let first = self.catch_all.get()[0].load(Ordering::Relaxed);
@@ -51,8 +50,8 @@ impl Store {
         (usage.spent(Shared::new(self.catch_all.get()), at), at)
     }
 
-    /// Charges the catch-all `permits` that the catch-all of `from` has admitted. The keys that may have spent them get no entry of
-    /// their own until the permits no longer count here.
+    /// Charges the catch-all, at the time `at`, the `permits` that the catch-all of `from` has admitted. The keys that may have
+    /// spent them get no entry of their own until the permits no longer count here.
     pub(crate) fn inherit_overflow(
         &self,
         from: &Self,

@@ -190,7 +190,7 @@ where
     }
 }
 
-/// Only the state, because the policy is that of many limiters.
+/// Shows only the state, because the policy is that of many limiters.
 impl<P> fmt::Debug for InlineLimiter<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InlineLimiter")

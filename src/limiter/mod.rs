@@ -46,14 +46,14 @@ use settle::settle;
 /// timestamp ring. It is repeated if another thread changes the state in between. Nothing is allocated, no system call is
 /// made, and no thread waits for another.
 ///
-/// A denial changes no count. In a wide ring, the first decision in a new cell enters the cell. In a timestamp ring, a decision
-/// may store the rest of a request for several permits of another thread.
+/// A denial changes no count. In a counter ring of several words, the first decision in a new cell makes this cell the current
+/// one, even if it denies. In a timestamp ring, a decision may store the rest of a request for several permits of another thread.
 ///
 /// # Memory
 ///
 /// A state of one word is inside the limiter, on a cache line of 64 bytes that holds no data of others. A limiter with a
-/// [`Gcra`](crate::Gcra) or a [`UnitRing`](crate::UnitRing) takes 192 bytes with its policy and clock, and allocates nothing. A state of several words is allocated
-/// once, when the limiter is created. It takes 248 bytes, and 8 for each word.
+/// [`Gcra`](crate::Gcra) or a [`UnitRing`](crate::UnitRing) takes 192 bytes with its policy and clock, and allocates nothing. A
+/// state of several words is allocated once, when the limiter is created. It takes 248 bytes, and 8 for each word.
 ///
 /// For a limiter in each of very many connections, use an [`InlineLimiter`], which takes 16 bytes. For keys, use a
 /// [`KeyedRateLimiter`](crate::KeyedRateLimiter).
@@ -134,8 +134,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Errors
     ///
-    /// [`Denied`] if there is not enough capacity. Nothing is charged then. A request for more than the limit (for an even
-    /// ring the largest share, for GCRA the burst) is never admitted, and its denial has no retry time.
+    /// [`Denied`] if there is not enough capacity. Nothing is charged then. A request for more than
+    /// [`max_request`](Algorithm::max_request) is never admitted, and its denial has no retry time. For most algorithms that is
+    /// the limit.
     ///
     /// # Concurrency
     ///
@@ -227,9 +228,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// A `CounterRing` that fits into one word refunds nothing while debt keeps more than the limit in its window.
     ///
-    /// A [`UnitRing`](crate::UnitRing) refunds as a `CounterRing` in one word does. In a later cell than that of the charge, up to a unit of older
-    /// permits then counts for longer. A [`SlidingWindow`] refunds as the algorithm that it has chosen, so
-    /// make it by [`settled`](crate::SlidingWindow::settled) for permits that are settled later.
+    /// A [`UnitRing`](crate::UnitRing) refunds as a `CounterRing` in one word does. If the cell of the charge is past,
+    /// older permits then count for longer, but fewer than one unit of them. A [`SlidingWindow`] refunds as the algorithm that it
+    /// has chosen, so make it by [`settled`](crate::SlidingWindow::settled) for permits that are settled later.
     ///
     /// The last two columns are for a user with 100,000 tokens per minute and a call every two seconds. Each call
     /// reserves 4,000 tokens and uses 500 within ten seconds (`tests/promises.rs`).
@@ -249,7 +250,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// One atomic instruction refunds permits of the current cell, or of any cell of a ring of one word. In a ring of several
     /// words, permits of an earlier cell take one instruction for each entered cell from the cell of the charge back to the
-    /// oldest one, and one for the base.
+    /// oldest one, and one more.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }
@@ -327,9 +328,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// `elapsed` is the time since the state was saved, as far as the caller trusts the wall clock. [`Duration::ZERO`] is
     /// always safe. Nothing is charged if all saved permits have left their window by then.
     ///
-    /// A saved state has no time of its charges. If they were charged at times after the clock's, because the clock has stepped
-    /// back or by [`check_at`](Self::check_at), they count for less long. In a counter ring, a step of up to a cell only shortens
-    /// the interval that holds the bound, by a cell. Tables of keys and rule sets restore such states at a later time: see
+    /// A saved state does not hold the times of its charges. Charges that were ahead of the clock, because it has stepped back or
+    /// by [`check_at`](Self::check_at), count for less long after the restore. If a counter ring was ahead by up to a cell, its
+    /// bound holds in intervals that are shorter by a cell. Tables of keys and rule sets restore such states at a later time: see
     /// [`saved`](crate::saved).
     ///
     /// The permits are added to those that are already spent, so call it once, on a fresh limiter.
@@ -344,10 +345,11 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         let spent = saved.spent_after(elapsed);
         let all = algorithm.spent(words, now).saturating_add(spent);
         algorithm.restore(words, at, spent);
-        // Permits that were already spent here count no less long than the restored ones.
-        let lost = all.saturating_sub(algorithm.spent(words, at));
-        if lost > 0 {
-            algorithm.charge(words, at, lost);
+        // Permits that were already spent here may not count at `at`. They are charged again, to count as long as the restored
+        // ones.
+        let missing = all.saturating_sub(algorithm.spent(words, at));
+        if missing > 0 {
+            algorithm.charge(words, at, missing);
         }
     }
 

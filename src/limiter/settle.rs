@@ -15,7 +15,7 @@ pub(super) fn settle(
     let is_ours = receipt.charged_to() == ChargedTo::Limiter(words.number());
     let words = Shared::new(words.get());
     if let Some(excess) = receipt.permits().checked_sub(actual) {
-        if excess == 0 || is_ours && algorithm.refund(words, receipt, excess) {
+        if excess == 0 || (is_ours && algorithm.refund(words, receipt, excess)) {
             Settled::Exact
         } else {
             Settled::Forfeited(excess)

@@ -23,9 +23,9 @@ use pace::{Pace, Window};
 /// It is a token bucket: up to a burst of calls passes at once, and later calls pass at the rate of the limit. The burst is the
 /// limit, unless [`burst`](Self::burst) sets another.
 ///
-/// At most [`bound`](Self::bound) calls pass in any interval of one window, by the readings of the clock: the burst plus the limit
-/// minus 1. So a burst of 1 lets at most the limit pass, evenly spaced, and `per_minute(1)` at most one call in any minute. Of calls
-/// without a pause, at least 98 % of the limit pass in the long run, because the time per call is rounded up.
+/// At most [`bound`](Self::bound) calls pass in any interval of one window, by the readings of the clock: the burst plus the
+/// limit minus 1. So a burst of 1 lets at most the limit pass, evenly spaced, and `per_minute(1)` at most one call in any minute.
+/// If calls come without a pause, at least 98 % of the limit pass in the long run: the time per call is rounded up.
 ///
 /// Each call either passes or is counted. The counts that the passing calls return, plus [`suppressed`](Self::suppressed), are all
 /// calls that did not pass, whichever threads race.
@@ -86,7 +86,7 @@ use pace::{Pace, Window};
 /// static LIMIT: ringgate::LogLimiter = ringgate::LogLimiter::per_second(1);
 /// ```
 pub struct LogLimiter {
-    /// The time up to which calls have been let pass, and the calls that were suppressed since the last one that passed.
+    /// The time at which the bucket is full again, and the calls that were suppressed since the last one that passed.
     word: StaticWord,
     pace: Pace,
 }

@@ -39,8 +39,8 @@ impl Window {
 /// The time per call is at least 2^`CALL_BITS` ticks. So rounding it up costs less than 2 % of the rate.
 const CALL_BITS: u32 = 7;
 
-/// The bits of a word in which neither 2^60 ns nor a nanosecond has room. They belong to the count: in a time per call, which has
-/// fewer than 2^(`CALL_BITS` + 1) ticks, it has room for 2^4 / 2^8 of a call per nanosecond, which is 62 million per second.
+/// The bits of a word beyond the 60 of a time in nanoseconds. They belong to the count. A time per call has fewer than
+/// 2^(`CALL_BITS` + 1) ticks, so the count has room for 2^4 / 2^8 calls per nanosecond of it, which is 62 million per second.
 const SPARE_BITS: u32 = 4;
 
 impl Pace {
@@ -48,10 +48,10 @@ impl Pace {
         assert!(limit > 0, "invalid limit: 0 (expected 1 to 65535 calls)");
         let (nanos, calls) = (window.nanos(), limit as u64);
         let tick_bits = (nanos / calls).ilog2() - CALL_BITS;
-        // The most ticks between the readings of two calls in one window, whose distance is less than the window. Each reading is
-        // rounded down to a tick, so the distance in ticks is that in nanoseconds rounded up, or less.
+        // The most ticks between two readings in one window. Readings are rounded down to a tick, so this is the largest distance
+        // in nanoseconds, `nanos - 1`, rounded up to ticks.
         let span = ((nanos - 2) >> tick_bits) + 1;
-        // As many times of a call as the limit are longer than the span. So the bound needs no rounding.
+        // As many times of a call as the limit are longer than the span. The bound follows from that (protocol, claim 1).
         // Claim: log_limiter 1, the time of a call is rounded up.
         let ticks_per_call = span / calls + 1;
         #[expect(
@@ -101,7 +101,6 @@ impl Pace {
         }
     }
 
-    /// Returns the count of a word.
     #[inline]
     pub(super) const fn suppressed(self, word: u64) -> u64 {
         word & self.count_mask()

@@ -128,7 +128,7 @@ impl Quota {
         Self::new(unit.whole_units(self.limit), self.window())
     }
 
-    /// Builds by the smallest unit that `build` accepts for these quotas, and in which each limit is less than 2^24 units and at
+    /// Calls `build` with the smallest unit that it accepts, and in which the limit of each quota is less than 2^24 units and at
     /// most one unit per 64 ns of its window. Returns the result and the unit.
     ///
     /// # Errors
@@ -138,11 +138,11 @@ impl Quota {
         quotas: &[Self],
         build: impl Fn(Unit) -> Result<T, ConfigError>,
     ) -> Result<(T, Unit), ConfigError> {
-        let is_few = |quota: &Self, unit: Unit| {
+        let has_few_units = |quota: &Self, unit: Unit| {
             unit.whole_units(quota.limit) <= MAX_UNITS.min(quota.window / MIN_TIME).max(1)
         };
         let mut unit = Unit::ONE;
-        while !quotas.iter().all(|quota| is_few(quota, unit)) {
+        while !quotas.iter().all(|quota| has_few_units(quota, unit)) {
             unit = unit.doubled();
         }
         let mut built = build(unit);
@@ -297,7 +297,7 @@ impl Quota {
                 "a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, 5/min, 10 per second, 50MiB/s",
             )
         };
-        // Lower case of ASCII letters only, so that the parts have the same places in both texts.
+        // Only ASCII letters are changed to lower case, so that a part has the same place in both texts.
         let text = text.trim();
         let lower = text.to_ascii_lowercase();
         let (limit, window) = ["/", " per ", " in "]
@@ -399,8 +399,8 @@ fn parse_bytes(text: &str, unit_at: usize) -> Result<u64, ConfigError> {
         .ok_or_else(out_of_range)
 }
 
-/// Parses `amount` as a decimal number of units, and converts it to a whole number. `unit` is what one unit is, such as its
-/// nanoseconds.
+/// Parses `amount` as a decimal number, and returns the whole number that is `amount` times `unit`. `unit` is the size of one
+/// unit, such as its nanoseconds.
 ///
 /// Returns `None` if `amount` is not a decimal number, or if the result is not a whole number. Returns `Some(None)` if the
 /// result is too large.

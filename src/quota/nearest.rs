@@ -40,15 +40,15 @@ impl Quota {
         let (limit, factor) = number_of_permits(limit)?;
         let (window, period) = window_of(window)?;
         // A limit that is no whole number, such as 0.5 a second, is a whole number in a longer window.
-        let whole = u128::from(limit.digits) * u128::from(factor);
-        let parts = 10_u128.checked_pow(limit.scale)?;
-        let common = greatest_common_divisor(whole, parts);
-        let limit = u64::try_from(whole / common).ok()?;
-        let window = u64::try_from(parts / common).ok()?.checked_mul(window)?;
+        let numerator = u128::from(limit.digits) * u128::from(factor);
+        let denominator = 10_u128.checked_pow(limit.scale)?;
+        let common = greatest_common_divisor(numerator, denominator);
+        let limit = u64::try_from(numerator / common).ok()?;
+        let window = u64::try_from(denominator / common).ok()?.checked_mul(window)?;
         let quota = Self::new(limit, Duration::from_nanos(window)).ok()?;
         let near = quota.short();
         Some(match period {
-            Some(period) if parts == common => {
+            Some(period) if denominator == common => {
                 format!("{near:?}, or the calendar {:?}", format!("{limit}/{period}"))
             }
             _ => format!("{near:?}"),
@@ -134,8 +134,9 @@ fn decimal_or_groups(text: &str) -> Option<Decimal> {
         }
     }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let grouped = fraction.len() == 3 && whole != "0";
-    if !digits(whole) || !(fraction.is_empty() && !text.contains('.') || digits(fraction)) || grouped {
+    let is_number = digits(whole) && (!text.contains('.') || digits(fraction));
+    let may_be_groups = fraction.len() == 3 && whole != "0";
+    if !is_number || may_be_groups {
         return None;
     }
     let digits = format!("{whole}{fraction}").parse().ok()?;
@@ -168,11 +169,11 @@ fn window_of(text: &str) -> Option<(u64, Option<&'static str>)> {
             }
         };
         let nanos = u128::from(amount.digits) * u128::from(nanos);
-        let parts_of_one = 10_u128.checked_pow(amount.scale)?;
-        if !nanos.is_multiple_of(parts_of_one) {
+        let denominator = 10_u128.checked_pow(amount.scale)?;
+        if !nanos.is_multiple_of(denominator) {
             return None;
         }
-        sum = sum.checked_add(u64::try_from(nanos / parts_of_one).ok()?)?;
+        sum = sum.checked_add(u64::try_from(nanos / denominator).ok()?)?;
         parts += 1;
         rest = rest[unit_end..].trim().trim_start_matches(',').trim();
         rest = rest.strip_prefix("and ").unwrap_or(rest);

@@ -120,7 +120,13 @@ impl Error for RestoreError {
         match self {
             Self::Read(error) => Some(error),
             Self::Invalid(error) => error.source(),
-            _ => None,
+            Self::Format
+            | Self::Version(_)
+            | Self::Description(_)
+            | Self::Truncated { .. }
+            | Self::Checksum { .. }
+            | Self::Trailing
+            | Self::Mismatch { .. } => None,
         }
     }
 }

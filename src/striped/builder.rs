@@ -43,7 +43,7 @@ pub struct StripedBuilder {
     batch: Option<u64>,
 }
 
-/// The limit divided by the default size of all batches together.
+/// By default, all batches together are this part of the limit.
 const LIMIT_PER_BATCHES: u64 = 32;
 
 /// The smallest default batch. With a smaller one, too many admissions would charge the ring.

@@ -149,7 +149,6 @@ impl<C: Clock> StripedLimiter<C> {
         &self.clock
     }
 
-    /// The permits that are reserved for all stripes.
     fn reserved(&self) -> u64 {
         self.batch * self.stripes.len() as u64
     }

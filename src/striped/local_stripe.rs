@@ -140,7 +140,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         if permits > 0 && permits <= self.limiter.batch {
             // A value with a claim frees capacity by charging its count. A value without one claims the stripe, if the batch
             // has capacity beyond the current count.
-            let has_capacity = self.take(permits, given) || {
+            let is_taken = self.take(permits, given) || {
                 let ready = if self.has_claim() {
                     self.charge()
                 } else {
@@ -148,7 +148,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
                 };
                 ready && self.take(permits, given)
             };
-            if has_capacity {
+            if is_taken {
                 return Ok(());
             }
         }
@@ -225,7 +225,6 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         })
     }
 
-    /// Ends the claim.
     fn release(&mut self, word: StripeWord) {
         self.claimed = None;
         self.left = 0;

@@ -80,8 +80,8 @@ impl DenialWord {
 impl PublishedDenial {
     /// Creates an open word for a limiter whose permits become free at multiples of `cell` nanoseconds.
     pub(super) fn new(cell: u64) -> Self {
-        // `until` must be able to represent every time up to the horizon, so the unit is longer than a short cell. Permits
-        // can then become free within a unit.
+        // `until` must be able to represent every time up to the horizon, so the unit is longer than a short cell. Permits can
+        // then become free within a unit, and `publish` ends the denial at its beginning.
         let min_unit = HORIZON / DenialWord::LAST_UNTIL + 1;
         Self {
             word: AtomicU64::new(0),

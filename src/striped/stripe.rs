@@ -30,7 +30,6 @@ impl Stripe {
         }
     }
 
-    /// Loads the stripe word.
     #[inline]
     pub(super) fn load(&self) -> StripeWord {
         // Relaxed: a compare-exchange validates the value before a permit is taken. A denial relies on the order of the

@@ -4,8 +4,8 @@ use core::sync::atomic::Ordering;
 use super::entry::{Entry, EntryMemory, Line};
 use super::layout::WAYS;
 
-/// Four entries. The fingerprints and the first words of their states are on one cache line. If the states have more than one
-/// word, the next two words of each are on the line after it, and the rest is in the cold part of the
+/// Four entries, numbered by their *way*. Their fingerprints and the first words of their states are on one cache line. If the
+/// states have more than one word, the next two words of each are on the line after it, and the rest is in the cold part of the
 /// [memory](EntryMemory).
 ///
 /// With an algorithm of one word, a lookup and its decision read one line. With a strict or classic counter ring of several words
@@ -38,7 +38,7 @@ impl<'a> Bucket<'a> {
         (found < WAYS).then(|| self.entry(found))
     }
 
-    /// The first way that is vacant or has the fingerprint `key`, after the last entry was read as vacant.
+    /// The first way that is vacant or has the fingerprint `key`: the last one if no other is. The caller has read it as vacant.
     #[inline(always)]
     pub(super) fn own_or_vacant(self, key: u64) -> usize {
         let is_candidate = |owner| (owner == Entry::VACANT) | (owner == key);

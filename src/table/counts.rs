@@ -74,7 +74,7 @@ impl Counts {
         self.tally(key, event).add_one();
     }
 
-    /// [`add`](Self::add) in a table that no other thread uses, without a locked instruction.
+    /// Adds an event in a table that no other thread uses, without a locked instruction.
     #[inline]
     pub(super) fn add_alone(&self, key: u64, event: Event) {
         self.tally(key, event).add_alone(1);

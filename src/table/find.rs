@@ -14,7 +14,7 @@ impl Table {
         }
     }
 
-    /// [`find`](Self::find) in the key's primary bucket, where most keys are.
+    /// *find* in the key's primary bucket, where most keys are.
     #[inline(always)]
     pub(crate) fn find_in_primary(&self, key: u64) -> Option<Entry<'_>> {
         Probe::new(self, key).primary().entry_of(key)
@@ -25,14 +25,15 @@ impl Table {
         entry.is_on(Probe::new(self, key).primary().line())
     }
 
-    /// [`find`](Self::find) in the other buckets of a key whose primary one is full.
+    /// *find* in the other buckets of a key whose primary one is full.
     #[inline(never)]
     fn find_beyond(&self, key: u64) -> Option<Entry<'_>> {
         let probe = Probe::new(self, key);
         for choice in 1..self.layout.choices() {
             let bucket = probe.bucket(choice);
             let entry = bucket.entry_of(key);
-            if entry.is_some() || probe.front().contains(&choice) && bucket.has_vacancy() {
+            // While an entry of the front is vacant, the key has none after it (claim 1 of the protocol).
+            if entry.is_some() || (probe.front().contains(&choice) && bucket.has_vacancy()) {
                 return entry;
             }
         }

@@ -34,15 +34,15 @@ impl Table {
         own.map_or(0, |own| own.word.word())
     }
 
-    /// Makes every key begin at `now` or later, even if its reading is older, if its thread synchronizes with this one before it
-    /// enters the key.
+    /// Makes the state of every key begin at `now` or later, even if the reading of the thread that enters the key is older. That
+    /// thread must have synchronized with this one.
     pub(crate) fn begin_after(&self, now: Nanos) {
         for region in self.regions() {
             region.reclaim_at(now);
         }
     }
 
-    /// The first entry of the front that is the key's, or vacant, into which the key enters. `None` if the front is full of other
+    /// Returns the key's entry in the front. A key without one enters the first vacant one. `None` if the front is full of other
     /// keys. This is for a table that no other thread uses, and for a key of which the catch-all has admitted nothing that counts.
     ///
     /// `pages` are the last pages of the two parts of the memory that a call has written to.

@@ -184,7 +184,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }),
             Idle::None if !forget => None,
             Idle::None | Idle::Unknown if COMMON => return InsertOutcome::Retry,
-            Idle::None | Idle::Unknown => self.find_evictable(lines, forget, true),
+            Idle::None | Idle::Unknown => {
+                let finish = true;
+                self.find_evictable(lines, forget, finish)
+            }
         };
         match evictable {
             Some(Evictable { seen, event }) => self.take_over(before, seen, event),
@@ -192,6 +195,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
+    /// The outcome of a search that has found the key's own entry. If the entry is tentative, resolves it first.
     #[inline(always)]
     fn take_own<const COMMON: bool>(&self, own: Seen<'a>) -> InsertOutcome<'a> {
         let (entry, first) = (own.entry, own.word.word());

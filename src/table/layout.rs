@@ -85,8 +85,8 @@ impl TableLayout {
 
     /// The number of entries that a table has in addition to one for each key.
     ///
-    /// With more entries, more keys are in their primary bucket. Entries with a state of one word are small, so such a table has twice
-    /// as many entries as keys. Other tables have a quarter more.
+    /// With more entries, more keys are in their primary bucket. Entries with a state of one word are small, so such a table has
+    /// twice as many entries as keys. Other tables have a quarter more.
     const fn spare(keys: u64, state_words: usize) -> u64 {
         if state_words == 1 { keys } else { keys.div_ceil(4) }
     }

@@ -22,7 +22,7 @@ pub(crate) struct Table {
     counts: Counts,
 }
 
-/// Entries that share a region. A region of 24 bytes adds three eighths of a byte to each entry.
+/// The number of entries for which a table has one region. Its 24 bytes add three eighths of a byte to each entry.
 const ENTRIES_PER_REGION: usize = 64;
 
 impl Table {
@@ -46,7 +46,6 @@ impl Table {
         })
     }
 
-    /// Checks the range of a capacity.
     pub(crate) fn validate_capacity(keys: u64) -> Result<(), ConfigError> {
         match keys {
             1..=Self::MAX_KEYS => Ok(()),
@@ -111,7 +110,6 @@ impl Table {
         Bucket::new(&self.memory, line.expect("a bucket has a line"))
     }
 
-    /// The memory of all entries.
     #[inline(always)]
     pub(super) const fn memory(&self) -> &EntryMemory {
         &self.memory

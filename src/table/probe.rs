@@ -18,7 +18,7 @@ pub(super) struct Probe<'a> {
 /// buckets, and the rest of the lines is not used.
 pub(super) type Lines<'a> = [&'a Line; CHOICES];
 
-/// The lines of the key's buckets in the front. If it has one bucket there, both are that of the bucket.
+/// The lines of the key's buckets in the front. If it has one bucket there, both are the line of that bucket.
 pub(super) type FrontLines<'a> = [&'a Line; 2];
 
 /// No entry has this number.
@@ -79,7 +79,6 @@ impl<'a> Probe<'a> {
         self.table.layout.front_choices()..self.table.layout.choices()
     }
 
-    /// All choices of the key.
     #[inline(always)]
     pub(super) const fn all(&self) -> Range<usize> {
         0..self.table.layout.choices()

@@ -34,7 +34,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         let evictable = if self.probe.front().any(has_vacancy) {
             None
         } else {
-            match self.find_evictable(&lines, forget, false) {
+            let finish = false;
+            match self.find_evictable(&lines, forget, finish) {
                 Some(evictable) => Some(evictable),
                 None => return View::NoEntry(self.full()),
             }
@@ -58,8 +59,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         if let Some(barred) = self.barred(advanced, now) {
             return View::NoEntry(barred);
         }
-        // A cell of the advanced state begins later than the reading. The time of a bucket is that at which it will be full, and its
-        // takeover costs a nanosecond, which a peek leaves out.
+        // A counter ring enters a later cell when it is taken over, so it is read in that cell. The time of a bucket is when it
+        // will be full, so it is read at `now`. A takeover would delay that by one unit of time, which a peek leaves out.
         let at = match self.algorithm.latest_time(word) > now {
             true => now,
             false => now.max(self.algorithm.latest_time(advanced)),
@@ -111,8 +112,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         (seen.word == EntryWord::UNBEGUN).then_some(seen)
     }
 
-    /// Searches the key's buckets, in their order, for an idle entry that the key may take over. It stops at an entry in which another
-    /// thread may have begun a step. The caller has searched the front for a vacant entry.
+    /// Searches the key's buckets, in their order, for an idle entry that the key may take over. It stops at an entry in which
+    /// another thread may have begun a step. The caller has searched the front for a vacant entry.
     #[inline(always)]
     pub(super) fn find_idle(&self, lines: &Lines<'a>) -> Idle<'a> {
         let has_vacancy = |choice: usize| self.probe.bucket_at(lines[choice]).has_vacancy();
@@ -269,8 +270,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         fresh.map_or(Nanos::MAX, |first| self.algorithm.latest_time(first))
     }
 
-    /// The time at which a key that is barred until `until` can have an entry: in a counter ring, when the cell of that
-    /// time begins.
+    /// The time at which a key that is barred until `until` can have an entry: `until`, or in a counter ring the beginning of
+    /// the cell of `until`.
     fn entered_from(&self, until: Nanos) -> Nanos {
         let begin = self.latest_time_of_fresh(until);
         if self.latest_time_of_fresh(begin) == begin {

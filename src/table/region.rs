@@ -7,13 +7,12 @@ use crate::time::Nanos;
 /// them was evicted, the keys that the catch-all may have admitted, and the number of rendezvous.
 ///
 /// The times of the first two words only grow. The time of one key can bar another key for longer, or make its state begin
-/// later. Both are stricter for that key.
+/// later. Both make the table only stricter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region<'a> {
     overflow: &'a AtomicU64,
     /// The newest time at which a key of the region was evicted or lost its mark, or a time that a reload has set.
     reclaimed: &'a AtomicU64,
-    /// The number of rendezvous in this region.
     rendezvous: &'a AtomicU64,
 }
 
@@ -137,8 +136,8 @@ impl<'a> Region<'a> {
                 self.reclaim_at(filter.until());
             }
             let marked = filter.with(key, now, end).0;
-            // Release: pairs with the Acquire in `overflow_until`; publishes the time in `reclaimed`. Acquire: pairs with the same Release;
-            // the times in `reclaimed` that earlier marking threads have published are seen. Relaxed on failure: the loop tries again.
+            // Release: pairs with the Acquire in `overflow_until`; publishes the time in `reclaimed`. Acquire: pairs with the
+            // same Release; this thread sees the times of earlier marking threads. Relaxed on failure: the loop repeats.
             match self
                 .overflow
                 .compare_exchange(seen, marked, Ordering::AcqRel, Ordering::Relaxed)

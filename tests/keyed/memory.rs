@@ -30,6 +30,27 @@ fn entries_are_as_large_as_documented() {
     }
 }
 
+/// The documentation of the limiter states the sizes of entries of a counter ring.
+#[test]
+fn entries_are_as_large_as_the_limiter_states() {
+    let text: Vec<&str> = include_str!("../../src/keyed/limiter.rs")
+        .split_whitespace()
+        .filter(|word| *word != "///")
+        .collect();
+    let entry = |cells| {
+        let ring = built(CounterRing::builder(quota("1000/min")).cells(cells));
+        let (limiter, _) = by_hand(ring, 100_000, OnFull::Share);
+        let regions = limiter.capacity().div_ceil(64);
+        (limiter.bytes() - 24 * regions - 64) / limiter.capacity()
+    };
+    let sizes = format!(
+        "it takes {} with five cells and {} with the default of 60.",
+        entry(5),
+        entry(60)
+    );
+    assert!(text.join(" ").contains(&sizes), "{sizes}");
+}
+
 /// For each key of the capacity: 32.8 bytes with one word, and 60.5 with five strict cells. By the default capacity, 2.1 MB of one
 /// word, and 10.5 MB with the default cells.
 #[test]

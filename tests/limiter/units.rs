@@ -77,6 +77,28 @@ fn an_error_of_the_algorithm_is_returned() {
     );
 }
 
+/// The error of a lower limit names the limit that was given, and not its number of units.
+#[test]
+fn an_invalid_lower_limit_is_reported_as_it_was_given() -> Result<(), ConfigError> {
+    let ring = InUnits::new(per_second(25 * GBIT), |units, _| CounterRing::new(units))?;
+    let limiter = RateLimiter::with_clock(ring, ManualClock::new());
+    for limit in [0, 255, 25 * GBIT + 256] {
+        let error = limiter
+            .with_limit(limit)
+            .expect_err("less than a unit, or too many");
+        assert_eq!(
+            (error.field, error.given, error.expected.as_str()),
+            (
+                "limit",
+                limit.to_string(),
+                "1 to 12207031 permits, the limit that is lowered, each a unit of 256"
+            )
+        );
+    }
+    assert!(limiter.with_limit(256)?.check_n(256).is_ok());
+    Ok(())
+}
+
 /// A request is rounded up to units, and the algorithm decides about the units.
 #[test]
 fn requests_are_rounded_up() -> Result<(), ConfigError> {

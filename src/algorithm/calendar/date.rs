@@ -10,7 +10,7 @@ const CYCLE: i64 = 146_097;
 const TO_1970: i64 = 719_468;
 
 impl Day {
-    /// The first day of a month, which is counted from January of year 0, or a later day of it.
+    /// The day with the number `day`, from 1, in a month that is counted from January of year 0.
     pub(super) const fn in_month(month: i64, day: i64) -> Self {
         // A year from March to February ends with the leap day. Its months repeat every five: 31, 30, 31, 30 and 31 days.
         let since_march = month - 2;

@@ -111,9 +111,8 @@ pub struct Calendar {
     before_origin: u64,
     /// The mean length of a period, for a guess of the period of a reading.
     mean: Divider,
-    /// The length of the shortest period.
+    /// The lengths of the shortest and of the longest period.
     shortest: Duration,
-    /// The length of the longest period.
     longest: Duration,
 }
 

@@ -183,9 +183,9 @@ impl CalendarQuota {
         self.limit
     }
 
-    /// The starts of the periods as nanoseconds since `origin`, in increasing order, up to the end of time. The first is 0, for the
-    /// period that contains the origin, which began as many nanoseconds before it as the second result. `None` if a time is out of the
-    /// range of the calendar. The origin is a time since 1970.
+    /// The starts of the periods as nanoseconds since `origin`, in increasing order, up to the end of time. The first start is 0:
+    /// that of the period that contains the origin. The second result is the time from the beginning of this period to the
+    /// origin. `None` if a time is out of the range of the calendar. The origin is a time since 1970.
     pub(super) fn starts(&self, origin: Duration) -> Option<(Vec<u64>, u64)> {
         let first = self.number(self.zone.day_at(origin)?);
         let origin = i128::try_from(origin.as_nanos()).ok()?;
@@ -247,8 +247,8 @@ impl CalendarQuota {
 
 /// Parses text such as `1000/day`, `5000 per week from sunday` or `50_000/month from the 5th`.
 ///
-/// The limit is written as that of a [`Quota`], and may have a unit of bytes. The period is `day`, `week`, `month` or `year`. `from`
-/// and a weekday may follow a week, and `from` and a day a month. The time zone is not part of the text.
+/// The limit is written as that of a [`Quota`], and may have a unit of bytes. The period is `day`, `week`, `month` or `year`. A
+/// week may be followed by `from` and a weekday, and a month by `from` and a day. The time zone is not part of the text.
 impl FromStr for CalendarQuota {
     type Err = ConfigError;
 

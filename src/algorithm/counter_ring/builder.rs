@@ -54,9 +54,9 @@ impl CounterRingBuilder {
     /// Sets the number of cells per window, 1 to [`CounterRing::MAX_CELLS`]. The default is [`CounterRing::DEFAULT_CELLS`]
     /// for a strict ring, and [`CounterRing::DEFAULT_CLASSIC_CELLS`] for a classic or even ring.
     ///
-    /// With more cells, the ring is closer to an exact log: their decisions differ by the width of less than one cell. More
-    /// cells take more memory, and more steps to enter a cell or to compute a retry time. Other decisions cost the same.
-    /// [`CounterRing`] has a table.
+    /// With more cells, the ring is closer to an exact log, from which it differs by less than the width of one cell. More cells
+    /// take more memory, and more steps to enter a cell or to compute a retry time. Other decisions cost the same.
+    /// [`CounterRing`] has a table of sizes.
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
@@ -143,22 +143,22 @@ impl CounterRingBuilder {
                 format!("cells of at least {:?}", Duration::from_nanos(MIN_CELL)),
             ));
         }
-        let (width, ticks) = ticks(&quotas, cells);
+        let (tick, cell_widths) = tick_and_cell_widths(&quotas, cells);
         let windows: Vec<(CellWindow, u64)> = quotas
             .iter()
-            .zip(ticks)
-            .map(|(quota, ticks)| (CellWindow::new(self.variant, quota.limit(), cells), ticks))
+            .zip(cell_widths)
+            .map(|(quota, width)| (CellWindow::new(self.variant, quota.limit(), cells), width))
             .collect();
-        let horizon = HORIZON / width;
+        let horizon = HORIZON / tick;
         let repr = match windows.as_slice() {
             &[(cell_window, _)] if self.packed => {
-                UnitCells::exact(cell_window, width, horizon).map(Repr::Packed)
+                UnitCells::exact(cell_window, tick, horizon).map(Repr::Packed)
             }
             _ => None,
         };
         let repr = match repr {
             Some(repr) => repr,
-            None => Repr::Wide(wide(&quotas, width, horizon, &windows)?),
+            None => Repr::Wide(wide(&quotas, tick, horizon, &windows)?),
         };
         Ok(CounterRing::of_repr(window, repr))
     }
@@ -200,9 +200,10 @@ const MIN_CELL: u64 = 10;
 ///
 /// Cell widths are rounded up to whole ticks, so N cells cover the window. A wider cell makes a ring only stricter.
 ///
-/// A tick is 1/k of the narrowest cell, rounded up, for a k of 1 to 16. The chosen k is the smallest for which rounding widens every cell
-/// by less than a twentieth. If there is none, it is the k for which the worst widening, in whole twentieths, is least.
-fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
+/// A tick is 1/k of the narrowest cell, rounded up, for a k of 1 to 16. The chosen k is the smallest for which rounding widens
+/// every cell by less than a twentieth. If there is none, it is the k for which the worst widening, in whole twentieths, is
+/// least.
+fn tick_and_cell_widths(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
     let exact_width = |quota: &Quota| quota.window_nanos().div_ceil(cells);
     let narrowest = quotas.iter().map(exact_width).min().unwrap_or(1);
     // In twentieths of the exact width, rounded down.
@@ -229,7 +230,7 @@ fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
 
 fn wide(
     quotas: &[Quota],
-    width: u64,
+    tick: u64,
     horizon: u64,
     windows: &[(CellWindow, u64)],
 ) -> Result<WideRing, ConfigError> {
@@ -238,7 +239,7 @@ fn wide(
     // is a multiple of N, as in a packed ring, so that both give the same share to the same cell.
     let first_tick = windows
         .iter()
-        .map(|(cell_window, ticks)| 2 * cell_window.summed() * ticks)
+        .map(|(cell_window, width)| 2 * cell_window.summed() * width)
         .max()
         .unwrap_or(0);
     let layout = TotalLayout::new(limit);
@@ -248,12 +249,12 @@ fn wide(
         let bits = FIRST_WORD_BITS - 2 - (u64::BITS - last.leading_zeros());
         return Err(ConfigError::new(
             "limit",
-            format!("{limit} permits with cells of {:?}", Duration::from_nanos(width)),
+            format!("{limit} permits with cells of {:?}", Duration::from_nanos(tick)),
             format!(
                 "at most {} permits with such cells, or fewer and wider cells",
                 (1_u64 << bits) - 1
             ),
         ));
     }
-    Ok(WideRing::new(layout, width, first_tick, windows))
+    Ok(WideRing::new(layout, tick, first_tick, windows))
 }

@@ -32,9 +32,9 @@ use crate::time::Nanos;
 /// key of its capacity. Other tables have five for every four keys.
 ///
 /// In a table, a ring of one window keeps several counts in a word. The third column is for a limit of 1,000 per minute. With 60
-/// cells, an entry takes 144 bytes for a limit of 100, and 288 for 10,000. Windows of a second, and larger limits, take more. Even
-/// rings, rings of several windows and the rings of rules take one word for a cell, as outside a table. The words of a rule must also hold
-/// a limit that a reload raises.
+/// cells, an entry takes 144 bytes for a limit of 100, and 288 for 10,000. Windows of a second, and larger limits, take more.
+/// Even rings, rings of several windows and the rings of rules take one word for a cell, as outside a table. The words of a rule
+/// must also hold a limit that a reload raises.
 ///
 /// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
 /// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.
@@ -180,7 +180,7 @@ impl CounterRing {
         self.highest
     }
 
-    /// Returns the error of a limit that is not valid for a lower limit.
+    /// Returns the error of a lower limit that is not valid.
     #[cold]
     #[inline(never)]
     fn reject_limit(&self, limit: u64) -> Result<(), ConfigError> {
@@ -296,8 +296,8 @@ impl Algorithm for CounterRing {
         let Some(windows) = before.checked_div(self.highest).filter(|_| permits > 0) else {
             return earliest(self, words, now, permits, at_once);
         };
-        // The summed cells hold at most the limit, so of so many further permits the last is admitted at least that many cells
-        // later. A cell admits at most `max_request`.
+        // The summed cells hold at most the limit, so each `highest` permits after the first `rest + 1` take at least as many
+        // cells as are summed. Of the rest, a cell admits at most `max_request`.
         let rest = before % self.highest;
         let ready = self.ready_at(words, now, (rest + 1).min(at_once))?;
         either!(self, repr => {

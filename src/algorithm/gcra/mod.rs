@@ -137,8 +137,8 @@ const LONGEST_WINDOW: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
 /// The latest time that a word can hold, in units.
 const MAX_TIME: u64 = (1 << (FIRST_WORD_BITS - Word::FLAGS)) - 1;
 
-/// [`LAST_TIME`], behind a call. So the compiler makes a branch to it, which is always predicted. A conditional move would delay
-/// each decision, since its exchange waits for the time.
+/// Returns [`LAST_TIME`] by a call, for which the compiler makes a branch that is always predicted. A conditional move would
+/// delay each decision, since its exchange waits for the time.
 #[cold]
 #[inline(never)]
 fn last_time() -> u64 {
@@ -353,8 +353,8 @@ impl Algorithm for Gcra {
     /// would have written. After a later charge this is not possible: the word does not show how much earlier that charge
     /// would have begun.
     ///
-    /// The time per permit is that of the charge. A limit that differs from the limit of the charge would otherwise take a
-    /// later charge for it.
+    /// The time per permit is that of the charge. With the time of another limit, `charged` might be the time that a later charge
+    /// has written.
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         if permits == 0 || permits > receipt.permits() {
             return permits == 0;

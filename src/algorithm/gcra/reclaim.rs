@@ -21,19 +21,20 @@ impl Gcra {
         word.time() + replaced + 1
     }
 
-    /// This bucket with a valid lower limit, except for the divisor. A decision makes it for one request.
+    /// This bucket with a valid lower limit. It keeps the divisor of this limit, because a decision about one request, for which
+    /// it is made, uses none.
     #[inline(always)]
     fn lowered(&self, limit: u64) -> Self {
         let quota = self.quota.with_limit(limit);
         let window = quota.window_nanos() * UNITS;
         let permit = window.div_ceil(limit);
         let burst = self.share_of_burst(limit);
-        // Suppose that the last of the admissions in a window is by the lower limit. All others take less than W and this burst
-        // without one permit. They are at most one fewer than the bound if this time is at most T per permit.
-        let others = self.bound() * self.permit - window;
+        // Suppose that the last admission in a window is by the lower limit. The permits before it take less than W and the time
+        // of `burst - 1` permits, and each at least T. They are fewer than the bound if the sum is at most T times the bound.
+        let longest = self.bound() * self.permit - window;
         // Without the comparison there would be a second division.
-        let burst = if (burst - 1) * permit > others {
-            others / permit + 1
+        let burst = if (burst - 1) * permit > longest {
+            longest / permit + 1
         } else {
             burst
         };

@@ -22,15 +22,15 @@ pub(super) struct Groups {
     slots: Divider,
     /// w, the bits of a field.
     width: u32,
-    /// k · w. The lap begins there.
+    /// k · w, the number of bits below the lap.
     lap_at: u32,
-    /// One field.
+    /// A mask of one field.
     field: u64,
-    /// The highest bit of each field.
+    /// A mask of the highest bit of each field.
     high: u64,
-    /// The other bits of each field.
+    /// A mask of the other bits of each field.
     low: u64,
-    /// Every other field, beginning with field 0. Each has the bits of the next field for a sum.
+    /// A mask of every other field, from field 0 on. A sum of counts in such a field can also use the bits of the next one.
     even: u64,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Place {
 }
 
 impl Groups {
-    /// The slots for counts of up to `limit`, of `older` cells before the current one, for all cells up to `horizon`. `None` if a slot
-    /// has too few bits.
+    /// The slots for counts of up to `limit`, of `older` cells before the current one, for all cells up to `horizon`. `None` if a
+    /// slot has too few bits.
     pub(super) fn new(limit: u64, older: u64, horizon: u64) -> Option<Self> {
         let bits = |value: u64| u64::BITS - value.leading_zeros();
         // The fewest slots, and then the widest fields. A field has at least two bits.
@@ -56,16 +56,16 @@ impl Groups {
                 let slots = (older.max(1) - 1).div_ceil(u64::from(counts)) + 1;
                 let lap = bits(horizon / u64::from(counts) / slots).max(bits(slots));
                 let width = u64::BITS.checked_sub(lap)? / counts;
-                // The sum of a field and the next one over all slots stays within the bits of the two. The last field may have the
-                // bits of the lap instead of a next one.
+                // The sum of a field and the next one over all slots stays within the bits of the two. If the last field has no
+                // next one, its sum uses the bits of the lap, which are at least those of `slots`.
                 let fits = width >= bits(limit + 1).max(2) && 2 * slots <= 1 << width;
                 fits.then_some((slots, counts, width))
             })
             .min_by_key(|&(slots, counts, _)| (slots, counts))
-            .map(|(slots, counts, width)| Self::with(counts, slots, width))
+            .map(|(slots, counts, width)| Self::of_sizes(counts, slots, width))
     }
 
-    fn with(counts: u32, slots: u64, width: u32) -> Self {
+    fn of_sizes(counts: u32, slots: u64, width: u32) -> Self {
         let ones = |step| {
             let fields = (0..counts).step_by(step);
             fields.map(|number| 1_u64 << (number * width)).sum::<u64>()
@@ -188,6 +188,7 @@ impl Groups {
             }
             (lap, slot) = (end.lap, 0);
         }
+        // The last slot was added whole, so the counts of the cells after `last` are subtracted again.
         let up_to_last = u64::MAX >> (u64::BITS - self.width - self.shift(end));
         let mut pairs = sum.pairs - self.pairs(sum.latest, !up_to_last);
         let mut total = 0;
@@ -198,7 +199,7 @@ impl Groups {
         total
     }
 
-    /// The sums of each field of `even` and the next field, of a slot without its lap. 0 if the slot is of another lap.
+    /// For each field of `even`, the sum of its count and the next field's. `slot` is without its lap; 0 if it is of another lap.
     #[inline(always)]
     const fn pairs(&self, slot: u64, mask: u64) -> u64 {
         if slot >> self.lap_at != 0 {
@@ -224,7 +225,7 @@ pub(super) struct Sum {
     lap: u64,
     /// The bits of the next slot that are added.
     mask: u64,
-    /// The latest slot, without its lap.
+    /// The slot that was added last, without its lap.
     latest: u64,
     /// For each field of `even`, the sum of that field and the next one.
     pairs: u64,

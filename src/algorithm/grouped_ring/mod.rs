@@ -129,8 +129,8 @@ impl GroupedRing {
                 self.publish_and_open(state, seen);
             } else if charged != seen.tick() {
                 // A receipt may be of a later cell if the words are fresh, or belong to another key now.
-                let counts = charged < seen.tick() && seen.tick() - charged <= self.older;
-                return counts && self.refund_older(state, seen.tick(), charged, permits);
+                let is_summed = charged < seen.tick() && seen.tick() - charged <= self.older;
+                return is_summed && self.refund_older(state, seen.tick(), charged, permits);
             } else {
                 let base = state.base();
                 if base.tick() == seen.tick() && permits <= seen.total().saturating_sub(base.total()) {
@@ -211,8 +211,8 @@ impl EnteredRing for GroupedRing {
         if seen.entering() || seen.tick() < tick {
             return Attempt::Retry;
         }
-        // Without the refunds from older cells, the total is at least the permits that count. So most admissions read no other
-        // word.
+        // The total is at least the permits that count, because the refunds from older cells are not subtracted yet. So most
+        // admissions read no other word.
         if permits > limit.saturating_sub(seen.total()) {
             match Self::held(state, seen) {
                 // A later cell was entered, so the refunds of this one may be gone.

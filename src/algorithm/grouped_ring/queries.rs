@@ -56,7 +56,7 @@ impl GroupedRing {
         self.observe(words, now, |observed| observed.sum())
     }
 
-    /// The earliest instant, `now` or later, at which the window has the capacity for `permits`. At most the limit.
+    /// The earliest instant, `now` or later, at which the window has the capacity for `permits`, which are at most the limit.
     pub(in crate::algorithm) fn ready_at<W: Words>(
         &self,
         words: W,
@@ -147,7 +147,7 @@ impl<W: Words> Observed<'_, W> {
             // If the base is of an earlier cell than the oldest, the sum is 0.
             cell + self.ring.cell_window.summed()
         } else {
-            // The permits were refunded while the current cell was entered. They count until the next one is.
+            // The permits were refunded while the current cell was entered. They count until the next cell is entered.
             self.tick + 1
         }
     }

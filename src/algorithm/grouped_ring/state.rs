@@ -23,7 +23,6 @@ impl<'a, W: Words> State<'a, W> {
     // entered the cell, so its second read of control differs.
     const OF_SLOTS: Ordering = Ordering::Acquire;
 
-    /// The number of words.
     pub(super) fn words(groups: &Groups) -> usize {
         Self::FIRST_SLOT + usize::try_from(groups.slots()).expect("a window of a few thousand cells")
     }

@@ -1,7 +1,7 @@
 //! Violations, and the block that they begin.
 //!
-//! A case is { violations that block, window in ticks, time until a key is forgiven in ticks, whether a retry extends a block, length of the
-//! first block, factor, longest block, word, step, reading }.
+//! A case is { violations that block, window in ticks, time until a key is forgiven in ticks, whether a retry extends a block,
+//! length of the first block, factor, longest block, word, step, reading }.
 
 use core::time::Duration;
 

@@ -1,6 +1,7 @@
 //! GCRA.
 //!
-//! A case is { limit, window, burst, lower limit, word, step, reading, permits, time before a charge, permits of it, time of its permit }.
+//! A case is { limit, window, burst, lower limit, word, step, reading, permits, time before a charge, permits of it, time of its
+//! permit }.
 
 use core::time::Duration;
 
@@ -50,11 +51,11 @@ impl Bucket {
             };
         }
         let permit = window.div_ceil(lower);
-        let others = (burst + limit - 1) * highest - window;
+        let longest = (burst + limit - 1) * highest - window;
         let share = (burst * lower / limit).max(1);
         Self {
             permit,
-            burst: share.min(others / permit + 1),
+            burst: share.min(longest / permit + 1),
             ahead,
         }
     }

@@ -80,7 +80,7 @@ pub(super) fn on_word(word: u64, step: impl FnOnce(Shared<'_>) -> u64) -> Outcom
     (value, words[0].load(Ordering::Relaxed))
 }
 
-/// An optional word or time as a number: 0 for none.
+/// An optional word or time as a number: 0 for `None`, and otherwise the value plus 1.
 pub(super) fn or_zero(value: Option<u64>) -> u64 {
     value.map_or(0, |value| value + 1)
 }

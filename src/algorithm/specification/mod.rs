@@ -1,8 +1,8 @@
 //! Compares the algorithms of one word with the transitions that `proofs/words` proves.
 //!
-//! The transitions are written here once more, from the same promises, bit by bit and in wide integers. Each random case is decided by
-//! them and by the crate. The model of the proof decides cases, too: `ci/proofs.sh` writes them to a transcript, and this test
-//! expects the same of the transitions here and of the crate.
+//! The transitions are written here once more, from the same promises, bit by bit and in wide integers. Each random case is
+//! decided by them and by the crate. The model of the proof decides cases, too: `ci/proofs.sh` writes them to a transcript, and
+//! this test expects the same of the transitions here and of the crate.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -55,7 +55,8 @@ fn compare(subject: &Subject, case: &Case) {
     assert_eq!(performed, specified, "{} {case:?}", subject.name);
 }
 
-/// The number of random cases of the unit ring. The other algorithms have a tenth of it each. `ci/proofs.sh` sets `RINGGATE_WORDS` to 10^8.
+/// The number of random cases of the unit ring. The other algorithms have a tenth of it each. `ci/proofs.sh` sets
+/// `RINGGATE_WORDS` to 10^8.
 fn cases(subject: &Subject) -> u64 {
     let modest = if cfg!(miri) { 200 } else { 200_000 };
     let set = std::env::var("RINGGATE_WORDS");

@@ -326,7 +326,7 @@ fn specified(case: &Case) -> Outcome {
     }
 }
 
-/// The tick of the instant at which the cell of `first` begins: the reading `tick` for the cell `current` that the reading is decided in.
+/// The tick of the first instant in the cell `first`: the reading `tick` if this is the cell `current`, in which it is decided.
 fn instant(layout: &Layout, first: u64, current: u64, tick: u64) -> Option<u64> {
     if first == current {
         return Some(tick);

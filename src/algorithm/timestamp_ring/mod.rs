@@ -35,9 +35,9 @@ mod word;
 /// meanwhile. With a large limit under load this takes milliseconds to seconds, so keep them off the hot path.
 ///
 /// Times are counted in units of 1, 2, 5, 10, 20, 50, … nanoseconds (50 ns at a limit of 100, 500 ns at 1,000). The unit is the
-/// smallest in which the head can hold 20 years in addition to the index. Recorded times are rounded up, and times of queries are rounded
-/// down. So rounding makes the limiter stricter, by less than two units. Readings in whole units, such as whole seconds of a
-/// log file, are exact.
+/// smallest in which the head can hold 20 years in addition to the index. Recorded times are rounded up, and times of queries are
+/// rounded down. So rounding makes the limiter stricter, by less than two units. Readings in whole units, such as whole seconds
+/// of a log file, are exact.
 ///
 /// # Examples
 ///
@@ -61,13 +61,13 @@ pub struct TimestampRing {
     window: u64,
     /// The time of the clock's origin, in units: one window and one unit. So a zeroed slot, with the time 0, is at least one
     /// window old.
-    first: u64,
+    origin: u64,
     /// The slots beyond a lower limit (`with_limit`). A decision requires that this many further times, oldest first, are at
     /// least one window old.
     unused_slots: u64,
     claims: Claims,
-    /// The number of permits about which [`attempt_one_in_slots`](Self::attempt_one_in_slots) decides: 1, or 0 if it decides
-    /// about none.
+    /// The size of the requests that [`attempt_one_in_slots`](Self::attempt_one_in_slots) decides: 1 permit. It is 0, the size of
+    /// no request that needs a decision, if all requests go to [`take`](Self::take).
     at_once: u64,
     in_place: InPlace,
 }
@@ -75,11 +75,11 @@ pub struct TimestampRing {
 /// The times that a decision about one slot compares, [in place](LogLayout::in_place).
 #[derive(Clone, Copy, Debug)]
 struct InPlace {
-    /// The bits below the time.
-    fields: u64,
+    /// A mask of the bits below the time.
+    below_time: u64,
     /// W.
     window: u64,
-    /// The last reading before the last time that the head can hold.
+    /// A reading up to which no recorded time reaches the [last one](LogLayout::last_time).
     last_reading: Nanos,
 }
 
@@ -126,12 +126,12 @@ impl TimestampRing {
             layout,
             unit: Divider::new(unit),
             window,
-            first: window + 1,
+            origin: window + 1,
             unused_slots: 0,
             claims: Claims::InHead,
             at_once: 0,
             in_place: InPlace {
-                fields: layout.in_place(1) - 1,
+                below_time: layout.in_place(1) - 1,
                 window: layout.in_place(window),
                 last_reading: Nanos::new((layout.last_time() - (window + 1)).saturating_sub(2) * unit),
             },
@@ -165,7 +165,7 @@ impl TimestampRing {
     /// The time at which a query or a decision is made, rounded down. The newest recorded time is `newest`.
     #[inline]
     fn decision_time(&self, now: Nanos, newest: u64) -> u64 {
-        let time = self.unit.quotient(now.get()) + self.first;
+        let time = self.unit.quotient(now.get()) + self.origin;
         // The newest time was rounded up from a reading, so only the unit before it is certain to have been reached.
         time.min(self.layout.last_time()).max(newest.saturating_sub(1))
     }
@@ -175,7 +175,7 @@ impl TimestampRing {
     fn record_time(&self, now: Nanos, newest: u64) -> u64 {
         let whole = self.unit.quotient(now.get());
         let part = u64::from(whole * self.unit.divisor() < now.get());
-        let time = whole + part + self.first;
+        let time = whole + part + self.origin;
         // Claim: timestamp_ring head 1, a recorded time is not before the newest one.
         time.min(self.layout.last_time()).max(newest)
     }
@@ -183,7 +183,7 @@ impl TimestampRing {
     /// The first instant of a time in units.
     fn instant(&self, time: u64) -> Nanos {
         Nanos::new(
-            time.saturating_sub(self.first)
+            time.saturating_sub(self.origin)
                 .saturating_mul(self.unit.divisor()),
         )
     }
@@ -203,8 +203,8 @@ impl TimestampRing {
         }
     }
 
-    /// The latest time in the next `permits` slots, and in the `unused_slots` after them that a lower limit leaves unused. The request is admitted
-    /// if it is at least one window old. `None`: start over.
+    /// The latest time in the next `permits` slots, and in the `unused_slots` after them that a lower limit leaves unused. The
+    /// request is admitted if this time is at least one window old. `None`: a slot had to be filled first, so start over.
     #[inline]
     fn latest<W: Words>(
         &self,
@@ -238,8 +238,8 @@ impl TimestampRing {
         let position = head.position();
         let slot = state.slot(position);
         let young = slot.time() + self.window > decided_at;
-        let several = (permits ^ 1) | self.unused_slots != 0;
-        if several || !slot.is_due(position.lap) || (young && state.head() != head) {
+        let needs_many = ((permits ^ 1) | self.unused_slots) != 0;
+        if needs_many || !slot.is_due(position.lap) || (young && state.head() != head) {
             return Attempt::Retry;
         }
         if young {
@@ -267,8 +267,8 @@ impl TimestampRing {
         first.or_else(|| until_decided(|| self.attempt_many(self.quota.limit(), words, now, permits)))
     }
 
-    /// Decides once, about any number of permits, with the limit `limit`, which is at most the number of slots. `Retry`: another
-    /// thread changed the head, or the claim of a slot was not stored and this call has filled the slot.
+    /// Decides once, about any number of permits, by `limit`, which is at most the number of slots. `Retry`: another thread
+    /// changed the head, or the claim of a slot was not stored and this call has filled the slot.
     #[inline(never)]
     fn attempt_many<W: Words>(&self, limit: u64, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         if permits > limit {
@@ -295,7 +295,7 @@ impl TimestampRing {
         Attempt::Admitted(next.raw())
     }
 
-    /// Makes the receipt of a claim at the reading `now`, which has written the head or the slot `claimed`.
+    /// Makes the receipt of a claim at the reading `now`. `claimed` is the word that it has written, of the head or of a slot.
     #[inline(always)]
     fn receipt(&self, now: Nanos, permits: u64, claimed: u64) -> Receipt {
         // The time in `claimed` is either the rounded-up reading `now` or the newest time before the claim, so
@@ -412,7 +412,7 @@ impl Algorithm for TimestampRing {
             };
             if slot.time() >= time {
                 if state.head() == head {
-                    // Every slot already has this time, so a further charge changes no decision.
+                    // The oldest slot already has this time, so every slot has it, and a further charge changes no decision.
                     return permits;
                 }
                 continue;
@@ -437,8 +437,8 @@ impl Algorithm for TimestampRing {
         self.ready_at(words, now, self.quota.limit())
     }
 
-    /// Two units after the reading, so that rounding makes no decision at a time before it. If the state was ahead of its clock,
-    /// it is as far ahead as before.
+    /// Returns two units after the reading, so that a decision time, which is rounded down, is not before the reading. A state
+    /// that was ahead of its clock stays as far ahead.
     fn restored_at(&self, now: Nanos, idle_after: Duration) -> Nanos {
         let ahead = idle_after.saturating_sub(self.quota.window());
         let units = Duration::from_nanos(2 * self.unit.divisor());

@@ -8,8 +8,8 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
-/// In the [form for one limiter](crate::Algorithm::for_limiter), word 0 is only a hint. So its states are never idle, and no table can
-/// reuse them.
+/// In the [form for one limiter](crate::Algorithm::for_limiter), word 0 is only a hint. So its states are never idle, and no
+/// table can reuse them.
 impl Reclaim for TimestampRing {
     fn span(&self) -> Duration {
         // Rounding adds one unit. `advance` may add another to the newest time, with which an unstored claim is filled.
@@ -49,9 +49,9 @@ impl Reclaim for TimestampRing {
             return None;
         }
         let head = self.layout.decode(first);
-        let current = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
+        let current = (self.unit.quotient(now.get()) + self.origin).min(self.layout.last_time());
         let newest = current.max(head.newest() + 1);
-        // A recorded reading is rounded up, so the head may be one unit ahead of `current`.
+        // A recorded time is rounded up, so a head that is not ahead of `now` may be one unit ahead of `current`.
         (newest <= self.layout.last_time().min(current + 2)).then(|| head.at(newest, head.position()).raw())
     }
 

@@ -24,7 +24,7 @@ struct NextPosition {
     before: u64,
     /// The claim of the position before it.
     newest: ClaimWord,
-    /// The claim that it replaces.
+    /// The claim in its slot, which the claim of this position replaces.
     oldest: ClaimWord,
 }
 
@@ -70,7 +70,7 @@ impl<W: Words> Slots<W> {
         // Acquire: pairs with the Release in `claim`. A thread that observes the claim of a position observes all earlier
         // claims, because each claimer has observed the claim before. So it never reads a value that is two laps old.
         // Claim: timestamp_ring slots 2, a thread that reads a slot observes the claim before it.
-        let raw = self.words.load(Self::word(index), Ordering::Acquire);
+        let raw = self.words.load(Self::word_index(index), Ordering::Acquire);
         ClaimWord::decode(raw, self.layout)
     }
 
@@ -80,12 +80,12 @@ impl<W: Words> Slots<W> {
         // Claim: timestamp_ring slots 2, a claim publishes the claims that its thread has observed.
         // Claim: timestamp_ring slots 3, a claim expects the slot that was read.
         self.words
-            .exchange(Self::word(index), seen.raw(), new.raw(), Ordering::Release)
+            .exchange(Self::word_index(index), seen.raw(), new.raw(), Ordering::Release)
             .is_ok()
     }
 
     #[inline]
-    fn word(index: u64) -> usize {
+    fn word_index(index: u64) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "below the number of slots, which are in memory"
@@ -116,7 +116,7 @@ impl<W: Words> Slots<W> {
     }
 
     /// Claims the rest of the positions of a request, which has made the claim `newest` of the slot `index`. Any thread may do
-    /// that, because the words are the same.
+    /// that, because every thread writes the same words.
     fn claim_rest(self, mut index: u64, mut newest: ClaimWord) {
         for _ in 0..newest.rest() {
             let next = self.after(index);
@@ -129,6 +129,7 @@ impl<W: Words> Slots<W> {
                 self.claim(next, seen, claimed);
                 newest = claimed;
             } else {
+                // The claim `newest` is of a later request, so all positions of this one are claimed.
                 break;
             }
             index = next;
@@ -149,7 +150,7 @@ impl TimestampRing {
         Slots::new(words, self.layout)
     }
 
-    /// Decides once, about one permit, with a limit of all slots. `Retry`: the hint is not that of the newest claim, another thread
+    /// Decides once, about one permit, if no slot is unused. `Retry`: the hint is not that of the newest claim, another thread
     /// has claimed the next position, or time has ended.
     ///
     /// Times are compared in place, above the lower fields of their words, because each variable shift takes two instructions.
@@ -159,24 +160,26 @@ impl TimestampRing {
         let hint = slots.hint();
         let index = slots.after(hint);
         let (newest, oldest) = (slots.slot(hint), slots.slot(index));
-        let fields = self.in_place.fields;
-        let newest_time = newest.raw() & !fields;
+        let below_time = self.in_place.below_time;
+        let newest_time = newest.raw() & !below_time;
         let is_next = oldest.raw() < newest_time || !same_time_follows(oldest, newest, index == 0);
-        if newest.raw() - newest_time > 1 || !is_next || now > self.in_place.last_reading {
+        // The bits below the time are `rest` and one bit for `lap`.
+        let has_rest = newest.raw() - newest_time > 1;
+        if has_rest || !is_next || now > self.in_place.last_reading {
             return Attempt::Retry;
         }
-        // When `oldest` was read, this was the next position. As in `decision_time`, the reading or the unit before the newest
-        // time, whichever is later, is certain to have been reached. Of the compared times, one has all lower bits clear, so
-        // those of `oldest` change no result.
+        // When `oldest` was read, this was the next position. It is denied if its slot is too young at `decision_time`, the later
+        // of the reading and the unit before the newest time. The lower bits of `old_at` are those of `oldest`. They change
+        // neither comparison, because `time + below_time` has all of them set, and `newest_time` has none.
         let units = self.unit.quotient(now.get());
-        let time = self.layout.in_place(units + self.first);
-        let old_before = oldest.raw() + self.in_place.window;
-        if old_before > time + fields && old_before >= newest_time {
+        let time = self.layout.in_place(units + self.origin);
+        let old_at = oldest.raw() + self.in_place.window;
+        if old_at > time + below_time && old_at >= newest_time {
             return Attempt::Denied;
         }
-        // As in `record_time`.
+        // Rounded up, as in `record_time`.
         let time = if units * self.unit.divisor() < now.get() {
-            time + fields + 1
+            time + below_time + 1
         } else {
             time
         };

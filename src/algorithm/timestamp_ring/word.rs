@@ -225,7 +225,7 @@ impl ClaimWord {
     /// Whether this claim is of a later position than `before`, the claim in the slot before this one. `is_first`: this is the
     /// first slot, whose positions are one lap after those of the last slot.
     ///
-    /// If the times are equal, the claims are of neighbouring positions or of positions one lap apart, which the laps tell.
+    /// If the times are equal, the claims are of neighbouring positions or of positions one lap apart, and the laps tell which.
     #[inline]
     pub(in crate::algorithm) const fn follows(self, before: Self, is_first: bool) -> bool {
         let (time, time_before) = (self.time(), before.time());

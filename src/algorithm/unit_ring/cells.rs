@@ -29,8 +29,8 @@ impl UnitCells {
         Self::with_window(cell_window, cell_window.summed(), unit_bits, width, horizon)
     }
 
-    /// Cells that count every permit exactly: in units of one permit, or in one cell without a whole unit. Returns `None` if
-    /// the word is too short.
+    /// Cells that count every permit exactly: in units of one permit, or for a single cell in a unit above the limit. Returns
+    /// `None` if the word is too short.
     pub(in crate::algorithm) fn exact(cell_window: CellWindow, width: u64, horizon: u64) -> Option<Self> {
         let unit_bits = if cell_window.summed() == 1 {
             u64::BITS - cell_window.limit().leading_zeros()
@@ -99,8 +99,8 @@ impl<L: WindowLimit> UnitCells<L> {
         &self.ticks
     }
 
-    /// The tick of the cell that contains `now`. It may be later than the last one of [`cells`](Self::cells), which an attempt
-    /// at `now` then charges.
+    /// The tick of the cell that contains `now`. If it is later than the last one of [`cells`](Self::cells), an attempt at `now`
+    /// charges the last one.
     #[inline(always)]
     pub(in crate::algorithm) const fn tick(&self, now: Nanos) -> u64 {
         self.ticks.at(now)
@@ -249,8 +249,8 @@ impl<L: WindowLimit> UnitCells<L> {
         self.start_or_now(self.layout.tick(seen) + cells, cells, now)
     }
 
-    /// The start of the cell at `tick`, `cells` cells after that of a word, or `now` if that is later or the cell is the
-    /// word's own.
+    /// The start of the cell at `tick`, which is `cells` cells after that of a word. Returns `now` if that is later, or if
+    /// `cells` is 0.
     fn start_or_now(&self, tick: u64, cells: u64, now: Nanos) -> Option<Nanos> {
         if cells == 0 || tick <= self.cells().tick(now) {
             Some(now)

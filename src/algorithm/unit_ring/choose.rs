@@ -28,8 +28,8 @@ impl Choice {
     }
 }
 
-/// Returns the cells and the unit with the largest guaranteed share for a client with the limit `lowest`, at most that of the quota. Of two
-/// that guarantee the same, the smaller unit. `None` if no unit leaves enough bits for the ticks.
+/// Returns the cells and the unit with the largest guaranteed share for a client with the limit `lowest`, at most that of the
+/// quota. The smaller of two units that guarantee the same is chosen. `None` if no unit leaves enough bits for the ticks.
 pub(super) fn choose(quota: Quota, lowest: u64) -> Option<Choice> {
     let bits = u64::BITS - quota.limit().leading_zeros();
     (0..bits)

@@ -16,8 +16,8 @@ use crate::time::Nanos;
 
 /// An exact sliding window in one word: at most the limit in any interval of one window.
 ///
-/// It counts *units* of u = 2^k permits in N cells. The constructor chooses N and u so that a client that asks at an even pace gets the
-/// largest guaranteed share. A [`SlidingWindow`](crate::SlidingWindow) uses it for tables of keys.
+/// It counts *units* of u = 2^k permits in N cells. The constructor chooses N and u so that a client that asks at an even pace
+/// gets the largest guaranteed share. A [`SlidingWindow`](crate::SlidingWindow) uses it for tables of keys.
 ///
 /// | limit | cells of a unit, per second | guaranteed | per minute | guaranteed | per day | guaranteed |
 /// |--:|--:|--:|--:|--:|--:|--:|

@@ -21,7 +21,7 @@ pub(in crate::algorithm) struct UnitLayout {
     tick_at: u8,
     /// The number of cells that the window sums, which is the number of zeros that are counted.
     summed: u8,
-    /// 64 − k − `summed`: a shift by M less leaves the lowest M + `summed` bits of `marks`, at the top.
+    /// 64 − k − `summed`. A shift to the left by this number less M leaves the lowest M + `summed` bits of `marks`, at the top.
     unread: u8,
     /// 2^(64 − `summed`): a number below it has zeros in the `summed` bits at the top.
     zeros_at_top: u64,
@@ -67,13 +67,11 @@ impl UnitLayout {
         1 << self.unit_bits
     }
 
-    /// The number of cells that the window sums.
     #[inline(always)]
     pub(in crate::algorithm) const fn summed(&self) -> u64 {
         self.summed as u64
     }
 
-    /// The tick of a state.
     #[inline(always)]
     pub(in crate::algorithm) const fn tick(&self, state: u64) -> u64 {
         state >> self.tick_at
@@ -272,8 +270,8 @@ impl UnitLayout {
     /// The state without `permits` that were charged at `tick`. Returns `None` if they no longer count, if marks of the window
     /// may have been dropped by debt, or if fewer permits are marked.
     ///
-    /// Whole units take the oldest marks that are no older than the charge. A remainder q takes one more mark, of which it puts
-    /// back all but q permits, as permits of the newest cell. Only if there is no such mark, it is taken from the partial unit.
+    /// Whole units remove the oldest marks that are no older than the charge. A rest of q permits removes one more such mark, and
+    /// adds 2^k − q permits to the partial unit. If there is no such mark, q permits are taken from the partial unit.
     pub(in crate::algorithm) const fn refund(&self, state: u64, tick: u64, permits: u64) -> Option<u64> {
         let Some(age) = self.tick(state).checked_sub(tick) else {
             return None;
@@ -287,15 +285,15 @@ impl UnitLayout {
             reason = "at most the number of summed cells"
         )]
         let zero = age as u32 + 1;
-        let charged = self.marks_before_zero(state, zero);
+        let removable = self.marks_before_zero(state, zero);
         let units = permits >> self.unit_bits;
         let rest = permits & self.partial_mask;
-        if units > charged {
+        if units > removable {
             return None;
         }
         let partial = self.partial(state);
-        let (mut marks, mut left) = (self.marks(state), charged);
-        while left > charged - units {
+        let (mut marks, mut left) = (self.marks(state), removable);
+        while left > removable - units {
             marks = without_mark(marks, left);
             left -= 1;
         }

@@ -20,8 +20,8 @@
 //!
 //! # Proof sketch
 //!
-//! 1. **A violation is counted once, or the key is blocked.** The exchange expects the word that it replaces, so no violation is lost.
-//!    The one that reaches the limit begins the block, and no other does. (models `block_begins_once`,
+//! 1. **A violation is counted once, or the key is blocked.** The exchange expects the word that it replaces, so no violation is
+//!    lost. The one that reaches the limit begins the block, and no other does. (models `block_begins_once`,
 //!    `block_beside_an_older_reading`)
 //! 2. **A block never becomes shorter, whatever the readings.** `end` is at least the reading and the beginning of the window, plus
 //!    the duration. While it is in force at a reading, the word changes only by *extend* to a later end. A reading that is older than
@@ -108,13 +108,12 @@ impl Violations {
         }
     }
 
-    /// Whether a retry extends the block.
     pub(crate) const fn extends(&self) -> bool {
         self.extends
     }
 
-    /// The word after a denial at `now`, a retry if the key is blocked and otherwise a violation, and whether a block began.
-    /// `None` if the word does not change.
+    /// The word after a denial at `now`, and whether the denial begins a block. `None` if the word does not change. The denial is
+    /// a retry if the key is blocked, and otherwise a violation.
     pub(crate) fn after_denial(&self, word: u64, now: Nanos) -> Option<(u64, bool)> {
         let word = Word(word);
         match self.violated(word, now) {

@@ -35,10 +35,10 @@ pub(super) struct WideRing {
 }
 
 impl WideRing {
-    /// Creates a ring. `cell_windows` has each window with the width of its cells in ticks.
+    /// Creates a ring with ticks of `tick` nanoseconds. `cell_windows` has each window with the width of its cells in ticks.
     pub(super) fn new(
         layout: TotalLayout,
-        width: u64,
+        tick: u64,
         first_tick: u64,
         cell_windows: &[(CellWindow, u64)],
     ) -> Self {
@@ -47,7 +47,7 @@ impl WideRing {
         let first = windows.swap_remove(0);
         Self {
             layout,
-            cells: Cells::new(width, first_tick, layout.last_tick()),
+            cells: Cells::new(tick, first_tick, layout.last_tick()),
             needs_one_sum: rest.is_empty() && first.cell_window.shares().is_none(),
             first,
             rest,
@@ -66,8 +66,8 @@ impl WideRing {
 
     /// The longest time for which any window sums a cell, in ticks.
     pub(super) fn longest(&self) -> u64 {
-        let ticks = |window: &Window| window.cell_window.summed() * window.ticks.divisor();
-        self.windows().map(ticks).max().unwrap_or(0)
+        let summed_ticks = |window: &Window| window.cell_window.summed() * window.width.divisor();
+        self.windows().map(summed_ticks).max().unwrap_or(0)
     }
 
     pub(super) fn cell_windows(&self) -> impl Iterator<Item = &CellWindow> {
@@ -142,12 +142,12 @@ impl WideRing {
         let sum = Self::sum(state, Window::FIRST_BASE, seen);
         let cell = self.first.cell(seen.tick());
         let newest = || seen.since(state.total(self.first.slot(cell)));
-        let first = first.capacity(sum, cell, newest);
-        let rest = self.rest.iter().map(|window| {
+        let of_first = first.capacity(sum, cell, newest);
+        let of_rest = self.rest.iter().map(|window| {
             let limit = window.cell_window.limit();
             limit.saturating_sub(Self::sum(state, window.base, seen))
         });
-        rest.fold(first, u64::min)
+        of_rest.fold(of_first, u64::min)
     }
 
     /// The permits counted by the window whose base has the index `base`.
@@ -239,25 +239,27 @@ impl WideRing {
     /// false if no window sums such a cell.
     #[cold]
     fn refund_older<W: Words>(&self, state: State<W>, current: u64, charged: u64, permits: u64) -> bool {
-        let mut counted = false;
         // A receipt may be of a cell after the current one if the words are fresh, or belong to another key now.
-        let windows = self.windows().filter(|_| charged < current);
-        for window in windows {
-            let (current, charged) = (window.cell(current), window.cell(charged));
-            let oldest = window.oldest(current);
-            if charged < oldest {
+        if charged > current {
+            return false;
+        }
+        let mut counted = false;
+        for window in self.windows() {
+            let (current_cell, charged_cell) = (window.cell(current), window.cell(charged));
+            let oldest = window.oldest(current_cell);
+            if charged_cell < oldest {
                 continue;
             }
             counted = true;
             // The slots are raised before the base. In the other order, the raised base could admit a request, and the next cell
             // could take its base from a slot that is not raised yet. Its sum would count the refunded permits again.
-            for cell in (oldest..=charged).rev() {
+            for cell in (oldest..=charged_cell).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }
             // If another cell has been entered meanwhile, this changes nothing. The base of that cell may have been taken from a
             // raised slot, and must not be raised twice.
             // Claim: counter_ring 5, a refund raises no base of a later cell.
-            state.raise(window.base, current, permits);
+            state.raise(window.base, current_cell, permits);
         }
         counted
     }
@@ -298,7 +300,7 @@ impl EnteredRing for WideRing {
 
     fn empty_from(&self, tick: u64) -> u64 {
         let empty_from =
-            |window: &Window| (window.cell(tick) + window.cell_window.summed()) * window.ticks.divisor();
+            |window: &Window| (window.cell(tick) + window.cell_window.summed()) * window.width.divisor();
         self.windows().map(empty_from).fold(0, u64::max)
     }
 

@@ -111,8 +111,8 @@ impl WideRing {
         if permits > window.cell_window.max_request() {
             return None;
         }
-        let sum = window.cell_window.limit().saturating_sub(permits);
-        let from = held.first_tick_with_sum(state, window, seen, sum);
+        let most = window.cell_window.limit().saturating_sub(permits);
+        let from = held.first_tick_with(state, window, seen, most);
         self.first_instant(state, seen, (now, held.tick), permits, from)
     }
 
@@ -155,8 +155,8 @@ impl WideRing {
     ) -> Option<Nanos> {
         self.observe(words, now, |state, seen, tick| {
             let first_tick = |window: &Window| {
-                let sum = window.cell_window.limit().saturating_sub(permits);
-                Held::at(state, window, seen, tick).first_tick_with_sum(state, window, seen, sum)
+                let most = window.cell_window.limit().saturating_sub(permits);
+                Held::at(state, window, seen, tick).first_tick_with(state, window, seen, most)
             };
             let from = self.windows().map(first_tick).fold(tick, u64::max);
             self.first_instant(state, seen, (now, tick), permits, from)
@@ -190,7 +190,7 @@ impl WideRing {
         self.observe(words, now, |state, seen, tick| {
             let empty = self
                 .windows()
-                .map(|window| Held::at(state, window, seen, tick).first_tick_with_sum(state, window, seen, 0))
+                .map(|window| Held::at(state, window, seen, tick).first_tick_with(state, window, seen, 0))
                 .fold(tick, u64::max);
             self.instant(now, tick, empty)
         })
@@ -224,7 +224,6 @@ impl Held {
         Self { tick, cell, sum }
     }
 
-    /// The capacity of the window.
     #[inline]
     fn capacity<W: Words>(&self, state: State<W>, window: &Window, seen: TotalWord) -> u64 {
         window.cell_window.capacity(self.sum, self.cell, || {
@@ -232,26 +231,20 @@ impl Held {
         })
     }
 
-    /// The first tick, this one or later, at which the window holds at most `sum`, if no other request comes before.
+    /// The first tick, this one or later, at which the window holds at most `most` permits, if no other request comes before.
     #[inline]
-    fn first_tick_with_sum<W: Words>(
-        &self,
-        state: State<W>,
-        window: &Window,
-        seen: TotalWord,
-        sum: u64,
-    ) -> u64 {
-        if self.sum <= sum {
+    fn first_tick_with<W: Words>(&self, state: State<W>, window: &Window, seen: TotalWord, most: u64) -> u64 {
+        if self.sum <= most {
             return self.tick;
         }
         // Consider the permits that were admitted since the beginning of each cell, and find the newest cell for which they are
-        // more than `sum`. The window holds at most `sum` as soon as it no longer sums this cell. The oldest cell may have no
+        // more than `most`. The window holds at most `most` as soon as it no longer sums this cell. The oldest cell may have no
         // slot, but its permits are the sum of the window.
         let oldest = window.oldest(self.cell);
         let last = (oldest + 1..=self.cell)
             .rev()
-            .find(|&cell| WideRing::slot_of(state, window, cell).is_some_and(|slot| seen.since(slot) > sum))
+            .find(|&cell| WideRing::slot_of(state, window, cell).is_some_and(|slot| seen.since(slot) > most))
             .unwrap_or(oldest);
-        (last + window.cell_window.summed()) * window.ticks.divisor()
+        (last + window.cell_window.summed()) * window.width.divisor()
     }
 }

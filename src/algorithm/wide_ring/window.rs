@@ -8,7 +8,7 @@ use crate::time::Divider;
 pub(super) struct Window {
     pub(super) cell_window: CellWindow,
     /// The width of a cell in ticks of the control word.
-    pub(super) ticks: Divider,
+    pub(super) width: Divider,
     /// The number of slots: one fewer than the summed cells, because the base holds the total of the oldest cell, and at
     /// least one.
     slots: Divider,
@@ -29,18 +29,19 @@ impl Window {
         // The bases come first, because each decision reads them.
         let mut first_slot = Self::FIRST_BASE + cell_windows.len();
         let mut windows = Vec::with_capacity(cell_windows.len());
-        for (base, &(cell_window, ticks)) in (Self::FIRST_BASE..).zip(cell_windows) {
-            windows.push(Self::new(cell_window, ticks, base, first_slot));
+        for (base, &(cell_window, width)) in (Self::FIRST_BASE..).zip(cell_windows) {
+            windows.push(Self::new(cell_window, width, base, first_slot));
             first_slot += Self::slots(&cell_window);
         }
         windows
     }
 
-    /// Creates a window whose cells are `ticks` wide. `base` is the index of its base, and `first_slot` that of its first slot.
-    fn new(cell_window: CellWindow, ticks: u64, base: usize, first_slot: usize) -> Self {
+    /// Creates a window whose cells are `width` ticks wide. `base` is the index of its base, and `first_slot` that of its first
+    /// slot.
+    fn new(cell_window: CellWindow, width: u64, base: usize, first_slot: usize) -> Self {
         Self {
             cell_window,
-            ticks: Divider::new(ticks),
+            width: Divider::new(width),
             slots: Divider::new(Self::slots(&cell_window) as u64),
             base,
             first_slot,
@@ -62,7 +63,7 @@ impl Window {
 
     #[inline]
     pub(super) fn cell(&self, tick: u64) -> u64 {
-        self.ticks.quotient(tick)
+        self.width.quotient(tick)
     }
 
     pub(super) fn slot(&self, cell: u64) -> usize {

@@ -17,8 +17,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Parses `10.0.0.0/8`, `2001:db8::/32` or an address, which is a network of its own. Bits after the prefix are cleared. A network
-    /// of IPv4-mapped IPv6 addresses is the IPv4 network.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32` or an address, which is a network of its own. Bits after the prefix are cleared. A
+    /// network of IPv4-mapped IPv6 addresses is the IPv4 network.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::parse_exact(text).map(|(network, _)| network)
     }

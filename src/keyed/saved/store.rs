@@ -11,7 +11,8 @@ use crate::table::{AloneWords, Entry, InsertOutcome, Insertion, OccupiedWords, S
 use crate::time::Nanos;
 
 impl SavedState {
-    /// The permits that count at `now`. If none counts, the time is that by which the state is ahead of the clock.
+    /// The permits that count at `now`, and for how long. If none counts, the time is that by which the state is ahead of the
+    /// clock.
     pub(crate) fn of<A: Reclaim>(algorithm: &A, words: impl Words, now: Nanos) -> Self {
         // The permits are read before the time, so a charge in between makes them count for longer, not shorter.
         let spent = algorithm.spent(words, now);
@@ -28,13 +29,13 @@ impl SavedState {
 pub(crate) struct Charger<'a, A> {
     algorithm: &'a A,
     now: Nanos,
-    /// The time at which a state begins that was not ahead of its clock.
+    /// The time at which a state begins if it was not ahead of its clock.
     begin: Nanos,
     /// The time since the save.
     elapsed: Duration,
     /// The longest time by which a state is ahead of its clock after a restore: the width of a cell.
     cell: Duration,
-    /// The longest time for which a state counts that was not ahead of its clock otherwise.
+    /// The longest time for which a state counts if it was not ahead of its clock for any other reason.
     longest: Duration,
 }
 
@@ -74,7 +75,7 @@ impl<'a, A: Reclaim> Charger<'a, A> {
         Some(at)
     }
 
-    /// The time at which a state begins of which no permit is charged.
+    /// The time at which a state begins if none of its permits is charged.
     fn begin_of_uncharged(&self, state: SavedState) -> Nanos {
         let ahead = match state.spent() {
             0 => state.idle_after().saturating_sub(self.elapsed),
@@ -83,8 +84,8 @@ impl<'a, A: Reclaim> Charger<'a, A> {
         self.begin_ahead(ahead)
     }
 
-    /// The time at which a state begins that was ahead of its clock by `ahead`. As in [`charge`](Self::charge), up to a cell does
-    /// not count.
+    /// The time at which a state begins if it was ahead of its clock by `ahead`. As in [`charge`](Self::charge), a state that was
+    /// ahead by at most a cell is not ahead any more.
     fn begin_ahead(&self, ahead: Duration) -> Nanos {
         if ahead <= self.cell {
             self.begin
@@ -100,8 +101,8 @@ impl<'a, A: Reclaim> Charger<'a, A> {
         let (algorithm, now) = (self.algorithm, self.now);
         let idle_at = now.saturating_add(state.idle_after());
         let at = algorithm.restored_at(now, state.idle_after());
-        // Debt of a token bucket, or a ring that is as far ahead as before: the permits count for as long when they are charged
-        // then.
+        // The permits may be debt of a token bucket, or of a ring that `at` makes as far ahead as before. Then they count for as
+        // long as before if they are charged at `at`.
         let fresh = OwnWords::new(algorithm.words());
         let words = Shared::new(fresh.get());
         algorithm.restore(words, at, state.spent());
@@ -113,8 +114,8 @@ impl<'a, A: Reclaim> Charger<'a, A> {
         idle_at
     }
 
-    /// Charges the permits that still count to the catch-all. Returns the time from which on none of its permits counts, or
-    /// `now` if none of these counts.
+    /// Charges the catch-all the permits of `state` that still count. Returns the time from which on no permit of the catch-all
+    /// counts, or `now` if nothing was charged.
     fn charge_catch_all(&self, words: impl Words, state: SavedState) -> Nanos {
         let at = self.charge(words, state);
         at.map_or(self.now, |at| {
@@ -132,9 +133,9 @@ impl Store {
         to: &mut SavedWriter<impl Write>,
     ) -> io::Result<u64> {
         let mut keys = 0;
-        // Keys outside of their primary bucket come last. In another order they would take entries that other keys have
-        // in their primary bucket, and more keys would find no entry in a full table. A key that changes its bucket between the passes
-        // is written twice. It is then charged twice, which is stricter.
+        // Keys outside of their primary bucket come last. In another order they would take entries that other keys have in their
+        // primary bucket, and more keys would find no entry in a full table. A key that changes its bucket between the passes is
+        // written twice. It is then charged twice, which is stricter.
         for in_primary in [true, false] {
             for (entry, key) in self.table.owned_entries() {
                 if self.table.is_in_primary(entry, key) != in_primary {
@@ -235,8 +236,9 @@ impl Store {
     ) -> bool {
         let entry = self.table.enter_alone(key, pages).or_else(|| {
             let insertion = Insertion::new(&self.table, charger.algorithm, key, charger.now);
+            let forget = false;
             loop {
-                match insertion.find_or_insert::<false>(false) {
+                match insertion.find_or_insert::<false>(forget) {
                     InsertOutcome::Entry(entry, ..) => return Some(entry),
                     InsertOutcome::NoEntry(_) => return None,
                     InsertOutcome::Retry => {}

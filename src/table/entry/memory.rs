@@ -10,8 +10,8 @@ use crate::table::layout::WAYS;
 /// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
 const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
-/// The number of words at the beginning of a state that are in the hot part of the memory. A counter ring with one window reads one or
-/// two in a decision, and a third to enter a cell. With a third word of each state, the second line of the bucket is full.
+/// The number of words at the beginning of a state that are in the hot part of the memory. A counter ring with one window reads
+/// one or two in a decision, and a third to enter a cell. With a third word of each state, the second line of the bucket is full.
 const HOT_WORDS: usize = 3;
 
 /// The fingerprints of a bucket, then the first words of their states.
@@ -84,8 +84,8 @@ impl EntryMemory {
         self.cold + number * self.cold_len + way * (self.state_words - HOT_WORDS)
     }
 
-    /// Writes to the pages of a bucket that are not in `pages`, and changes no word. Sets `pages` to those of its line and of its last
-    /// cold word.
+    /// Writes to the pages of a bucket that are not in `pages`, and changes no word. Sets `pages` to those of its line and of its
+    /// last cold word.
     ///
     /// If a page is read before it is written, the operating system maps it twice: to zeros at the read, and to memory at the first
     /// write.
