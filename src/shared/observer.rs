@@ -113,7 +113,6 @@ impl LeaseObserver {
     }
 }
 
-/// Describes the series to the recorder.
 fn describe() {
     describe_counter!(DENIED, Unit::Count, "Requests that leases have denied.");
     describe_counter!(
