@@ -186,7 +186,6 @@ impl<R: ?Sized> SharedRules<R> {
                         if let Some(planned) = self.planner.quotas(plan).nth(quota) {
                             full.push((quota, closed_status(&planned, left, retry_at, now)));
                         }
-                        table.counts().denied.add_one();
                     }
                     SpendResult::NotCovered => {
                         is_covered = false;
@@ -198,6 +197,9 @@ impl<R: ?Sized> SharedRules<R> {
                 }
             }
         }
+        if !full.is_empty() {
+            self.count_denied_by_lease();
+        }
         // If the leases cover the request, the states are looked at when they are charged.
         if !full.is_empty() || !is_covered {
             full.extend(self.planner.full_on_node(plan, is_local));
@@ -205,6 +207,13 @@ impl<R: ?Sized> SharedRules<R> {
         match full.is_empty() {
             true => Ok(is_covered),
             false => Err(self.deny(plan, full)),
+        }
+    }
+
+    /// Counts a request that one or several leases have denied.
+    fn count_denied_by_lease(&self) {
+        if let Some(node) = &self.leases {
+            node.table.counts().denied.add_one();
         }
     }
 

@@ -38,6 +38,7 @@ impl<R: ?Sized> SharedRules<R> {
                 let reserve = match outcome {
                     LeaseOutcome::Covered => continue,
                     LeaseOutcome::Denied(status) => {
+                        self.count_denied_by_lease();
                         return Err(self.deny(&plan, alloc::vec![(at, status)]));
                     }
                     LeaseOutcome::AskStore { reserve } => reserve,
@@ -60,11 +61,6 @@ impl<R: ?Sized> SharedRules<R> {
         if requests.is_empty() {
             return Ok(self.admit_on_node(&plan, charged));
         }
-        if let Some(leases) = &self.leases
-            && plan.by(Route::Lease).next().is_some()
-        {
-            leases.table.counts().remote.add_one();
-        }
         let mut blocks = blocks_of(&remote.quotas, &asked);
         // A denial by a limit of zero is no violation, and a rule in the shadow begins no block.
         blocks
@@ -72,6 +68,11 @@ impl<R: ?Sized> SharedRules<R> {
         requests.extend(block_requests(&remote.quotas, &blocks, plan.violates));
         if let Some(error) = error {
             return self.fall_back(&remote, &asked, requests, charged, error);
+        }
+        if let Some(leases) = &self.leases
+            && plan.by(Route::Lease).next().is_some()
+        {
+            leases.table.counts().remote.add_one();
         }
         let mut may_ask_again = true;
         // The leases that get no permits until this is dropped, once a reserve for a budget was in the way.

@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) error_at_end: Option<StoreError>,
 }
 
-/// Counts of requests that leases denied, and of those that the store decided although their keys have leases.
+/// Counts of requests that leases denied, and of those about which the store was asked although one of their rules uses leases.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseCounts {
     pub(crate) denied: Tally,
