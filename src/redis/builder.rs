@@ -148,8 +148,8 @@ impl RedisStoreBuilder {
 
     /// Sets how long a connection may take to be made, with the lookup of the host's name: 200 ms by default.
     ///
-    /// After an outage all nodes connect at once. So with TLS it must be longer than the number of nodes times the server's time for a
-    /// handshake. Otherwise the server may only work on attempts that were given up.
+    /// After an outage all processes connect at once. So with TLS this time must be longer than their number times the server's time
+    /// for a handshake. Otherwise the server may only work on attempts that were given up.
     ///
     /// In a cluster, this is the time for each node. The nodes of the addresses are connected to at once, and then the nodes that
     /// they name. So the connection to the cluster may take twice this time and twice that of a
@@ -165,7 +165,7 @@ impl RedisStoreBuilder {
         self
     }
 
-    /// Sets how long a call may take in all: 150 ms by default, and at least as long as a reply.
+    /// Sets how long a call may take in all: 150 ms by default, and at least the [response timeout](Self::response_timeout).
     ///
     /// The time includes the wait in the send queue, and a second attempt if the first was not executed.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
@@ -243,9 +243,9 @@ impl RedisStoreBuilder {
         let mut settings = self.settings;
         if server.target.is_cluster() {
             settings.validate()?;
-            // A node that does not answer takes the time of a node twice. The others are used after that.
-            let of_two = 2 * (settings.connect_timeout + settings.call_timeout);
-            settings.connect_timeout = of_two.min(SupervisorSettings::LONGEST);
+            // The nodes are connected to in two rounds, and one that does not answer takes the whole time of each.
+            let of_two_rounds = 2 * (settings.connect_timeout + settings.call_timeout);
+            settings.connect_timeout = of_two_rounds.min(SupervisorSettings::LONGEST);
         }
         Ok(RedisStore::new(Supervisor::start(server, settings)?))
     }

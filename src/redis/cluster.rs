@@ -1,8 +1,8 @@
 //! Requests over several slots of a cluster, which no single script can decide: reserve and refund.
 //!
 //! All slots are read first, concurrently, and a request that one of them has no room for is denied without a charge. Then
-//! the slots are charged one after the other, the scarcest first, since other requests are likeliest to exhaust it. If a
-//! slot denies after all, the charges before it are refunded exactly: they were never used.
+//! the slots are charged one after the other. The slot with the fewest permits left comes first, because other requests are
+//! likeliest to exhaust it. If a slot denies after all, the charges before it are refunded.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,13 +13,13 @@ use crate::shared::{
     CheckResult, CounterRequest, CounterStore, Counting, LeaseGrant, LeaseRequest, StoreError, StoreFuture,
 };
 
-/// The requests of one key hash, which share a slot, and their positions.
+/// The requests of one key hash, which share a slot of the cluster, and their positions among all requests.
 struct Slot<T> {
     requests: Vec<T>,
     at: Vec<usize>,
 }
 
-/// The slots of requests about these counters.
+/// The requests by their slots. `counter` returns the counter of a request.
 fn slots_of<T: Clone>(requests: &[T], counter: impl Fn(&T) -> &CounterRequest) -> Vec<Slot<T>> {
     let mut slots: Vec<Slot<T>> = Vec::new();
     for (at, request) in requests.iter().enumerate() {
@@ -71,14 +71,14 @@ fn violates(request: &CounterRequest) -> bool {
 }
 
 impl RedisStore {
-    /// The results that a decision would have. With `denies`, a denial counts violations, as in a decision.
+    /// The results that a decision would have. With `counts_violations`, a denial is a violation, as in a decision.
     async fn peek_slots(
         &self,
         slots: &[Slot<CounterRequest>],
-        denies: bool,
+        counts_violations: bool,
     ) -> Result<Vec<CheckResult>, StoreError> {
         join_all(slots.iter().map(|slot| {
-            let verb = match denies && slot.requests.iter().any(violates) {
+            let verb = match counts_violations && slot.requests.iter().any(violates) {
                 true => "deny",
                 false => "peek",
             };
@@ -101,27 +101,26 @@ impl RedisStore {
         if !results.iter().all(CheckResult::is_admitted) {
             return Ok(join(&slots, &results));
         }
-        let left = |result: &CheckResult, slot: &Slot<CounterRequest>| {
-            let left = result.statuses().iter().zip(&slot.requests);
+        let left_after = |&slot: &usize| {
+            let both = results[slot].statuses().iter().zip(&slots[slot].requests);
             // A block has no permits that others could take.
-            let left = left
+            let enforced = both
                 .filter(|(_, request)| request.is_enforced() && request.counting() != Counting::Violations);
-            left.map(|(status, request)| status.remaining().saturating_sub(request.permits()))
-                .min()
-                .unwrap_or(u64::MAX)
+            let left = enforced.map(|(status, request)| status.remaining().saturating_sub(request.permits()));
+            left.min().unwrap_or(u64::MAX)
         };
-        let mut order: Vec<usize> = (0..slots.len()).collect();
-        order.sort_by_key(|&slot| left(&results[slot], &slots[slot]));
+        let mut scarcest_first: Vec<usize> = (0..slots.len()).collect();
+        scarcest_first.sort_by_key(left_after);
         let mut charged: Vec<usize> = Vec::new();
-        for slot in order {
+        for slot in scarcest_first {
             match self.run_decide("charge", &slots[slot].requests).await {
                 Ok(result) if result.is_admitted() => {
                     results[slot] = result;
                     charged.push(slot);
                 }
-                denied => {
+                not_admitted => {
                     self.refund_slots(&slots, &results, &charged).await;
-                    results[slot] = denied?;
+                    results[slot] = not_admitted?;
                     return Ok(join(&slots, &results));
                 }
             }

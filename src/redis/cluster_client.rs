@@ -17,7 +17,7 @@ use super::tls::Certificates;
 use crate::error::ConfigError;
 use crate::shared::supervision::SupervisorSettings;
 
-/// The redirections that a call follows. While a primary is dead, each call to its slots is redirected to it.
+/// The most redirections that a call follows. There is a limit, because while a primary is dead, calls are redirected to it again.
 const REDIRECTIONS: u32 = 4;
 
 /// The nodes of a cluster, and how to connect to them.
@@ -78,8 +78,8 @@ impl ClusterTarget {
 #[derive(Clone)]
 pub(super) struct ClusterConnection {
     inner: cluster_async::ClusterConnection,
-    /// A client that follows redirections itself, and its connection once a call needs it: the client connects to a node that owns no
-    /// slot only when it is sent there.
+    /// A client that follows redirections itself, and its connection once a call needs it. Only this client connects to a node that
+    /// owns no slots, when it is redirected there.
     follower: Arc<(Box<ClusterClient>, OnceCell<cluster_async::ClusterConnection>)>,
 }
 
@@ -91,9 +91,9 @@ impl ClusterConnection {
             let Err(error) = &answer else {
                 break;
             };
-            answer = match (error.code(), asked_node(error)) {
-                // The client has read the map of the slots again before it sends this call. A node that is named but not connected is
-                // not addressed: the client would connect to all nodes anew.
+            answer = match (error.code(), named_node(error)) {
+                // The client has read the map of the slots again before it sends this call. The named node is not addressed: a client
+                // that has no connection to it would connect to all nodes anew.
                 (Some("MOVED"), _) => self.inner.req_packed_command(command).await,
                 (Some("ASK"), Some(node)) => match self.ask(node, command).await {
                     // There is no connection to the node that is named, and nothing was sent.
@@ -115,8 +115,8 @@ impl ClusterConnection {
         connection.await?.clone().req_packed_command(command).await
     }
 
-    /// Sends a command to the node that a slot moves to, directly after `ASKING`. Both are one piece. If another call came in between,
-    /// it would be served instead.
+    /// Sends a command to the node that a slot moves to, directly after `ASKING`. Both are sent in one piece,
+    /// because another call in between would be served instead.
     async fn ask(&mut self, node: SingleNodeRoutingInfo, command: &Cmd) -> RedisResult<Value> {
         let mut commands = ::redis::pipe();
         commands.cmd("ASKING").add_command(command.clone());
@@ -126,7 +126,7 @@ impl ClusterConnection {
 }
 
 /// The node that a redirection names.
-fn asked_node(error: &RedisError) -> Option<SingleNodeRoutingInfo> {
+fn named_node(error: &RedisError) -> Option<SingleNodeRoutingInfo> {
     let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
     Some(SingleNodeRoutingInfo::ByAddress {
         host: host.trim_matches(['[', ']']).to_owned(),

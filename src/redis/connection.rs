@@ -102,7 +102,7 @@ const RIGHTS: [&str; 8] = [
 ];
 
 impl Connection {
-    /// Checks that the user may set the expiry of keys. A script of a user without that right would leave keys for ever. The first
+    /// Checks that the user may set the expiry of keys, because a script without that right would leave keys for ever. The first
     /// server that answers decides.
     async fn check_right_to_expire(&self, prefix: &str) -> Result<(), StoreError> {
         let keys = match self {

@@ -53,8 +53,8 @@ impl Drop for Driver {
     }
 }
 
-/// The size of the send queue.
-const WAITING: usize = 1024;
+/// The calls that may wait in the send queue of a connection.
+const SEND_QUEUE: usize = 1024;
 
 /// The forms of an address, for errors.
 const ACCEPTED: &str = if tls::IS_BUILT_IN {
@@ -99,7 +99,7 @@ pub(super) fn parse(url: &str) -> Result<ConnectionInfo, ConfigError> {
 pub(super) fn invalid(error: &RedisError) -> ConfigError {
     let text = error.to_string();
     let given = match error.kind() {
-        // The text begins with a constant. Details follow after the dash.
+        // The text begins with a constant. The details after the dash may contain the address.
         ErrorKind::InvalidClientConfig => match text.split(" - ").next() {
             Some("Redis URL did not parse") | None => "not a URL of Redis",
             Some(reason) => reason,
@@ -146,14 +146,14 @@ impl Login {
 
 impl Endpoint {
     pub(super) fn new(info: ConnectionInfo, settings: &SupervisorSettings, tls: Option<Tls>) -> Self {
-        // Calls are small, and each one waits for its reply.
+        // Calls are small and wait for their replies, so none should wait for more bytes to send.
         let tcp = info.tcp_settings().clone().set_nodelay(true);
         Self {
             info: info.set_tcp_settings(tcp),
             config: AsyncConnectionConfig::new()
                 .set_connection_timeout(Some(settings.connect_timeout))
                 .set_response_timeout(Some(settings.response_timeout))
-                .set_pipeline_buffer_size(WAITING),
+                .set_pipeline_buffer_size(SEND_QUEUE),
             tls,
         }
     }

@@ -8,12 +8,12 @@ use ::redis::{ErrorKind, RedisError};
 use crate::shared::supervision::{CallError, ErrorClass};
 use crate::shared::{StoreError, StoreErrorKind};
 
-/// The codes of servers. An error of another code concerns its call alone, or data of another program under its name.
+/// The codes of servers. An error of another code concerns only its call: for example, a key holds data of another program.
 const CODES: [(&str, StoreErrorKind, ErrorClass); 16] = {
     use ErrorClass::{None, ServerFault, Suspect};
     use StoreErrorKind::{Refused, UnexpectedReply};
     [
-        // After a failover, the address may lead to the new primary.
+        // Suspect, because after a failover another connection may lead to the new primary.
         ("READONLY", Refused, Suspect),
         ("MASTERDOWN", Refused, Suspect),
         ("OOM", Refused, ServerFault),
@@ -33,7 +33,7 @@ const CODES: [(&str, StoreErrorKind, ErrorClass); 16] = {
     ]
 };
 
-/// The part of an error's message that no caller has written: a server that lacks a command repeats its arguments.
+/// The message of an error without the arguments of the call, which a server repeats if it lacks the command.
 fn message(error: &RedisError) -> &str {
     let detail = error.detail().unwrap_or_default();
     detail.split(", with args").next().unwrap_or_default()
@@ -63,12 +63,12 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     code(error) == Some("NOSCRIPT")
 }
 
-/// Classifies an error of the client library.
+/// Classifies an error of the client library, of a connection to one server.
 pub(super) fn diagnose(error: &RedisError) -> CallError {
     diagnose_of(error, false)
 }
 
-/// Classifies an error of a connection to a cluster, if it is `in_cluster`, or of another one.
+/// Classifies an error of the client library. `in_cluster`: the connection is that to a cluster.
 pub(super) fn diagnose_of(error: &RedisError, in_cluster: bool) -> CallError {
     let (kind, mut class) = classify(error);
     if in_cluster && class == ErrorClass::Lost {
@@ -114,11 +114,11 @@ pub(super) fn describe(error: &RedisError) -> String {
     text
 }
 
-/// The change that mends a lasting error: one that every call of its form has, until the program or the server is
+/// The change that mends a lasting error. An error is lasting if every such call has it until the program or the server is
 /// configured differently.
 fn remedy(error: &RedisError, in_cluster: bool) -> Option<String> {
     let (code, message) = (code(error)?, message(error));
-    // Of a script that reaches a key of another slot, the server reports no code of its own.
+    // The error of a script that reaches a key of another slot has no code of its own.
     let is_of_slots = message.contains("same slot") || message.contains("non local key");
     if matches!(code, "CROSSSLOT" | "MOVED" | "ASK") || is_of_slots {
         // The client of a cluster follows slots that move, so its error passes.

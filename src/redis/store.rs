@@ -31,9 +31,8 @@ use crate::shared::{
 /// # Cost
 ///
 /// One round trip for a request, however many rules apply: `EVALSHA`, and `EVAL` with the whole script when the server
-/// does not know it. In a cluster, one call for each slot reads all slots at once, and then one call for each slot
-/// charges it. If all keys share a slot, one call is enough. `benches/README.md` has the time that a script takes on
-/// the server.
+/// does not know it. In a cluster, a request over several slots reads all of them at once, and then charges one after the
+/// other, by a call for each. `benches/README.md` has the time that a script takes on the server.
 ///
 /// A key takes 150 to 250 bytes of the server's memory while few of its cells have permits, and up to 700 when all 60 have. With a
 /// log it takes 40 to 120 bytes for each permit, and with requests in flight 35 to 140 bytes for each slot. A key with
@@ -86,7 +85,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// At once, the error that the server answers the scripts with, if no wait mends it. The text names what does: another
+    /// At once, the error that the server answers the scripts with, if no wait mends it. The text names the remedy: another
     /// constructor, a right, or another server. After this time, the error of the last attempt. The store continues to connect.
     ///
     /// # Examples
@@ -121,8 +120,8 @@ impl RedisStore {
         let window = Duration::from_secs(1);
         let counters = [1, 2].map(|key| CounterRequest::new("ready", key, Counting::Cells(1), 1, window));
         // In a cluster, requests with several keys are several calls.
-        let at_once = if self.in_cluster() { 1 } else { counters.len() };
-        let calls = counters.chunks(at_once).flat_map(|counters| {
+        let keys_per_call = if self.in_cluster() { 1 } else { counters.len() };
+        let calls = counters.chunks(keys_per_call).flat_map(|counters| {
             [(&self.decide, "peek"), (&self.refund, "refund")].map(|(script, verb)| {
                 let asked: Vec<_> = counters.iter().map(|counter| (counter, (0, 0))).collect();
                 let (names, arguments) = self.keys_and_arguments(verb, &asked);
@@ -158,7 +157,7 @@ impl RedisStore {
         self.supervisor.server().target.is_cluster()
     }
 
-    /// Whether one script cannot decide about all of these.
+    /// Whether the counters are in several slots of a cluster, so that no single script can decide about all of them.
     fn is_spread(&self, requests: &[CounterRequest]) -> bool {
         let [first, others @ ..] = requests else {
             return false;
@@ -205,12 +204,12 @@ impl RedisStore {
         requests: &[CounterRequest],
         charged: &CheckResult,
     ) -> Result<u64, StoreError> {
-        let charged = requests.iter().zip(charged.statuses());
-        let charged: Vec<_> = charged.filter(|(_, status)| status.is_charged()).collect();
-        let asked = charged
-            .iter()
-            .map(|(request, status)| (*request, status.receipt()));
-        let (names, arguments) = self.keys_and_arguments("refund", &asked.collect::<Vec<_>>());
+        let answered = requests.iter().zip(charged.statuses());
+        let charged: Vec<_> = answered
+            .filter(|(_, status)| status.is_charged())
+            .map(|(request, status)| (request, status.receipt()))
+            .collect();
+        let (names, arguments) = self.keys_and_arguments("refund", &charged);
         let reply = self.run(&self.refund, &names, &arguments).await?;
         let refunded = script::numbers(&reply, charged.len())?;
         let refunded = refunded

@@ -103,8 +103,8 @@ impl Tls {
         self.open_any(&name, lookup_host((host, port)).await?).await
     }
 
-    /// Connects to all addresses of a host at once, as the client library does without TLS. A lost server keeps an attempt waiting
-    /// for all of its time, so one after the other would never reach the address behind it.
+    /// Connects to all addresses of a host at once, as the client library does without TLS. An attempt to reach a lost server takes
+    /// all of the time, so attempts one after the other would never reach the next address.
     async fn open_any(
         &self,
         name: &ServerName<'static>,
@@ -132,7 +132,7 @@ impl Tls {
     }
 }
 
-/// An error about a certificate, which contains no part of it.
+/// An error about a certificate. It contains no part of the certificate.
 fn unreadable(field: &'static str, error: &dyn core::fmt::Display, accepted: &'static str) -> ConfigError {
     ConfigError::new(field, format!("PEM with the error: {error}"), accepted)
 }
@@ -197,7 +197,7 @@ pub fn install_tls_provider() -> Result<(), ConfigError> {
 fn built_in() -> Result<CryptoProvider, ConfigError> {
     // The provider panics without these.
     #[cfg(target_arch = "x86_64")]
-    let missing = [
+    let needed = [
         ("aes", std::arch::is_x86_feature_detected!("aes")),
         ("pclmulqdq", std::arch::is_x86_feature_detected!("pclmulqdq")),
         ("ssse3", std::arch::is_x86_feature_detected!("ssse3")),
@@ -208,13 +208,13 @@ fn built_in() -> Result<CryptoProvider, ConfigError> {
         ("avx2", std::arch::is_x86_feature_detected!("avx2")),
     ];
     #[cfg(target_arch = "aarch64")]
-    let missing = [
+    let needed = [
         ("neon", std::arch::is_aarch64_feature_detected!("neon")),
         ("aes", std::arch::is_aarch64_feature_detected!("aes")),
         ("pmull", std::arch::is_aarch64_feature_detected!("pmull")),
         ("sha2", std::arch::is_aarch64_feature_detected!("sha2")),
     ];
-    match missing.iter().find(|(_, is_there)| !is_there) {
+    match needed.iter().find(|(_, is_there)| !is_there) {
         None => Ok(rustls_graviola::default_provider()),
         Some((feature, _)) => {
             let given = format!("none, and the processor lacks {feature} for the built-in one");
@@ -245,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// The first address of a host accepts connections and never answers. The one behind it is connected to, too.
+    /// The first address of a host accepts connections and never answers. The second one is connected to, too.
     #[tokio::test]
     async fn a_silent_address_delays_no_other() {
         // Some processors have no provider that is built in.

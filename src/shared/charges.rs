@@ -102,7 +102,7 @@ impl<R: ?Sized> Default for Details<R> {
 }
 
 impl<R: ?Sized> Admitted<Charges<R>> {
-    /// Returns whether it holds a slot of a rule that limits [requests in flight](crate::Rule::in_flight).
+    /// Returns whether the admission holds a slot of a rule that limits [requests in flight](crate::Rule::in_flight).
     #[must_use]
     pub fn holds_slots(&self) -> bool {
         self.charges.details.as_ref().is_some_and(|details| {
@@ -110,7 +110,7 @@ impl<R: ?Sized> Admitted<Charges<R>> {
         })
     }
 
-    /// Takes the slots, in an admission without charges.
+    /// Moves the slots into an admission without charges.
     pub(crate) fn take_slots(&mut self) -> Self {
         let details = self.charges.details.as_mut().map(|details| Details {
             states: details.states.as_mut().map(Reservation::take_slots),

@@ -26,7 +26,7 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
         StoredAs::Cells(cells) => Counting::Cells(cells),
         StoredAs::Gcra(burst) => Counting::Gcra(burst),
         StoredAs::Slots(_) => Counting::Slots,
-        // Its counter has permits of this period only, so one cell is enough.
+        // Each period has a counter of its own, so one cell is enough.
         StoredAs::Periods => Counting::Cells(1),
     };
     let window = match (planned.stored_as, planned.period) {

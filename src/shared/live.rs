@@ -31,9 +31,8 @@ use crate::rules::{RuleError, RuleSetBuilder};
 ///
 /// # Caveats
 ///
-/// - Outside of an HTTP layer and a `wait::SharedFair`, which do this, call [`load`](Self::load) for each request, and refund, settle or
-///   reset with the rules that it returned: an
-///   [`Admitted`](super::Admitted) belongs to the rules that admitted it.
+/// - Call [`load`](Self::load) for each request, and refund, settle or reset with the rules that it returned, because an
+///   [`Admitted`](super::Admitted) belongs to the rules that admitted it. An HTTP layer and a `wait::SharedFair` do this themselves.
 /// - The replaced rules report the use of their leases and give them back. Until then they and the new rules are two nodes in
 ///   [`max_overshoot`](SharedRules::max_overshoot).
 /// - The limiters of this node are those of rules in the mode [`Local`](crate::rules::Mode::Local), and those that decide when the
@@ -119,7 +118,7 @@ impl<R: ?Sized + 'static> LiveSharedRules<R> {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             core::mem::replace(&mut *current, Arc::new(new))
         };
-        // Before `old` may be dropped: its keys and conditions are code of the user.
+        // The lock ends before `old` may be dropped, because that runs code of the user: the keys and conditions of rules.
         drop(settings);
         if let Some(runtime) = &self.runtime {
             // If the store does not answer, its leases end with their terms.

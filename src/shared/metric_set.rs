@@ -81,15 +81,15 @@ impl<S> MetricSet<S> {
     }
 }
 
-/// Publishes a metric set of one `K` after the other, so that no counter decreases.
+/// Publishes the metrics of one source `K`, and then of the source that replaces it, so that no counter decreases.
 pub(crate) struct Publisher<S: 'static, K> {
     /// `None`: nothing was published yet.
     metrics: Option<MetricSet<S>>,
-    /// The present `K`.
+    /// The present source.
     present: Weak<K>,
-    /// Its counts at the last call.
+    /// The counts of the present source at the last call.
     last: Vec<u64>,
-    /// The sum of the counts of those before it.
+    /// The sum of the counts of all earlier sources.
     past: Vec<u64>,
 }
 

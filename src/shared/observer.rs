@@ -15,7 +15,7 @@ use super::rules::SharedRules;
 /// | counter | counts |
 /// |---|---|
 /// | `ringgate_leases_denied_total` | requests that leases have denied |
-/// | `ringgate_leases_remote_total` | requests that the store has decided although the node keeps a lease of their key |
+/// | `ringgate_leases_remote_total` | requests about which the store was asked although one of their rules uses leases |
 ///
 /// | gauge | value |
 /// |---|---|
@@ -113,13 +113,12 @@ impl LeaseObserver {
     }
 }
 
-/// Describes the series to the recorder.
 fn describe() {
     describe_counter!(DENIED, Unit::Count, "Requests that leases have denied.");
     describe_counter!(
         REMOTE,
         Unit::Count,
-        "Requests that the store has decided although the node keeps a lease of their key."
+        "Requests about which the store was asked although one of their rules uses leases."
     );
     describe_gauge!(
         CAPACITY,

@@ -19,8 +19,8 @@ impl<R: ?Sized> SharedRules<R> {
     /// Waits until the store makes a decision as these rules need it: one request to which every rule applies, the refund of
     /// its permits, and a renewal for each rule that needs leases. Call it at the start of the process.
     ///
-    /// A store that answers and does not decide, because of a missing right for example, looks like an outage otherwise: every
-    /// decision is one of [`OnError`](crate::rules::OnError). The request has keys of its own, which no other request has, so
+    /// Otherwise a store that answers and does not decide, for example because of a missing right, looks like an outage, in which
+    /// [`OnError`](crate::rules::OnError) decides each request. The request has keys of its own, which no other request has, so
     /// it takes nothing from any key. The store forgets them when their windows have passed.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl<R: ?Sized> SharedRules<R> {
                 match self.probe().await {
                     Ok(()) => return Ok(()),
                     Err(error) if error.kind() == StoreErrorKind::UnexpectedReply => return Err(error),
-                    // That nothing was sent says less than the error of an answer.
+                    // The error of an answer says more than an error because nothing was sent.
                     Err(error) if error.is_unsent() && last.is_some() => {}
                     Err(error) => last = Some(error),
                 }

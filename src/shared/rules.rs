@@ -22,17 +22,17 @@ use crate::time::Nanos;
 /// # Guarantee
 ///
 /// - While the store answers and loses nothing, no rule admits more than its limit in any window, on all machines
-///   together, by the store's clock. In the modes [`Sync`](Mode::Sync) and [`Local`](Mode::Local) it is
+///   together, by the store's clock. In the modes [`Sync`](Mode::Sync) and [`Local`](Mode::Local) a rule may admit
 ///   [`max_overshoot`](Self::max_overshoot) more. The [module's documentation](crate::shared) says what happens when the
 ///   store does not answer.
-/// - A denied request is charged nowhere. In a cluster, what was charged to one slot is refunded when another slot denies.
-/// - Every call ends within the time that the store states. Before that, a request may wait for a lease, for as long as
-///   the [module's documentation](crate::shared) says.
+/// - A denied request is charged nowhere. In a cluster, charges to one slot are refunded when another slot denies.
+/// - Every call to the store ends within the time that the store states. Before the call, a request may wait for a lease, for as
+///   long as the [module's documentation](crate::shared) says.
 ///
-/// In the store, a rule counts as [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) or
-/// [`Counter`](crate::rules::RuleAlgorithm::Counter) (cells, 60 by default; a denial may last up to one cell longer than by a log), as
-/// [`Log`](crate::rules::RuleAlgorithm::Log) (exact), or as [`Gcra`](crate::rules::RuleAlgorithm::Gcra) (b + L − 1 permits in a window), by
-/// [fixed windows or a calendar](crate::shared#fixed-windows-and-calendars) (L permits in each period), or limits
+/// The store counts a rule in cells ([`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow),
+/// [`Counter`](crate::rules::RuleAlgorithm::Counter)): 60 by default, and a denial may last up to one cell longer than by a log. Or it
+/// counts by a [`Log`](crate::rules::RuleAlgorithm::Log) (exact), by [`Gcra`](crate::rules::RuleAlgorithm::Gcra) (b + L − 1 permits in a
+/// window), or by [fixed windows or a calendar](crate::shared#fixed-windows-and-calendars) (L permits in each period). It also counts
 /// [requests in flight](crate::shared#requests-in-flight). Keys, costs, conditions, tiers, lists, shadow mode and gradual
 /// enforcement work as in a [`RuleSet`](crate::RuleSet). Each node also keeps limiters of its own, which count as those of a
 /// `RuleSet`: most keys in one word. They are charged with what the store admits for this node, and decide by
@@ -40,10 +40,10 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// One call of the store for a request that the store decides. On this node a few allocations, and for each rule what a
-/// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by leases ([`Mode`]) makes no call: one cache line
-/// for each lease, a reading of the clock and a compare-exchange, without a lock or an allocation. Each
-/// [lease](super::SharedRulesBuilder::leases) takes about 460 bytes.
+/// One call of the store for a request that the store decides. On this node a few allocations, and for each rule the time and
+/// memory of a [`RuleSet`](crate::RuleSet). A decision by leases ([`Mode`]) makes no call: one cache line for each lease, a reading of
+/// the clock and a compare-exchange, without a lock or an allocation. Each [lease](super::SharedRulesBuilder::leases) takes about 460
+/// bytes.
 ///
 /// # Caveats
 ///
@@ -104,7 +104,7 @@ pub struct SharedRules<R: ?Sized> {
 pub(super) struct NodeLeases {
     pub(super) table: Arc<LeaseTable>,
     pub(super) task: tokio::task::AbortHandle,
-    /// Of registered leases, in nanoseconds.
+    /// The term of registered leases, in nanoseconds, and the time between two requests about one of them.
     pub(super) term: u64,
     pub(super) period: u64,
 }
@@ -130,7 +130,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Concurrency
     ///
     /// The decision takes effect at one instant: in the store, between this call and its answer, or in a lease of this
-    /// node. Dropping the future before may leave the request charged in the store. It charges nothing on this node.
+    /// node. Dropping the future before the answer may leave the request charged in the store. It charges nothing on this node.
     pub fn check<'a>(&'a self, request: &R) -> impl Future<Output = Decision<R>> + Send + use<'a, R> {
         self.check_times(request, 1)
     }
@@ -168,7 +168,7 @@ impl<R: ?Sized> SharedRules<R> {
         plan
     }
 
-    /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
+    /// Returns why the request has no key of an enforced rule that denies it, if the key states a reason.
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::MissingCause> {
         self.planner.on_node.missing_cause(request)
     }
@@ -221,10 +221,9 @@ impl<R: ?Sized> SharedRules<R> {
             let result = self.store.peek(&requests).await?;
             check_length(&result, &requests)?;
             let of_blocks = blocks.iter().zip(&result.statuses()[quotas.len()..]);
-            // A block is one of the quotas while the key is blocked.
-            let blocked = of_blocks.filter(|(_, status)| !status.has_room());
-            let blocked =
-                blocked.map(|(&(quota, block), status)| block_status(&quotas[quota], block, status));
+            let blocked = of_blocks
+                .filter(|(_, status)| !status.has_room())
+                .map(|(&(quota, block), status)| block_status(&quotas[quota], block, status));
             let statuses = quotas.iter().zip(result.statuses()).map(remote_status);
             Ok(statuses.chain(blocked).collect())
         }
@@ -251,7 +250,7 @@ impl<R: ?Sized> SharedRules<R> {
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
         let plan = self.hashed_plan(request);
         async move {
-            // Uncharged permits are forgotten, too.
+            // Before the reset, so that it also forgets the permits that were not charged yet.
             self.release(&plan).await?;
             let quotas = self.planner.quotas(&plan);
             let kept = quotas.filter(|planned| planned.mode != Mode::Local);
@@ -303,18 +302,18 @@ impl<R: ?Sized> SharedRules<R> {
             .filter_map(|charge| Some((charge.request.clone(), charge.status?)));
         let (requests, statuses): (Vec<CounterRequest>, Vec<CounterStatus>) = answered.unzip();
         let lost = match requests.is_empty() {
-            // Without an answer, the store has charged nothing.
+            // Without an answer there are no receipts, so nothing can be refunded.
             true => charges.iter().map(|charge| charge.request.permits()).sum(),
             false => {
                 let charged = CheckResult::admitted(at, statuses);
                 self.store.refund(&requests, &charged).await?
             }
         };
-        let mut left = lost;
+        let mut unattributed = lost;
         for charge in charges {
             let permits = charge.request.permits();
-            let of_charge = left.min(permits);
-            left -= of_charge;
+            let of_charge = unattributed.min(permits);
+            unattributed -= of_charge;
             self.planner
                 .count_refund(charge.state, charge.member, permits, of_charge);
         }

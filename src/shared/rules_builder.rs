@@ -8,6 +8,8 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::time::SystemTime;
 
+use tokio::runtime::Handle;
+
 use super::lease::{self, LeaseTable, TermClock, nanos};
 use super::plan::{FallbackLimiters, Planner, StoreFeatures, WallClock};
 use super::rules::{NodeLeases, SharedRules};
@@ -190,42 +192,14 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
             blocks: store.keeps_blocks(),
         };
         let nodes = u64::from(self.nodes.get());
-        let wall_clock = self.wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
+        let wall_clock = self.wall_clock.clone();
+        let wall_clock = wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
         let (old, term) = (old.map(|old| &old.planner), self.term);
         let planner = Planner::new(&self.rules, nodes, secret, term, features, wall_clock, old)?;
-        let mut leases = None;
-        if leased.is_some() {
-            let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
-                let expected = "a tokio runtime with time".to_owned();
-                wrong("runtime", format!("none: {error}"), expected)
-            })?;
-            let clock = match self.clock {
-                Some(clock) => TermClock::given(clock),
-                None => TermClock::new(nanos(self.term) >= TermClock::LEAST_COARSE),
-            };
-            let [node, ..] = random_seeds();
-            let fallbacks = FallbackLimiters::new(&planner);
-            let table = Arc::new(LeaseTable::new(
-                self.leases,
-                clock,
-                Arc::clone(&store),
-                fallbacks,
-                node,
-            ));
-            let periods = self.rules.rules().iter().filter_map(|rule| match rule.mode {
-                Mode::Lease { .. } => Some(self.period),
-                Mode::Sync { period, .. } => Some(period),
-                Mode::Strict | Mode::Local => None,
-            });
-            let period = periods.min().unwrap_or(self.period);
-            let task = runtime.spawn(lease::run(&table, period));
-            leases = Some(NodeLeases {
-                table,
-                task: task.abort_handle(),
-                term: nanos(self.term),
-                period: nanos(self.period),
-            });
-        }
+        let leases = match leased {
+            Some(rule) => Some(self.keep_leases(rule, &planner, &store)?),
+            None => None,
+        };
         let slots = match self.rules.rules().iter().find(|rule| holds_slots(rule)) {
             Some(rule) => Some(keep_slots(rule, &store, self.term)?),
             None => None,
@@ -237,6 +211,45 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
             slots,
         })
     }
+
+    /// Creates the leases of this node, and spawns the task that renews them. `rule` is one that needs them.
+    fn keep_leases(
+        &self,
+        rule: &AnyRule<R>,
+        planner: &Planner<R>,
+        store: &Arc<dyn CounterStore>,
+    ) -> Result<NodeLeases, RuleError> {
+        let runtime = runtime_for(rule)?;
+        let clock = match &self.clock {
+            Some(clock) => TermClock::given(Arc::clone(clock)),
+            None => TermClock::new(nanos(self.term) >= TermClock::LEAST_COARSE),
+        };
+        let ([node, ..], fallbacks) = (random_seeds(), FallbackLimiters::new(planner));
+        let table = LeaseTable::new(self.leases, clock, Arc::clone(store), fallbacks, node);
+        let table = Arc::new(table);
+        let periods = self.rules.rules().iter().filter_map(|rule| match rule.mode {
+            Mode::Lease { .. } => Some(self.period),
+            Mode::Sync { period, .. } => Some(period),
+            Mode::Strict | Mode::Local => None,
+        });
+        let shortest_period = periods.min().unwrap_or(self.period);
+        let task = runtime.spawn(lease::run(&table, shortest_period));
+        Ok(NodeLeases {
+            table,
+            task: task.abort_handle(),
+            term: nanos(self.term),
+            period: nanos(self.period),
+        })
+    }
+}
+
+/// The present runtime, for a task that this rule needs.
+fn runtime_for<R: ?Sized>(rule: &AnyRule<R>) -> Result<Handle, RuleError> {
+    Handle::try_current().map_err(|error| {
+        let given = format!("none: {error}");
+        let error = ConfigError::new("runtime", given, "a tokio runtime with time");
+        RuleError::new(rule, error)
+    })
 }
 
 /// Whether the store counts the slots in flight of a rule.
@@ -250,13 +263,7 @@ fn keep_slots<R: ?Sized>(
     store: &Arc<dyn CounterStore>,
     term: Duration,
 ) -> Result<Arc<SlotKeeper>, RuleError> {
-    let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
-        let given = format!("none: {error}");
-        RuleError::new(
-            rule,
-            ConfigError::new("runtime", given, "a tokio runtime with time"),
-        )
-    })?;
+    let runtime = runtime_for(rule)?;
     let [node, ..] = random_seeds();
     let keeper = Arc::new(SlotKeeper::new(Arc::clone(store), term, node));
     runtime.spawn(slots::run(&keeper));

@@ -148,12 +148,12 @@ impl<R: ?Sized> SharedRules<R> {
 const MOST_OWED: u64 = 1 << 40;
 
 impl StoreChanges {
-    /// Adds a debt, as large as one counter can have.
+    /// Adds a debt, at most the largest that the counter can have, and returns the rest as forgiven.
     fn owe(&mut self, request: CounterRequest, debt: u64) -> Settled {
         let most = match request.counting() {
             Counting::Log => request.limit(),
             Counting::Cells(_) => MOST_OWED,
-            // As long as a window or a burst is refilled.
+            // As many permits as are refilled in a window, or in the time of a burst.
             Counting::Gcra(burst) => burst.max(request.limit()),
             // These have no cost, so they are not settled.
             Counting::Slots | Counting::Violations => 0,

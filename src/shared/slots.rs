@@ -2,7 +2,7 @@
 //!
 //! # Protocol
 //!
-//! A slot has a name that no other slot has. The store keeps it with the time at which it ends.
+//! A slot has a name that no other slot has. The store keeps the name with the time at which the slot ends.
 //!
 //! | event | by | step |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //!
 //! 1. **At most the limit is held**, while the store forgets nothing and each node renews its slots in time. *Hold* compares the
 //!    number of slots with the limit and adds one in a single step of the store. A slot counts until its release, because each
-//!    *renew* comes before its end: the task sends releases in parts, and a *renew* that is due before the next part. A wait for
-//!    releases makes no calls. (tests
+//!    *renew* comes before its end. Releases do not delay it: the task sends them in parts, and a *renew* that is due before the
+//!    next part. A wait for releases makes no calls. (tests
 //!    `random_histories_of_nodes_hold_at_most_the_limit`, `slots_are_renewed_in_time_beside_any_number_of_releases`)
 //! 2. **No slot stays held.** A slot that is not renewed ends. The task renews the slots in `held`, and a slot leaves `held` when
 //!    its admission is dropped. A *renew* that was sent before is answered before the *release* is sent, because renewals and
@@ -89,7 +89,7 @@ struct Slots {
     dropped: u64,
     /// The number of the last slot whose release was answered or has failed. Releases are sent in the order of these numbers.
     answered: u64,
-    /// Those that wait until the release with this number is answered, in the order of the numbers.
+    /// The waits for the answer to the release with this number, in the order of the numbers.
     waits: VecDeque<(u64, oneshot::Sender<()>)>,
     /// The keeper itself, until the task has released these slots. The admission may have been the last owner of the keeper.
     alive: Option<Arc<SlotKeeper>>,
@@ -106,7 +106,7 @@ const SLOTS_AT_ONCE: usize = 8 * SLOTS_PER_CALL;
 /// The renewals of a slot in a term.
 const RENEWALS: u32 = 4;
 
-/// The numbers of a name are below 2^53, as stores count.
+/// The largest number in a name. Stores may keep numbers as floating-point values, which are exact below 2^53.
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
 impl SlotKeeper {
@@ -196,18 +196,18 @@ impl SlotKeeper {
         let _ = timeout(RELEASE_CHECK, answered).await;
     }
 
-    /// Releases slots in the store, and returns the first error: the slots of a call that has failed end after their term.
+    /// Releases the dropped slots in the store, and returns the first error. The slots of a failed call end after their term.
     pub(super) async fn release_in_store(&self) -> Result<(), StoreError> {
         let mut result = Ok(());
         let released = self.lock().released.len();
-        // Also if there are none, since the task may be releasing some.
+        // At least once, because the task may be releasing some, and `release_some` waits for that.
         for _ in 0..=released / SLOTS_AT_ONCE {
             result = result.and(self.release_some().await);
         }
         result
     }
 
-    /// Releases slots in the store, so many that a renewal which is due need not wait for long.
+    /// Releases some slots in the store, at most as many as may be sent without delaying a due renewal for long.
     async fn release_some(&self) -> Result<(), StoreError> {
         let _one_call = self.calls.lock().await;
         let mut sent = self.take_released();
@@ -313,7 +313,7 @@ impl fmt::Debug for SlotKeeper {
     }
 }
 
-/// Notes the end of the task, with its runtime.
+/// Records the end of the task when it is dropped, also if the runtime ends before it polls the task.
 struct NotesEnd(Weak<SlotKeeper>);
 
 impl Drop for NotesEnd {
@@ -331,7 +331,7 @@ impl Drop for NotesEnd {
 pub(super) fn run(keeper: &Arc<SlotKeeper>) -> impl Future<Output = ()> + Send + use<> {
     let (wake, period) = (Arc::clone(&keeper.wake), keeper.term / RENEWALS);
     let keeper = Arc::downgrade(keeper);
-    // Made here, because the runtime may end before it polls the task.
+    // Not inside the task, which may never be polled.
     let notes_end = NotesEnd(Weak::clone(&keeper));
     async move {
         let _notes_end = notes_end;

@@ -48,8 +48,7 @@ impl<R: ?Sized> SharedRules<R> {
                     let (room, reset) = self.planner.room_on_node(target, quota)?;
                     Some(with_room(&planned, room, reset))
                 };
-                let status = match target.route {
-                    _ if known.iter().any(|status| same(&status)) => known.iter().find(same).cloned(),
+                let status = known.iter().find(same).cloned().or_else(|| match target.route {
                     Route::Denied => Some(planned.unknown_status()),
                     Route::Undecided => None,
                     Route::Local => local(),
@@ -58,7 +57,7 @@ impl<R: ?Sized> SharedRules<R> {
                     }
                     Route::Lease | Route::Store if decided_by == DecidedBy::Fallback => local(),
                     Route::Lease | Route::Store => None,
-                };
+                });
                 statuses.extend(status);
             }
         }
@@ -140,7 +139,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 }
 
-/// Whether it is the status of a quota, or of the block of its rule.
+/// Whether the status is that of the quota, or of the block of its rule.
 fn is_of(status: &QuotaStatus, planned: &PlannedQuota<'_>) -> bool {
     status.rule == *planned.name && (status.is_block || status.quota == planned.quota_now())
 }

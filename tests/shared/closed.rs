@@ -1,4 +1,4 @@
-//! Denials by a lease that the store has closed: their retry times, and the demand of requests that no lease covers.
+//! Denials by a lease that the store has closed: their retry times, their count, and the demand of requests that no lease covers.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -90,6 +90,37 @@ async fn requests_that_no_lease_covers_are_no_demand() {
             let stats = rules.lease_stats();
             assert_eq!(stats.held, 0, "{cost}: {stats:?}");
             sleep(PERIOD / 4).await;
+        }
+    }
+}
+
+/// A request that leases deny is counted once, also if it has waited for an answer, and if two of its leases deny it.
+#[tokio::test(start_paused = true)]
+async fn each_denial_by_leases_is_counted_once() {
+    for mode in MODES {
+        let store = memory();
+        for node in ["first", "second"] {
+            let quota = |text: &str| text.parse().expect("a quota");
+            let rule = Rule::new("two quotas", quota("20/60s"))
+                .also(quota("20/120s"))
+                .mode(mode);
+            let clock = crate::many::Paused(tokio::time::Instant::now());
+            let builder = SharedRules::<()>::builder()
+                .rule(rule)
+                .period(PERIOD)
+                .term_clock(clock);
+            let rules = builder.build(store.clone()).expect("rules");
+            let mut by_lease = 0;
+            for _ in 0..100 {
+                if let Err(denied) = rules.check(&()).await {
+                    by_lease += u64::from(denied.decided_by() == DecidedBy::Local);
+                }
+                sleep(PERIOD / 4).await;
+            }
+            let stats = rules.lease_stats();
+            assert!(by_lease > 0, "{mode:?}, {node} node: {stats:?}");
+            assert_eq!(stats.denied, by_lease, "{mode:?}, {node} node: {stats:?}");
+            rules.flush().await.expect("an answer");
         }
     }
 }

@@ -58,6 +58,7 @@ function cells.peek(counter)
         -- The request fits once this number of permits has left the window.
         local leaving = spent + counter.permits - counter.limit
         local counted = counter.counted
+        -- Cells that are ahead of TIME count as the current one.
         counted[#counted + 1] = { counter.tick, counter.ahead }
         table.sort(counted, function(one, other) return one[1] < other[1] end)
         for _, cell in ipairs(counted) do

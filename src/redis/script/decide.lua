@@ -1,8 +1,7 @@
--- Decides. 'owe' charges all counters, whether they have room or not. 'charge' charges all enforced counters if every
--- one of them has room. Then it also charges the counters of each rule in shadow mode, if all counters of that rule
--- have room. If one has none, it counts a violation for each enforced rule with a
--- counter without room and a counter of violations. 'peek' changes nothing,
--- and 'deny' only counts the violations.
+-- Decides. If every enforced counter has room, 'charge' charges these counters, and those of each rule in shadow mode whose
+-- counters all have room. If an enforced counter has none, 'charge' counts a violation for each enforced rule that has such a
+-- counter and a counter of violations. 'deny' only counts these violations, and 'peek' changes nothing. 'owe' charges all
+-- counters, whether they have room or not.
 --
 -- The reply: 1 if every enforced counter has room, the time, and for each counter: its room (0: none, 1: enough, 2: enough, but
 -- another counter of its shadow rule has none), the permits that are left, the wait in microseconds (-1: for ever), and the two

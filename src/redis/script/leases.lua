@@ -40,7 +40,7 @@ end
 
 -- Removes permits that have ended, because others may be granted them, and TIME may go back. After TIME has gone back, one field
 -- has all remaining permits, and no lease with registered permits is valid any more: the field that its key names is gone, or
--- belongs to others.
+-- belongs to other leases.
 function leases.repair(counter)
     if counter.time_went_back then
         redis.call('HINCRBY', counter.leases, 'era', '1')

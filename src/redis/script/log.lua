@@ -7,7 +7,7 @@ local function member(at, sequence)
     return text(at) .. ':' .. string.format('%09.0f', sequence)
 end
 
--- Adds this number of members, from a sequence on.
+-- Adds this number of members from a sequence on, at most 1000 in one command, since a Lua call has limited arguments.
 local function add(key, at, sequence, permits)
     local score = text(at)
     local last = sequence + permits

@@ -37,17 +37,17 @@ macro_rules! script {
 }
 
 impl Script {
-    /// Decides, or peeks.
+    /// The script that decides requests, peeks, and charges debts.
     pub(super) fn decide() -> Self {
         Self::new(script!("decide.lua"))
     }
 
-    /// Refunds.
+    /// The script that refunds requests.
     pub(super) fn refund() -> Self {
         Self::new(script!("refund.lua"))
     }
 
-    /// Renews leases.
+    /// The script that renews leases.
     pub(super) fn renew() -> Self {
         Self::new(script!("renew.lua"))
     }
@@ -57,9 +57,9 @@ impl Script {
         Self { text, digest }
     }
 
-    /// The call by its digest, or by its text if the server does not know the digest: one command in either case.
-    pub(super) fn call(&self, known: bool, names: &[String], arguments: &[String]) -> Cmd {
-        let mut call = if known {
+    /// The command that runs the script: by its digest if the server knows it (`is_known`), and otherwise by its text.
+    pub(super) fn call(&self, is_known: bool, names: &[String], arguments: &[String]) -> Cmd {
+        let mut call = if is_known {
             let mut call = ::redis::cmd("EVALSHA");
             call.arg(&self.digest);
             call
@@ -73,8 +73,8 @@ impl Script {
     }
 }
 
-/// The units of [`CounterRequest::time_per_permit`] in a microsecond.
-const UNITS: u64 = 2000;
+/// A microsecond, in the units of [`CounterRequest::time_per_permit`].
+const MICROSECOND: u64 = 2000;
 
 /// The name of a counter.
 ///
@@ -86,11 +86,11 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
         Some(start) => format!("{}@{start}", counter.rule()),
         None => String::from(counter.rule()),
     };
-    let (window, cells) = measures(counter);
+    let (length, cells) = length_and_cells(counter);
     match counter.counting() {
-        Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{window}"),
-        Counting::Cells(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:cells:{cells}x{window}"),
-        Counting::Gcra(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:gcra:{window}"),
+        Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{length}"),
+        Counting::Cells(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:cells:{cells}x{length}"),
+        Counting::Gcra(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:gcra:{length}"),
         // Without the term, so that nodes with different terms share the slots.
         Counting::Slots => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:slots"),
         // Without the block's numbers, so that a deployment with other ones keeps the blocks.
@@ -98,8 +98,9 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
     }
 }
 
-/// The window of a log or the width of a cell in microseconds, and the number of cells. Rounded up, which is stricter.
-fn measures(counter: &CounterRequest) -> (u64, u64) {
+/// The width of a cell and the number of cells, or the window and 0 for a counter without cells. A length is in microseconds, and is
+/// rounded up, which is stricter.
+fn length_and_cells(counter: &CounterRequest) -> (u64, u64) {
     let window = micros(counter.window());
     match counter.counting() {
         Counting::Log | Counting::Gcra(_) | Counting::Slots | Counting::Violations => (window, 0),
@@ -114,8 +115,8 @@ fn micros(time: Duration) -> u64 {
     micros
 }
 
-/// The last numbers of a block: the first and the longest block, the time after which a key is forgiven, whether a retry extends
-/// the block, and the factor of repeated blocks.
+/// The last arguments of a block, in their order: the length of the first block, the longest length, the time after which a key is
+/// forgiven, and a pair: 1 if a retry extends the block (otherwise 0), and the factor of repeated blocks.
 fn block_numbers(counter: &CounterRequest) -> (u64, u64, u64, (u64, u64)) {
     let Some(block) = counter.block() else {
         return (0, 0, 0, (0, 0));
@@ -133,7 +134,7 @@ fn block_numbers(counter: &CounterRequest) -> (u64, u64, u64, (u64, u64)) {
 pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) -> Vec<String> {
     let mut arguments = alloc::vec![verb.to_owned()];
     // The counters of one rule share a number. It is negative in shadow mode.
-    let rule = |counter: &CounterRequest| {
+    let number_of_rule = |counter: &CounterRequest| {
         let same = |(other, _): &(&CounterRequest, _)| {
             other.is_enforced() == counter.is_enforced() && other.rule() == counter.rule()
         };
@@ -144,7 +145,7 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
         }
     };
     for &(counter, (first, second)) in counters {
-        let (window, cells) = measures(counter);
+        let (length, cells) = length_and_cells(counter);
         let counting = match counter.counting() {
             Counting::Log => "log",
             Counting::Cells(_) => "cells",
@@ -153,10 +154,10 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
             Counting::Violations => "blocks",
         };
         let rate = (
-            counter.time_per_permit() / UNITS,
-            counter.time_per_permit() % UNITS,
+            counter.time_per_permit() / MICROSECOND,
+            counter.time_per_permit() % MICROSECOND,
         );
-        // A slot passes its name in place of a receipt, and a block its times.
+        // In these places, a slot has its name instead of a receipt, and a block has its own numbers.
         let (first, second, reserve, rate) = match counter.counting() {
             Counting::Log | Counting::Cells(_) | Counting::Gcra(_) => {
                 (first, second, counter.reserve(), rate)
@@ -168,9 +169,9 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
             Counting::Violations => block_numbers(counter),
         };
         arguments.push(counting.to_owned());
-        let numbers = [counter.capacity(), window, cells, counter.permits()];
+        let numbers = [counter.capacity(), length, cells, counter.permits()];
         arguments.extend(numbers.iter().map(|number| format!("{number}")));
-        arguments.push(rule(counter));
+        arguments.push(number_of_rule(counter));
         let numbers = [first, second, reserve, rate.0, rate.1];
         arguments.extend(numbers.iter().map(|number| format!("{number}")));
     }
@@ -179,8 +180,8 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
 
 /// The keys of a script: for each counter its name, and the name of its leases.
 ///
-/// In a cluster a script on several names fails while their slot moves, and a script on one name follows the slot. So
-/// there, a counter that has no leases is given by one name.
+/// In a cluster, a script on several names fails while their slot moves, but a script on one name follows the slot. So a counter
+/// without leases repeats its own name there.
 pub(super) fn names(prefix: &str, in_cluster: bool, counters: &[&CounterRequest]) -> Vec<String> {
     let both = counters.iter().flat_map(|counter| {
         let name = name(prefix, counter);
@@ -195,7 +196,7 @@ pub(super) fn names(prefix: &str, in_cluster: bool, counters: &[&CounterRequest]
 
 /// The keys of `renew.lua`: those of the counters, and the key of each lease.
 ///
-/// The last one is the key of the era. In a cluster, the server of each key has an era of its own.
+/// The last key has the time since which the server has forgotten nothing. In a cluster, each counter's key has a time of its own.
 pub(super) fn renewal_names(prefix: &str, in_cluster: bool, requests: &[LeaseRequest]) -> Vec<String> {
     let counters = requests.iter().map(LeaseRequest::counter).collect::<Vec<_>>();
     let mut names = names(prefix, in_cluster, &counters);
@@ -230,9 +231,9 @@ pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
     arguments
 }
 
-/// The last number of an answer of `renew.lua` to a server that does not tell when its run began.
+/// The wait in the answer about a lease, if the server does not tell when its run began.
 const START_UNKNOWN: i64 = -2;
-/// The last number of an answer of `renew.lua` about a counter or a lease whose keys hold data of another program.
+/// The wait in the answer about a lease, if its key or a key of its counter holds data of another program.
 const FOREIGN_DATA: i64 = -3;
 
 /// Whether a reply of `renew.lua` says that the server registers no lease, because it does not tell when its run began.
@@ -240,9 +241,8 @@ pub(super) fn is_start_unknown(reply: &Value) -> bool {
     let Value::Array(numbers) = reply else {
         return false;
     };
-    numbers
-        .chunks_exact(4)
-        .any(|grant| grant[3] == Value::Int(START_UNKNOWN))
+    let (grants, _) = numbers.as_chunks::<4>();
+    grants.iter().any(|[.., wait]| *wait == Value::Int(START_UNKNOWN))
 }
 
 /// Reads the reply of `renew.lua`: an answer to each request, or the error of the whole reply.
@@ -252,21 +252,22 @@ pub(super) fn grants(
     requests: &[LeaseRequest],
 ) -> Result<Vec<Result<LeaseGrant, StoreError>>, StoreError> {
     let numbers = numbers(reply, 4 * requests.len())?;
-    let answers = requests.iter().zip(numbers.chunks_exact(4));
-    let grants = answers.map(|(request, grant)| {
-        if grant[3] == FOREIGN_DATA {
+    let (answers, _) = numbers.as_chunks::<4>();
+    let grants = requests.iter().zip(answers).map(|(request, answer)| {
+        let &[is_known, granted, left, wait] = answer;
+        if wait == FOREIGN_DATA {
             let name = name(prefix, request.counter());
             let detail = format!("a key of {name} holds data of another program");
             return Ok(Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail)));
         }
-        if grant[0] == 0 {
+        if is_known == 0 {
             return Ok(Ok(LeaseGrant::unknown()));
         }
-        let granted = LeaseGrant::of(unsigned(grant[1])?);
-        let after = u64::try_from(grant[3]).unwrap_or(0);
-        Ok(Ok(match unsigned(grant[2])? {
-            0 => granted.with_remaining(0, Duration::from_micros(after)),
-            left => granted.with_remaining(left, Duration::ZERO),
+        let grant = LeaseGrant::of(unsigned(granted)?);
+        let wait = u64::try_from(wait).unwrap_or(0);
+        Ok(Ok(match unsigned(left)? {
+            0 => grant.with_remaining(0, Duration::from_micros(wait)),
+            left => grant.with_remaining(left, Duration::ZERO),
         }))
     });
     grants.collect()
@@ -275,22 +276,21 @@ pub(super) fn grants(
 /// Reads the reply of `decide.lua`.
 pub(super) fn check_result(reply: &Value, counters: usize) -> Result<CheckResult, StoreError> {
     let numbers = numbers(reply, 2 + 5 * counters)?;
-    let (head, rest) = numbers.split_at(2);
-    let statuses = rest.chunks_exact(5).map(|status| {
-        let remaining = unsigned(status[1])?;
-        let receipt = (unsigned(status[3])?, unsigned(status[4])?);
-        let retry_after = u64::try_from(status[2]).ok().map(Duration::from_micros);
-        let status = match status[0] {
+    let (admitted, at) = (numbers[0], unsigned(numbers[1])?);
+    let (answers, _) = numbers[2..].as_chunks::<5>();
+    let statuses = answers.iter().map(|&[room, remaining, wait, first, second]| {
+        let remaining = unsigned(remaining)?;
+        let retry_after = u64::try_from(wait).ok().map(Duration::from_micros);
+        let status = match room {
             0 => CounterStatus::without_room(remaining, retry_after),
             1 => CounterStatus::with_room(remaining),
             2 => CounterStatus::with_room(remaining).not_charged(),
             other => return Err(unexpected(other)),
         };
-        Ok(status.with_receipt(receipt.0, receipt.1))
+        Ok(status.with_receipt(unsigned(first)?, unsigned(second)?))
     });
     let statuses: Vec<CounterStatus> = statuses.collect::<Result<_, StoreError>>()?;
-    let at = unsigned(head[1])?;
-    match head[0] {
+    match admitted {
         0 => Ok(CheckResult::denied(at, statuses)),
         1 => Ok(CheckResult::admitted(at, statuses)),
         other => Err(unexpected(other)),
@@ -317,7 +317,7 @@ fn unsigned(number: i64) -> Result<u64, StoreError> {
     u64::try_from(number).map_err(|_| unexpected(number))
 }
 
-/// A number that no script of this version replies with.
+/// The error of a number that no script of this version replies with.
 fn unexpected(number: i64) -> StoreError {
     StoreError::new(StoreErrorKind::UnexpectedReply, format!("{number}"))
 }
@@ -351,7 +351,6 @@ mod tests {
             CounterStatus::with_room(4).not_charged(),
         ];
         assert_eq!(read.statuses(), expected);
-        // Replies that no script of ours makes.
         for reply in [
             Value::Nil,
             Value::Okay,
@@ -419,7 +418,7 @@ mod tests {
         );
     }
 
-    /// A cell is at least as long as its part of the window, and a window as long as it was given.
+    /// A cell is at least as long as its part of the window, and a window is at least as long as it was given.
     #[test]
     fn lengths_are_rounded_up() {
         let second = Duration::from_secs(1);

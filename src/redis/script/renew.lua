@@ -11,7 +11,7 @@ local era_key = KEYS[#KEYS]
 -- noted. After a failover, the note is of another run. The note outlives the permits of every lease by at least the time
 -- for which a lease is kept, and by a day more without a cluster. In a cluster each key has a note of its own.
 local started, run, noted_until
-local longer = string.find(era_key, '{', 1, true) and 0 or 86400000000
+local extra = string.find(era_key, '{', 1, true) and 0 or 86400000000
 local function era_start(keep)
     if not started then
         -- The user may have no right to it, and servers that are not Redis may leave out what is needed.
@@ -33,8 +33,8 @@ local function era_start(keep)
             started, noted_until = now, 0
         end
     end
-    if noted_until < now + 2 * keep + longer then
-        noted_until = now + 3 * keep + 2 * longer
+    if noted_until < now + 2 * keep + extra then
+        noted_until = now + 3 * keep + 2 * extra
         redis.call('SET', era_key, run .. ' ' .. text(started) .. ' ' .. text(noted_until))
         expire(era_key, noted_until)
     end
@@ -93,7 +93,7 @@ local function renew(at, counter)
     return 1, own.granted, left, wait
 end
 
--- Whether an error is due to the data of a key, which another program has written.
+-- Whether an error is due to data that another program has written to a key.
 local function is_of_data(message)
     for _, part in ipairs({ 'WRONGTYPE', 'not an integer', 'attempt to' }) do
         if string.find(message, part, 1, true) then

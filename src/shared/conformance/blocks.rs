@@ -9,9 +9,9 @@ use crate::shared::store::{CheckResult, CounterRequest, CounterStore, Counting};
 
 /// Violations that begin a block.
 const VIOLATIONS: u64 = 2;
-/// The shortest block of a rule.
+/// The length of the first block.
 const LENGTH: Duration = Duration::from_secs(1);
-/// Two ticks of the times of blocks, and a little more.
+/// Two ticks of 10 ms, in which the times of blocks are rounded, and a little more.
 const TICKS: Duration = Duration::from_millis(30);
 
 pub(super) async fn check(
@@ -24,7 +24,7 @@ pub(super) async fn check(
     let violations = |rule: &str, key, block: &Block| {
         CounterRequest::new(rule, key, Counting::Violations, VIOLATIONS, LONG).with_block(block.clone())
     };
-    // A request to a rule with a block and to one without.
+    // A request to a rule with a block, and to the rule `beside` without one.
     let of = |rule, key, block: &Block| {
         let other = CounterRequest::new("beside", 90 + key, Counting::Log, 2, LONG);
         [counter(rule, key), other, violations(rule, key, block)]

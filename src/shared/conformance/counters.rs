@@ -6,13 +6,13 @@ use alloc::format;
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     limits(store, counting).await?;
-    changed(store, counting).await?;
-    several(store, counting).await?;
-    shadow(store, counting).await?;
+    changed_limits(store, counting).await?;
+    several_counters(store, counting).await?;
+    rules_in_shadow_mode(store, counting).await?;
     refunds(store, counting).await?;
     debts(store, counting).await?;
-    names(store, counting).await?;
-    concurrent(store, counting).await
+    separate_names(store, counting).await?;
+    concurrent_requests(store, counting).await
 }
 
 async fn limits(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
@@ -46,7 +46,7 @@ async fn limits(store: &dyn CounterStore, counting: Counting) -> Result<(), Brok
     )
 }
 
-async fn changed(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn changed_limits(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let before = counter("changed", counting);
     let charged = decide(store, &before.clone().with_permits(6)).await?;
     holds("a counter admits its limit", charged.is_admitted(), &charged)?;
@@ -63,7 +63,7 @@ async fn changed(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     Ok(())
 }
 
-async fn several(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn several_counters(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let (one, other) = (counter("several", counting), counter("several 2", counting));
     let full = decide(store, &other.clone().with_permits(10)).await?;
     holds("a counter admits its limit at once", full.is_admitted(), &full)?;
@@ -80,7 +80,7 @@ async fn several(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     holds(promise, peeked.is_admitted() && after == 10, (&peeked, after))
 }
 
-async fn shadow(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn rules_in_shadow_mode(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let enforced = counter("enforced", counting);
     let shadow = counter("shadow", counting).with_enforced(false);
     let second = shadow.clone().with_quota_index(1);
@@ -157,7 +157,7 @@ async fn debts(store: &dyn CounterStore, counting: Counting) -> Result<(), Broke
     holds(promise, (lost, after) == expected, (lost, after))
 }
 
-async fn names(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn separate_names(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let one = counter("names", counting);
     decide(store, &one.clone().with_permits(10)).await?;
     let in_period = one.clone().with_period(60);
@@ -177,7 +177,7 @@ async fn names(store: &dyn CounterStore, counting: Counting) -> Result<(), Broke
     Ok(())
 }
 
-async fn concurrent(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn concurrent_requests(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let one = [counter("concurrent", counting)];
     let results = join_all((0..50).map(|_| store.decide(&one))).await;
     let mut admitted = 0;

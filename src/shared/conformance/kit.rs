@@ -76,7 +76,6 @@ pub(super) fn holds(
     })
 }
 
-/// Decides about one counter.
 pub(super) async fn decide(
     store: &dyn CounterStore,
     request: &CounterRequest,
@@ -84,7 +83,6 @@ pub(super) async fn decide(
     store.decide(core::slice::from_ref(request)).await
 }
 
-/// The permits that are left.
 pub(super) async fn left(store: &dyn CounterStore, request: &CounterRequest) -> Result<u64, StoreError> {
     let peeked = store.peek(core::slice::from_ref(request)).await?;
     Ok(peeked.statuses().first().map_or(0, CounterStatus::remaining))

@@ -17,14 +17,14 @@ pub(super) async fn check(
     counting: Counting,
     pause: &impl AsyncFn(Duration),
 ) -> Result<(), BrokenPromise> {
-    kept(store, counting, pause).await?;
-    held(store, counting, pause).await?;
-    renewed(store, counting, pause).await?;
-    given_back(store, counting, pause).await?;
-    carried(store, counting, pause).await
+    kept_after_its_end(store, counting, pause).await?;
+    held_beyond_its_window(store, counting, pause).await?;
+    renewed_by_a_copy(store, counting, pause).await?;
+    free_after_its_window(store, counting, pause).await?;
+    ended_budget(store, counting, pause).await
 }
 
-async fn kept(
+async fn kept_after_its_end(
     store: &dyn CounterStore,
     counting: Counting,
     pause: &impl AsyncFn(Duration),
@@ -45,7 +45,7 @@ fn of_window(rule: &str, counting: Counting) -> CounterRequest {
     CounterRequest::new(rule, counter(rule, counting).key_hash(), counting, 10, WINDOW)
 }
 
-async fn held(
+async fn held_beyond_its_window(
     store: &dyn CounterStore,
     counting: Counting,
     pause: &impl AsyncFn(Duration),
@@ -58,7 +58,7 @@ async fn held(
     holds(promise, after == 10 - granted, (granted, after))
 }
 
-async fn renewed(
+async fn renewed_by_a_copy(
     store: &dyn CounterStore,
     counting: Counting,
     pause: &impl AsyncFn(Duration),
@@ -73,7 +73,7 @@ async fn renewed(
     holds("a copy renews the term", grant.permits().is_some(), grant)
 }
 
-async fn given_back(
+async fn free_after_its_window(
     store: &dyn CounterStore,
     counting: Counting,
     pause: &impl AsyncFn(Duration),
@@ -82,14 +82,14 @@ async fn given_back(
     for lease in 7..10 {
         begin(store, &counter, id(counting, lease), TERM).await?;
     }
-    // An eighth longer, and a moment.
+    // Permits may be held an eighth longer. One millisecond more is for rounding.
     pause((TERM + WINDOW) * 9 / 8 + Duration::from_millis(1)).await;
     let after = left(store, &counter).await?;
     let promise = "registered permits are free a window after their leases have ended";
     holds(promise, after == 10, after)
 }
 
-async fn carried(
+async fn ended_budget(
     store: &dyn CounterStore,
     counting: Counting,
     pause: &impl AsyncFn(Duration),

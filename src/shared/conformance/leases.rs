@@ -21,12 +21,12 @@ pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Resul
     copies(store, counting).await?;
     unknown(store, counting).await?;
     budgets(store, counting).await?;
-    several(store, counting).await?;
-    together(store, counting).await?;
-    overdrawn(store, counting).await
+    several_leases(store, counting).await?;
+    several_requests(store, counting).await?;
+    report_without_room(store, counting).await
 }
 
-/// A number of a lease that no other check has.
+/// The number of a lease, which no other check has.
 pub(super) fn id(counting: Counting, number: u128) -> u128 {
     match counting {
         Counting::Log => number,
@@ -133,7 +133,7 @@ async fn budgets(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     holds(promise, is_kept, (grant, after))
 }
 
-async fn several(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn several_leases(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let counter = counter("several", counting);
     let mut granted = 0;
     for lease in 14..17 {
@@ -145,7 +145,7 @@ async fn several(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     holds(promise, granted + after == 10, (granted, after))
 }
 
-async fn together(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn several_requests(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let promise = "each of several lease requests is answered by itself, in their order";
     let request = |rule, number, wanted| {
         LeaseRequest::first(counter(rule, counting), id(counting, number), wanted, TERM)
@@ -172,7 +172,7 @@ async fn together(store: &dyn CounterStore, counting: Counting) -> Result<(), Br
     Ok(())
 }
 
-async fn overdrawn(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+async fn report_without_room(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let counter = counter("overdrawn", counting);
     let (first, granted) = begin(store, &counter, id(counting, 5), TERM).await?;
     let rest = decide(store, &counter.clone().with_permits(10 - granted)).await?;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::kit::{BrokenPromise, counter, decide, holds, left};
-use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, SlotId};
+use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, Counting};
 
 const TERM: Duration = Duration::from_millis(400);
 const LIMIT: u64 = 2;
@@ -12,9 +12,8 @@ pub(super) async fn check(
     store: &dyn CounterStore,
     pause: &impl AsyncFn(Duration),
 ) -> Result<(), BrokenPromise> {
-    let of =
-        |slot: SlotId| CounterRequest::new("slots", 1, Counting::Slots, LIMIT, TERM).with_slot((7, slot.1));
-    let (first, second, third) = (of((7, 1)), of((7, 2)), of((7, 3)));
+    let slot = |number| CounterRequest::new("slots", 1, Counting::Slots, LIMIT, TERM).with_slot((7, number));
+    let (first, second, third) = (slot(1), slot(2), slot(3));
     let one = decide(store, &first).await?;
     let two = decide(store, &second).await?;
     let promise = "a slot is held if fewer than the limit are held";

@@ -15,14 +15,14 @@ pub(super) async fn check(
 ) -> Result<(), BrokenPromise> {
     let key = counter("windows", counting).key_hash();
     let most = match counting {
-        // A full bucket, and what is refilled meanwhile.
+        // A full bucket, and the permits that are refilled in a window.
         Counting::Gcra(burst) => burst + LIMIT - 1,
         Counting::Log | Counting::Cells(_) | Counting::Slots | Counting::Violations => LIMIT,
     };
-    let one = CounterRequest::new("windows", key, counting, LIMIT, WINDOW).with_permits(3);
+    let request = CounterRequest::new("windows", key, counting, LIMIT, WINDOW).with_permits(3);
     let mut admitted: alloc::vec::Vec<u64> = alloc::vec::Vec::new();
     for round in 0..40 {
-        let result = decide(store, &one).await?;
+        let result = decide(store, &request).await?;
         if result.is_admitted() {
             admitted.push(result.at());
         } else {
@@ -32,7 +32,7 @@ pub(super) async fn check(
             holds(promise, after.is_some_and(|after| after < LONG), &result)?;
             // A moment more, since a store may count whole microseconds.
             pause(after.unwrap_or_default() + Duration::from_millis(1)).await;
-            let result = decide(store, &one).await?;
+            let result = decide(store, &request).await?;
             let promise = "a counter has room when it said that it would have";
             holds(promise, result.is_admitted(), (after, &result))?;
             admitted.push(result.at());

@@ -15,8 +15,8 @@ use crate::shared::store::{CheckResult, CounterRequest, StoreError, StoreErrorKi
 
 /// The outcome for a quota that a lease should decide about.
 pub(super) enum LeaseOutcome {
-    Spent,
-    Full(QuotaStatus),
+    Covered,
+    Denied(QuotaStatus),
     /// The store decides, and leaves `reserve` permits of the limit free.
     AskStore {
         reserve: u64,
@@ -26,7 +26,7 @@ pub(super) enum LeaseOutcome {
 
 /// The answer of a lease after the store has denied the request.
 pub(super) enum OwnLease {
-    HasCapacity,
+    Covered,
     WasInTheWay,
     IsNotInTheWay,
 }
@@ -46,8 +46,8 @@ const ROUNDS: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl<R: ?Sized> SharedRules<R> {
-    /// Spends permits of the lease of a quota, and waits for answers about the lease that may grant them: for those about a
-    /// budget, and for one about a lease in demand, for a period at most. So the store gets one call for all requests of the key,
+    /// Spends permits of the lease of a quota. If the lease has too few, waits for answers that may grant more: for several about a
+    /// budget, and for one about a registered lease, for a period at most. So the store gets one call for all requests of the key,
     /// instead of one for each.
     pub(super) async fn by_lease(
         &self,
@@ -83,9 +83,9 @@ impl<R: ?Sized> SharedRules<R> {
             // Before the attempt below, so that an answer after the attempt ends the wait.
             let answer = table.answer_of(found).notified();
             match charged.spend(table, target, quota).1 {
-                SpendResult::Covered { .. } => return LeaseOutcome::Spent,
+                SpendResult::Covered { .. } => return LeaseOutcome::Covered,
                 SpendResult::Closed { left, retry_at } => {
-                    return LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
+                    return LeaseOutcome::Denied(closed_status(planned, left, retry_at, table.clock.now()));
                 }
                 SpendResult::NotCovered => at = Some(found),
                 // Another key has taken over the lease, which held nothing of this key.
@@ -98,7 +98,7 @@ impl<R: ?Sized> SharedRules<R> {
             if round == rounds || permits > most_permits {
                 break;
             }
-            match table.unanswered(found) {
+            match table.error_instead_of_wait(found) {
                 // The store does not answer about this key, so the rule's `OnError` decides.
                 Some(error) if is_budget => return LeaseOutcome::Failed(error),
                 Some(_) => break,
@@ -106,7 +106,7 @@ impl<R: ?Sized> SharedRules<R> {
                 None => {}
             }
             table.note_shortage(found, permits);
-            table.mark_dirty(found, true);
+            table.mark_urgent(found);
             if timeout(patience, answer).await.is_err() && is_budget {
                 let detail = "no answer about a lease";
                 return LeaseOutcome::Failed(StoreError::new(StoreErrorKind::TimedOut, detail));
@@ -136,7 +136,7 @@ impl<R: ?Sized> SharedRules<R> {
         check_length(&seen, requests)?;
         let has_room = |at: usize| denied.statuses()[at].has_room() || !requests[at].is_enforced();
         if (0..requests.len()).any(|at| !reserved[at] && !has_room(at)) {
-            // Another counter is full. A denial by it may have begun a block, so its own status stays.
+            // Another counter denies the request, too. Its status stays, because only this one says whether a block began.
             let both = seen.statuses().iter().zip(denied.statuses()).zip(&reserved);
             let statuses = both.map(|((seen, denied), reserved)| if *reserved { *seen } else { *denied });
             return Ok(WithoutReserve::Denied(CheckResult::denied(
@@ -153,7 +153,10 @@ impl<R: ?Sized> SharedRules<R> {
             let key = target.lease_key(quota);
             withheld.extend(node.table.withhold(key, || lease(planned, node)));
         }
-        if let Some(error) = withheld.iter().find_map(|lease| node.table.unanswered(lease.at)) {
+        if let Some(error) = withheld
+            .iter()
+            .find_map(|lease| node.table.error_instead_of_wait(lease.at))
+        {
             return Err(error);
         }
         node.table.release(withheld.iter().map(|lease| lease.at)).await?;
@@ -181,7 +184,7 @@ impl<R: ?Sized> SharedRules<R> {
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
         match charged.spend(table, target, quota).1 {
-            SpendResult::Covered { .. } => return OwnLease::HasCapacity,
+            SpendResult::Covered { .. } => return OwnLease::Covered,
             SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => {}
         }
@@ -190,7 +193,7 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
         match charged.spend(table, target, quota).1 {
-            SpendResult::Covered { .. } => OwnLease::HasCapacity,
+            SpendResult::Covered { .. } => OwnLease::Covered,
             SpendResult::Closed { .. } | SpendResult::NotOwner => OwnLease::IsNotInTheWay,
             SpendResult::NotCovered => OwnLease::WasInTheWay,
         }
@@ -227,7 +230,7 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
         period,
         term,
         margin: node.table.clock.margin(term),
-        // Of several quotas of one state, the first one charges it.
+        // If one state has several quotas, the lease of the first one charges the limiter.
         fallback: (planned.state_quota == 0).then_some((
             planned.state,
             planned.extracted.key,

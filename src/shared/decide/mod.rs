@@ -15,7 +15,7 @@ use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, Quick
 mod await_grant;
 mod remote;
 
-/// The charges of a request on this node. They are undone unless they are kept, also when the future is dropped.
+/// The charges of a request on this node. Dropping them undoes them, unless [`keep`](Self::keep) has taken them.
 struct NodeCharges<'a, R: ?Sized> {
     rules: &'a SharedRules<R>,
     spends: SmallVec<[LeaseSpend; 2]>,
@@ -141,9 +141,11 @@ impl<R: ?Sized> SharedRules<R> {
     #[inline(never)]
     fn decide_many(&self, plan: &CheckPlan) -> Option<Decision<R>> {
         if plan.by(Route::Denied).next().is_none() && plan.by(Route::Store).next().is_some() {
+            // No list denies the request, so the store decides.
             return None;
         }
-        let charged = self.look(plan, true).and_then(|is_covered| match is_covered {
+        let covered = self.leases_cover(plan, true);
+        let charged = covered.and_then(|is_covered| match is_covered {
             true => self.charge_states(plan).map(Some),
             false => Ok(None),
         });
@@ -156,7 +158,7 @@ impl<R: ?Sized> SharedRules<R> {
             for quota in target.quotas() {
                 let (_, result) = charged.spend(table, target, quota);
                 if !matches!(result, SpendResult::Covered { .. }) {
-                    // Another request has spent the permits since the look.
+                    // Another request has spent the permits meanwhile. Dropping `charged` refunds the others.
                     return None;
                 }
             }
@@ -164,9 +166,9 @@ impl<R: ?Sized> SharedRules<R> {
         Some(Ok(self.admit_on_node(plan, charged)))
     }
 
-    /// Looks at the lists and leases of a request. If a lease denies it, the denial also names the states of this node without room.
-    /// Otherwise returns whether the leases cover the request. With `notes`, permits that a lease does not cover are counted as its shortage.
-    fn look(&self, plan: &CheckPlan, notes: bool) -> Result<bool, Denied<'static>> {
+    /// Returns whether the leases of a request cover it, unless a list or a lease denies it. A denial by a lease also names the states
+    /// of this node without room. With `notes_shortage`, a lease counts permits that it does not cover as its shortage.
+    fn leases_cover(&self, plan: &CheckPlan, notes_shortage: bool) -> Result<bool, Denied<'static>> {
         if plan.by(Route::Denied).next().is_some() {
             return Err(self.deny_listed(plan));
         }
@@ -184,11 +186,10 @@ impl<R: ?Sized> SharedRules<R> {
                         if let Some(planned) = self.planner.quotas(plan).nth(quota) {
                             full.push((quota, closed_status(&planned, left, retry_at, now)));
                         }
-                        table.counts().denied.add_one();
                     }
                     SpendResult::NotCovered => {
                         is_covered = false;
-                        if let Some(at) = table.find(key).filter(|_| notes) {
+                        if let Some(at) = table.find(key).filter(|_| notes_shortage) {
                             table.note_shortage(at, target.permits());
                         }
                     }
@@ -196,13 +197,23 @@ impl<R: ?Sized> SharedRules<R> {
                 }
             }
         }
-        // Otherwise the states are looked at when they are charged.
+        if !full.is_empty() {
+            self.count_denied_by_lease();
+        }
+        // If the leases cover the request, the states are looked at when they are charged.
         if !full.is_empty() || !is_covered {
-            full.extend(self.planner.look_on_node(plan, is_local));
+            full.extend(self.planner.full_on_node(plan, is_local));
         }
         match full.is_empty() {
             true => Ok(is_covered),
             false => Err(self.deny(plan, full)),
+        }
+    }
+
+    /// Counts a request that one or several leases have denied.
+    fn count_denied_by_lease(&self) {
+        if let Some(node) = &self.leases {
+            node.table.counts().denied.add_one();
         }
     }
 

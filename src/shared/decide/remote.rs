@@ -18,13 +18,13 @@ use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting,
 const BLOCK_BEGAN: (u64, u64) = (1, 0);
 
 impl<R: ?Sized> SharedRules<R> {
-    /// Decides: charges the states and leases of this node, and asks the store last and once about all other quotas.
+    /// Decides: charges the states and leases of this node, and then asks the store about all other quotas together.
     pub(crate) async fn decide(&self, plan: CheckPlan) -> Decision<R> {
         let remote = Remote {
             plan: &plan,
             quotas: self.planner.quotas(&plan).collect(),
         };
-        self.look(&plan, false)?;
+        self.leases_cover(&plan, false)?;
         let mut charged = self.charge_states(&plan)?;
         let (mut asked, mut error): (Vec<usize>, Option<StoreError>) = (Vec::new(), None);
         let mut requests: Vec<CounterRequest> = Vec::new();
@@ -36,8 +36,9 @@ impl<R: ?Sized> SharedRules<R> {
                     Route::Undecided | Route::Denied | Route::Local => continue,
                 };
                 let reserve = match outcome {
-                    LeaseOutcome::Spent => continue,
-                    LeaseOutcome::Full(status) => {
+                    LeaseOutcome::Covered => continue,
+                    LeaseOutcome::Denied(status) => {
+                        self.count_denied_by_lease();
                         return Err(self.deny(&plan, alloc::vec![(at, status)]));
                     }
                     LeaseOutcome::AskStore { reserve } => reserve,
@@ -60,11 +61,6 @@ impl<R: ?Sized> SharedRules<R> {
         if requests.is_empty() {
             return Ok(self.admit_on_node(&plan, charged));
         }
-        if let Some(leases) = &self.leases
-            && plan.by(Route::Lease).next().is_some()
-        {
-            leases.table.counts().remote.add_one();
-        }
         let mut blocks = blocks_of(&remote.quotas, &asked);
         // A denial by a limit of zero is no violation, and a rule in the shadow begins no block.
         blocks
@@ -73,8 +69,13 @@ impl<R: ?Sized> SharedRules<R> {
         if let Some(error) = error {
             return self.fall_back(&remote, &asked, requests, charged, error);
         }
+        if let Some(leases) = &self.leases
+            && plan.by(Route::Lease).next().is_some()
+        {
+            leases.table.counts().remote.add_one();
+        }
         let mut may_ask_again = true;
-        // The budgets that this node has given back, once a reserve was in the way.
+        // The leases that get no permits until this is dropped, once a reserve for a budget was in the way.
         let mut withheld = None;
         loop {
             let result = match self.store.decide(&requests).await {
@@ -108,7 +109,7 @@ impl<R: ?Sized> SharedRules<R> {
                 _ => OwnLease::IsNotInTheWay,
             };
             match own {
-                OwnLease::HasCapacity => return Ok(self.admit_on_node(&plan, charged)),
+                OwnLease::Covered => return Ok(self.admit_on_node(&plan, charged)),
                 OwnLease::WasInTheWay => may_ask_again = false,
                 OwnLease::IsNotInTheWay => {
                     return Err(self.deny_by_store(&remote, &asked, &blocks, &result));
@@ -139,7 +140,7 @@ impl<R: ?Sized> SharedRules<R> {
         let quotas = asked.iter().map(|&at| &remote.quotas[at]);
         let statuses = quotas.clone().zip(result.statuses()).map(remote_status).collect();
         let (mut in_store, mut slots, mut counted) = (Vec::new(), Vec::new(), Vec::new());
-        // The requests for blocks come last. They were not charged.
+        // `zip` leaves out the requests for blocks, which come last and were not charged.
         for ((planned, request), status) in quotas.zip(requests).zip(result.statuses()) {
             if !status.is_charged() {
                 continue;
@@ -219,7 +220,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Makes the lease of a quota deny by itself for a while, because the store has no room.
     ///
-    /// The status of a budget is one without its reserve, because the node asks again before it denies by a reserve.
+    /// The status of a budget does not count its reserve, because the node asks again without reserves before it denies.
     fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
         let target = remote.plan.target_of(quota);
         if let Some(node) = &self.leases
@@ -240,16 +241,16 @@ impl<R: ?Sized> SharedRules<R> {
         mut charged: NodeCharges<'_, R>,
         error: StoreError,
     ) -> Decision<R> {
-        let needs = |target: &Target| asked.iter().any(|&quota| target.quotas().contains(&quota));
-        let quota_needs = |quota: usize| needs(remote.plan.target_of(quota));
-        self.planner.count_fallback(remote.plan, needs);
+        let is_asked = |target: &Target| asked.iter().any(|&quota| target.quotas().contains(&quota));
+        let is_target_asked = |quota: usize| is_asked(remote.plan.target_of(quota));
+        self.planner.count_fallback(remote.plan, is_asked);
         let deny = |reason, full: Vec<DeniedQuota>| {
             let error = Some(error.clone());
             self.deny_by(DecidedBy::Fallback, reason, &remote.quotas, full, error)
         };
         let is_denied = |(quota, planned): &(usize, &PlannedQuota<'_>)| {
             let denies = planned.extracted.permits > 0 && planned.on_error == OnError::Deny;
-            planned.extracted.enforced && denies && quota_needs(*quota)
+            planned.extracted.enforced && denies && is_target_asked(*quota)
         };
         let denied = remote.quotas.iter().enumerate().filter(is_denied);
         let denied: Vec<DeniedQuota> = denied
@@ -259,24 +260,24 @@ impl<R: ?Sized> SharedRules<R> {
             return Err(deny(Reason::Unavailable, denied));
         }
         // The state of a target decides about all of its quotas.
-        charged.refund(quota_needs);
+        charged.refund(is_target_asked);
         if let Some(node) = &self.leases {
-            for target in remote.plan.by(Route::Lease).filter(|target| needs(target)) {
+            for target in remote.plan.by(Route::Lease).filter(|target| is_asked(target)) {
                 for quota in target.quotas() {
                     node.table.charge_fallback_of_key(target.lease_key(quota));
                 }
             }
         }
-        let fallback = self.planner.charge_on_node(remote.plan, needs);
+        let fallback = self.planner.charge_on_node(remote.plan, is_asked);
         let mut fallback = fallback.map_err(|full| deny(Reason::Spent, full))?;
         fallback.count_admitted();
-        self.planner.count_without_state(remote.plan, needs);
-        let others = |target: &Target| !needs(target) && !is_local(target);
+        self.planner.count_without_state(remote.plan, is_asked);
+        let others = |target: &Target| !is_asked(target) && !is_local(target);
         let charged_by = |quota| charged.charged_by(quota);
         self.planner.charge_fallbacks(remote.plan, others, charged_by);
         let (spends, states) = charged.keep();
         let asked = asked.iter().map(|&at| &remote.quotas[at]);
-        // The requests for blocks come last, and the states of this node have none.
+        // `zip` leaves out the requests for blocks, which come last: the states of this node count no violations.
         let in_store = asked.zip(requests);
         let in_store = in_store.map(|(planned, request)| StoreCharge::new(planned, request, None));
         let details = Details {

@@ -29,7 +29,7 @@ enum ClockSource {
     Given(Arc<dyn Clock + Send + Sync>),
 }
 
-/// The length in nanoseconds.
+/// The duration in nanoseconds, at most `u64::MAX`.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -53,7 +53,7 @@ impl TermClock {
         Self(ClockSource::Given(clock))
     }
 
-    /// The shortest term for which late readings are worth their margin.
+    /// The shortest term for which late readings are worth their margin, in nanoseconds.
     ///
     /// The kernel's coarse clock has steps of 1 to 10 ms. On a virtual processor it is also late by the time that the
     /// processor waits to run.
@@ -133,14 +133,14 @@ impl Boot {
         self.learn()
     }
 
-    /// Reads the exact time and both offsets again. The machine was suspended, the wall clock was set, or a step of the
-    /// coarse clocks fell between the two readings.
+    /// Reads the exact time and both offsets again, after the machine was suspended, the wall clock was set, or a step of the
+    /// coarse clocks fell between two readings.
     #[cold]
     fn learn(&self) -> u64 {
         use rustix::time::ClockId::{Boottime, Monotonic, MonotonicCoarse, RealtimeCoarse};
         if self.coarse {
             let wall = read(RealtimeCoarse).wrapping_sub(read(MonotonicCoarse));
-            // The monotonic clock first: time that passes in between makes the offset larger.
+            // The monotonic clock first: time that passes in between makes the offset larger, which ends terms earlier.
             let offset = |_| {
                 let monotonic = read(Monotonic);
                 read(Boottime).saturating_sub(monotonic)

@@ -11,15 +11,13 @@ impl DirtySet {
         Self((0..leases.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Adds a lease.
     pub(super) fn insert(&self, at: usize) {
         // Release: pairs with the Acquire in `drain`; a thread that finds the bit also sees the use or shortage that
         // was noted before it.
         self.0[at / 64].fetch_or(1 << (at % 64), Ordering::Release);
     }
 
-    /// Removes every lease, and calls `each` with its position: first those from position `from` on, then those before
-    /// it.
+    /// Removes every lease, and calls `each` with its position. Begins with the word of 64 leases that contains position `from`.
     pub(super) fn drain(&self, from: usize, mut each: impl FnMut(usize)) {
         let (before, first) = self.0.split_at((from / 64).min(self.0.len()));
         let words = first.iter().zip(before.len()..).chain(before.iter().zip(0..));

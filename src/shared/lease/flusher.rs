@@ -24,23 +24,23 @@ impl Drop for EndsWaits {
 /// The task of a table, which runs until the table is dropped. It keeps the table alive only while it works, and during a call.
 pub(crate) fn run(table: &Arc<LeaseTable>, period: Duration) -> impl Future<Output = ()> + Send + use<> {
     let (wake, table) = (Arc::clone(&table.wake), Arc::downgrade(table));
-    // Made here, because the runtime may end before it polls the task.
+    // Not inside the task, because the runtime may end before it polls the task.
     let ends_waits = EndsWaits(Weak::clone(&table));
     async move {
         let _ends_waits = ends_waits;
         let mut next = Instant::now();
         loop {
             let now = Instant::now();
-            let in_time = now >= next;
-            if in_time {
+            let period_is_over = now >= next;
+            if period_is_over {
                 // A random part of the period, so that nodes do not call at the same moment.
                 next = now + jittered(period);
             }
             match table.upgrade() {
-                Some(table) => table.round(in_time),
+                Some(table) => table.round(period_is_over),
                 None => return,
             }
-            // A round follows when the task is woken or the period is over.
+            // The next round begins when the task is woken or the period is over.
             let _ = timeout(next.saturating_duration_since(Instant::now()), wake.notified()).await;
         }
     }
@@ -61,16 +61,16 @@ const LOGGED_PER_WEIGHT: u64 = 8;
 /// The largest number of concurrent calls of requests that weigh 1. Heavier requests need more calls.
 const MAX_CALLS: usize = 8;
 
-/// A request that is to be sent, and the position of its lease.
-type Sent = (usize, LeaseRequest);
+/// A request to send now, and the position of its lease.
+type DueRequest = (usize, LeaseRequest);
 
-/// A call of the store. Dropping it applies the answers. A request without an answer fails: the store has returned fewer
-/// answers, it has panicked, or the runtime has ended.
+/// A call of the store. Dropping it applies the answers. A request without an answer fails: the store has returned too few
+/// answers or panicked, or the runtime has ended.
 struct StoreCall {
     table: Arc<LeaseTable>,
-    batch: Vec<Sent>,
-    /// The time at which the requests were made.
-    sent: u64,
+    batch: Vec<DueRequest>,
+    /// The time at which the requests were sent.
+    sent_at: u64,
     grants: Vec<Result<LeaseGrant, StoreError>>,
 }
 
@@ -92,17 +92,38 @@ impl Drop for StoreCall {
         let mut grants = core::mem::take(&mut self.grants);
         grants.resize_with(self.batch.len(), missing);
         // Claim: shared dropped futures, a call that panics fails its reports.
-        self.table.answer(&self.batch, grants, self.sent);
+        self.table.answer(&self.batch, grants, self.sent_at);
     }
 }
 
+/// The requests of each call, in their order, so that no call of several requests exceeds [`MAX_WEIGHT`].
+fn in_batches(requests: Vec<DueRequest>) -> Vec<Vec<DueRequest>> {
+    let mut batches: Vec<Vec<DueRequest>> = Vec::new();
+    let mut weight = 0;
+    for (at, request) in requests {
+        let logged = match request.counter().counting() {
+            Counting::Log => request.charge() / LOGGED_PER_WEIGHT,
+            Counting::Cells(_) | Counting::Gcra(_) | Counting::Slots | Counting::Violations => 0,
+        };
+        match batches.last_mut() {
+            Some(batch) if weight + logged < MAX_WEIGHT => batch.push((at, request)),
+            Some(_) | None => {
+                batches.push(alloc::vec![(at, request)]);
+                weight = 0;
+            }
+        }
+        weight += 1 + logged;
+    }
+    batches
+}
+
 impl LeaseTable {
-    /// Sends the requests that are due: of the dirty leases, and with `in_time` also of all watched leases.
-    fn round(self: &Arc<Self>, in_time: bool) {
+    /// Sends the requests that are due: of the dirty leases, and with `period_is_over` also of all watched leases.
+    fn round(self: &Arc<Self>, period_is_over: bool) {
         let now = self.clock.exact();
         let mut inner = self.lock();
-        let mut requests: Vec<Sent> = Vec::new();
-        let has_room = |inner: &Inner, requests: &Vec<Sent>| {
+        let mut requests: Vec<DueRequest> = Vec::new();
+        let has_room = |inner: &Inner, requests: &Vec<DueRequest>| {
             requests.len() < (MAX_CALLS - inner.calls.min(MAX_CALLS)) * MAX_WEIGHT as usize
         };
         let mut late: Vec<usize> = Vec::new();
@@ -116,11 +137,11 @@ impl LeaseTable {
             }
         });
         inner.late_from = late.first().map_or(inner.late_from, |&at| at);
-        // These leases wait for a call to end.
+        // These leases wait until a call has ended.
         for at in late {
             self.dirty.insert(at);
         }
-        if in_time {
+        if period_is_over {
             let mut watched = core::mem::take(&mut inner.watched);
             watched.retain(|&at| {
                 if has_room(&inner, &requests) {
@@ -134,30 +155,15 @@ impl LeaseTable {
             });
             inner.watched = watched;
         }
-        let mut batches: Vec<Vec<Sent>> = Vec::new();
-        let mut weight = 0;
-        for (at, request) in requests {
-            let logged = match request.counter().counting() {
-                Counting::Log => request.charge() / LOGGED_PER_WEIGHT,
-                Counting::Cells(_) | Counting::Gcra(_) | Counting::Slots | Counting::Violations => 0,
-            };
-            match batches.last_mut() {
-                Some(batch) if weight + logged < MAX_WEIGHT => batch.push((at, request)),
-                _ => {
-                    batches.push(alloc::vec![(at, request)]);
-                    weight = 0;
-                }
-            }
-            weight += 1 + logged;
-        }
+        let batches = in_batches(requests);
         inner.calls += batches.len();
-        // Before `spawn`, which drops a call at once if the runtime has ended. The drop takes the lock.
+        // Without the lock: if the runtime has ended, `spawn` drops the call at once, and the drop takes the lock.
         drop(inner);
         for batch in batches {
             let call = StoreCall {
                 table: Arc::clone(self),
                 batch,
-                sent: now,
+                sent_at: now,
                 grants: Vec::new(),
             };
             tokio::spawn(call.run());
@@ -165,7 +171,7 @@ impl LeaseTable {
     }
 
     /// Returns the request about a lease, if one is due. Charges the fallback limiter, too.
-    fn request(&self, inner: &mut Inner, at: usize, now: u64, dirty: bool) -> Option<Sent> {
+    fn request(&self, inner: &mut Inner, at: usize, now: u64, dirty: bool) -> Option<DueRequest> {
         let new_id = inner.new_lease_id();
         let (manager, state) = (&mut inner.managers[at], &self.states[at]);
         match manager.request(state, now, dirty, || new_id) {
@@ -180,7 +186,7 @@ impl LeaseTable {
         }
     }
 
-    fn answer(&self, batch: &[Sent], grants: Vec<Result<LeaseGrant, StoreError>>, sent: u64) {
+    fn answer(&self, batch: &[DueRequest], grants: Vec<Result<LeaseGrant, StoreError>>, sent_at: u64) {
         let now = self.clock.exact();
         {
             let mut inner = self.lock();
@@ -191,7 +197,7 @@ impl LeaseTable {
                 match grant {
                     Ok(grant) => {
                         let answer = (request, grant);
-                        let fallback = manager.answer(&self.states[*at], answer, (sent, now), || new_id);
+                        let fallback = manager.answer(&self.states[*at], answer, (sent_at, now), || new_id);
                         self.charge_fallback_of(manager, fallback.unwrap_or(0));
                     }
                     Err(error) => {

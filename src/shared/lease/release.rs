@@ -10,7 +10,7 @@ use super::table::LeaseTable;
 use super::terms::Lease;
 use crate::shared::store::StoreError;
 
-/// A lease whose release is awaited: its key, its number, the sequence to be answered, and its failures so far.
+/// A lease whose release is awaited: its position, key and number, the sequence to be answered, and the failures so far.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
     at: usize,
@@ -30,14 +30,14 @@ impl Drop for WithheldLease<'_> {
     fn drop(&mut self) {
         self.table.lock().managers[self.at].end_withholding();
         // Requests that wait for permits get them by the next report.
-        self.table.mark_dirty(self.at, true);
+        self.table.mark_urgent(self.at);
     }
 }
 
 impl LeaseTable {
-    /// Keeps the key's lease, and any report about it from now on wants no permits. So once the lease
-    /// [is released](Self::release), it holds none. Begins the lease if the key has none. `None`: no lease is free, or
-    /// 65,535 requests keep it already.
+    /// Keeps the key's lease from being reassigned, and makes its reports want no permits, until the result is dropped. So once
+    /// the lease [is released](Self::release), it holds none. Begins the lease if the key has none. `None`: no lease is free, or
+    /// 65,535 requests withhold it already.
     pub(crate) fn withhold(&self, key: u64, lease: impl Fn() -> Lease) -> Option<WithheldLease<'_>> {
         loop {
             let at = self.find_or_begin(key, &lease)?;
@@ -124,7 +124,7 @@ impl LeaseTable {
                     return Err(error.clone());
                 }
             }
-            self.mark_dirty(release.at, true);
+            self.mark_urgent(release.at);
             answer.await;
         }
     }

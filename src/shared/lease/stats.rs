@@ -19,6 +19,6 @@ pub struct LeaseStats {
     pub stale: Option<Duration>,
     /// Requests that leases have denied.
     pub denied: u64,
-    /// Requests that the store has decided, although the node keeps a lease of their key.
+    /// Requests about which the store was asked although one of their rules uses leases.
     pub remote: u64,
 }

@@ -24,12 +24,12 @@ use crate::sync::Tally;
 /// The leases of a node.
 pub(crate) struct LeaseTable {
     pub(crate) states: Box<[LeaseState]>,
-    /// The leases that do not wait for their period.
+    /// The leases that the flusher looks at before their period is over.
     pub(super) dirty: DirtySet,
-    /// Notified when a lease must not wait at all. The flusher waits for it, and keeps nothing else of the table alive.
+    /// Notified when a lease must not wait for the next round. The flusher waits for it, and does not keep the table alive.
     pub(super) wake: Arc<Notify>,
-    /// Notified when a lease was answered, or not answered in time: one for each lease, so that no answer about another
-    /// lease wakes a request.
+    /// For each lease, a notification that its request was answered, or was not answered in time. There is one for each, so that
+    /// an answer about another lease wakes no request.
     answers: Box<[Notify]>,
     pub(crate) clock: TermClock,
     pub(super) store: Arc<dyn CounterStore>,
@@ -44,9 +44,9 @@ pub(crate) struct Inner {
     pub(crate) managers: Box<[LeaseManager]>,
     /// The leases that the flusher looks at in every period.
     pub(super) watched: Vec<usize>,
-    /// The node's part of the number of a lease.
+    /// The first half of the number of each lease of this node.
     node: u64,
-    /// The leases so far.
+    /// The number of leases so far.
     leases: u64,
     /// The first lease that had to wait for a call to end. The next round begins with it.
     pub(super) late_from: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) error_at_end: Option<StoreError>,
 }
 
-/// Events of the leases.
+/// Counts of requests that leases denied, and of those about which the store was asked although one of their rules uses leases.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseCounts {
     pub(crate) denied: Tally,
@@ -69,7 +69,7 @@ const BUCKET: usize = 4;
 
 const ENDED: &str = "the runtime of the task that renews leases has ended";
 
-/// The number of counters that threads share.
+/// The number of copies of the counts. There are several, so that few threads write to the same cache line.
 const SHARDS: usize = 64;
 
 impl LeaseTable {
@@ -112,7 +112,7 @@ impl LeaseTable {
     #[inline]
     fn bucket_of(&self, key: u64) -> usize {
         let buckets = (self.states.len() / BUCKET) as u128;
-        // Below the number of buckets.
+        // The quotient is below the number of buckets.
         ((u128::from(key) * buckets) >> 64) as usize * BUCKET
     }
 
@@ -152,7 +152,7 @@ impl LeaseTable {
             reached_half: true, ..
         } = result
         {
-            self.mark_dirty(at, true);
+            self.mark_urgent(at);
         }
         (at, result)
     }
@@ -167,9 +167,9 @@ impl LeaseTable {
         &self.answers[at]
     }
 
-    /// The error of a wait for the next answer about the lease, if none is to be waited for: the last copy of its request was not
-    /// answered, and the next one is sent a period later; or no lease is renewed any more.
-    pub(crate) fn unanswered(&self, at: usize) -> Option<StoreError> {
+    /// The reason why no request waits for the next answer about the lease, if there is one: the last copy of the lease's request
+    /// was not answered, and the next copy is sent a period later; or no lease is renewed any more.
+    pub(crate) fn error_instead_of_wait(&self, at: usize) -> Option<StoreError> {
         let inner = self.lock();
         let is_failing = inner.managers[at].is_failing();
         let ended = inner.error_at_end.as_ref();
@@ -192,17 +192,15 @@ impl LeaseTable {
         }
     }
 
-    /// Makes the flusher look at the lease before its period is over: at once, if `wake` is set.
+    /// Makes the flusher look at the lease at once.
     #[cold]
-    pub(crate) fn mark_dirty(&self, at: usize, wake: bool) {
+    pub(crate) fn mark_urgent(&self, at: usize) {
         self.dirty.insert(at);
-        if wake {
-            self.wake.notify_one();
-        }
+        self.wake.notify_one();
     }
 
-    /// Counts permits of the lease that were requested and not covered. More than the lease may ever have are no demand for it,
-    /// because the permits that it would ask for are kept from other nodes and cover no such request.
+    /// Counts permits that a request asked for and the lease does not cover. A request of more than the lease may ever have is no
+    /// demand for it: the lease would get permits that other nodes lack, and would still not cover the request.
     #[cold]
     pub(crate) fn note_shortage(&self, at: usize, permits: u64) {
         let inner = self.lock();
@@ -213,8 +211,11 @@ impl LeaseTable {
         drop(inner);
         let state = &self.states[at];
         state.note_shortage(permits);
-        // A key without recent demand can wait.
-        self.mark_dirty(at, state.balance().budget() > 0);
+        // A lease without a budget had no demand lately, so it waits for the next round.
+        match state.balance().budget() > 0 {
+            true => self.mark_urgent(at),
+            false => self.dirty.insert(at),
+        }
     }
 
     /// Returns the position of the key's lease. Begins a lease if the key has none and one is free.
@@ -231,13 +232,14 @@ impl LeaseTable {
         }
         let first = self.bucket_of(key);
         let free = |at: &usize| inner.managers[*at].is_free(&self.states[*at], now);
+        // A lease without an owner, or else the one with the least demand.
         let at = (first..first + BUCKET).filter(free).min_by_key(|&at| {
             (
                 self.states[at].owner() != VACANT,
                 inner.managers[at].target_permits(),
             )
         })?;
-        // The former key's use is known only until `assign`.
+        // Before `assign`, which forgets the use of the former key.
         self.charge_fallback(&mut inner, at);
         if !self.states[at].reassign(key) {
             return None;
@@ -249,7 +251,7 @@ impl LeaseTable {
 
     /// Charges the fallback limiter what the lease has admitted so far.
     pub(super) fn charge_fallback(&self, inner: &mut Inner, at: usize) {
-        let more = inner.managers[at].charge_fallback(&self.states[at]);
+        let more = inner.managers[at].take_fallback_charge(&self.states[at]);
         self.charge_fallback_of(&inner.managers[at], more);
     }
 

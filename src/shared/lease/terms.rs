@@ -3,8 +3,8 @@ use crate::shared::store::CounterRequest;
 
 /// The counter of a lease, and its terms.
 ///
-/// The modes `Lease` and `Sync` are one protocol with two parameters: whether the store registers the permits, and the most of them.
-/// The consequences of the first are here, and nothing else asks for the mode.
+/// The modes `Lease` and `Sync` are one protocol with two parameters: whether the store registers the permits, and how many permits
+/// a lease may have. These methods are the consequences of the first parameter.
 ///
 /// | | registered (`Lease`) | a budget (`Sync`) |
 /// |---|---|---|
@@ -25,7 +25,7 @@ pub(crate) struct Lease {
     pub(crate) term: u64,
     /// The part of the term that is left unused, since readings of the clock may be late.
     pub(crate) margin: u64,
-    /// The limiter of this node that decides when the store does not answer: its state, and the key and limit there.
+    /// The limiter of this node that decides when the store does not answer: the number of its state, and the key and limit there.
     /// `None`: another lease of the same request charges it.
     pub(crate) fallback: Option<(u16, u64, RequestLimit)>,
 }

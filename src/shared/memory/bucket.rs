@@ -9,8 +9,8 @@ use crate::shared::store::CounterRequest;
 pub(super) struct TokenBucket {
     /// The theoretical arrival time, at which no charge of the bucket counts any more.
     empty_at: u128,
-    /// The time per permit of the last charge, by which `empty_at` stands for a number of permits.
-    permit: u64,
+    /// The time per permit of the last charge, which converts `empty_at` to permits.
+    time_per_permit: u64,
     /// Grows with each charge, refund and reset, so that a receipt names one charge.
     changes: u64,
 }
@@ -33,7 +33,7 @@ impl TokenBucket {
     pub(super) const fn new(changes: u64) -> Self {
         Self {
             empty_at: 0,
-            permit: 1,
+            time_per_permit: 1,
             changes,
         }
     }
@@ -46,7 +46,7 @@ impl TokenBucket {
     /// The time until no charge counts any more. At another rate than that of the last charge, the same permits take another time.
     fn ahead(&self, request: &CounterRequest, now: u64) -> u128 {
         let ahead = self.empty_at.saturating_sub(units(now));
-        (ahead * u128::from(request.time_per_permit())).div_ceil(u128::from(self.permit))
+        (ahead * u128::from(request.time_per_permit())).div_ceil(u128::from(self.time_per_permit))
     }
 
     /// The permits that the bucket has.
@@ -71,7 +71,7 @@ impl TokenBucket {
     /// Charges permits, whether it has them or not, and returns a receipt.
     pub(super) fn charge(&mut self, request: &CounterRequest, permits: u64, now: u64) -> (u64, u64) {
         self.empty_at = units(now) + self.ahead(request, now) + time_of(request, permits);
-        self.permit = request.time_per_permit().max(1);
+        self.time_per_permit = request.time_per_permit().max(1);
         self.changes += 1;
         self.receipt()
     }

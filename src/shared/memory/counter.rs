@@ -16,7 +16,7 @@ use crate::shared::store::{CounterRequest, CounterStatus, Counting, LeaseGrant, 
 pub(super) struct Counter {
     /// The width of a cell, or 1 for a log: an entry of a log is a cell of one nanosecond.
     width: u64,
-    /// How long a cell counts after its begin.
+    /// The time for which a cell counts after it has begun.
     span: u64,
     /// The permits of each cell, by the cell's number, oldest first.
     cells: VecDeque<(u64, u64)>,

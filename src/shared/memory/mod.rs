@@ -171,15 +171,12 @@ impl Counters {
 }
 
 fn name(request: &CounterRequest) -> Name {
-    // A block keeps its counter when the window of its violations is changed, and nodes with different terms share their slots.
-    let window = match request.counting() {
-        Counting::Violations | Counting::Slots => Duration::ZERO,
-        _ => request.window(),
-    };
-    // A bucket keeps its counter when its burst is changed, as the other counters do when their limit is changed.
-    let counting = match request.counting() {
-        Counting::Gcra(_) => Counting::Gcra(0),
-        other => other,
+    let (counting, window) = match request.counting() {
+        // A block keeps its counter when the window of its violations is changed, and nodes with different terms share their slots.
+        counting @ (Counting::Violations | Counting::Slots) => (counting, Duration::ZERO),
+        // A bucket keeps its counter when its burst is changed, as the other counters do when their limit is changed.
+        Counting::Gcra(_) => (Counting::Gcra(0), request.window()),
+        counting @ (Counting::Log | Counting::Cells(_)) => (counting, request.window()),
     };
     (
         request.key_hash(),

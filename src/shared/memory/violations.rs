@@ -9,7 +9,7 @@ use crate::time::Nanos;
 /// The word of one key, as a rule set of one process keeps it. Times are in nanoseconds of the store's clock.
 #[derive(Debug)]
 pub(super) struct KeyViolations {
-    /// That of the latest denial. Rules that were built later may have another block.
+    /// The algorithm of the block in the latest denial. Rules that were built later may have another block.
     algorithm: Violations,
     word: u64,
 }

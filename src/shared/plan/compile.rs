@@ -197,7 +197,7 @@ impl<R: ?Sized> Planner<R> {
         })
     }
 
-    /// One quota of a rule, by its position, for a request with these parts.
+    /// One quota of a request: by the number of its rule and its index there, and by its state on this node and its position there.
     fn planned(
         &self,
         (number, index): (u16, usize),
@@ -241,8 +241,8 @@ impl<R: ?Sized> Planner<R> {
             .then(|| CurrentPeriod::of(rule.kind.calendar(), quota, (self.wall_clock)()))
     }
 
-    /// Every quota that the store keeps, as of a request of one permit to which every rule applies, and of keys that no request
-    /// has.
+    /// Every quota that the store keeps, for a request of one permit to which every rule applies. Its keys are those of no other
+    /// request.
     pub(crate) fn probes(&self) -> Vec<PlannedQuota<'_>> {
         let stored = (0..)
             .zip(&self.rules)

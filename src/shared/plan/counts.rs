@@ -17,12 +17,12 @@ impl Drop for CountedSlot {
 }
 
 impl<R: ?Sized> Planner<R> {
-    /// Counts a request that this node decides because the store did not answer. `from_store` returns whether the store should have
-    /// decided a target.
-    pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(&Target) -> bool) {
+    /// Counts a request that this node decides because the store did not answer. `is_asked` returns whether the store was
+    /// asked about a target.
+    pub(crate) fn count_fallback(&self, plan: &CheckPlan, is_asked: impl Fn(&Target) -> bool) {
         let shard = ShardId::current();
         for target in &plan.targets {
-            if from_store(target) && target.permits() > 0 && !target.extracted.is_denied() {
+            if is_asked(target) && target.permits() > 0 && !target.extracted.is_denied() {
                 self.state(target).count(shard, RuleEvent::ByNode);
             }
         }

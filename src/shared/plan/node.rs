@@ -30,7 +30,7 @@ pub(crate) enum ChargedBy {
 
 impl<R: ?Sized> Planner<R> {
     /// The quotas of these targets that have no capacity in the states of this node.
-    pub(crate) fn look_on_node(&self, plan: &CheckPlan, which: impl Fn(&Target) -> bool) -> Vec<DeniedQuota> {
+    pub(crate) fn full_on_node(&self, plan: &CheckPlan, which: impl Fn(&Target) -> bool) -> Vec<DeniedQuota> {
         let now = self.on_node.clock.now();
         let violations = self.on_node.states.look(self.targets_on_node(plan, which), now);
         self.denied(plan, &violations, now)
@@ -55,7 +55,7 @@ impl<R: ?Sized> Planner<R> {
         which: impl Fn(&Target) -> bool,
     ) -> impl Iterator<Item = (u16, Extracted)> {
         let targets = plan.targets.iter();
-        let targets = targets.filter(move |target| which(target) && self.is_counted(target));
+        let targets = targets.filter(move |target| which(target) && self.is_charged_on_node(target));
         targets.map(|target| (target.state, target.extracted))
     }
 
@@ -90,8 +90,8 @@ impl<R: ?Sized> Planner<R> {
             self.state(target)
                 .peek(&target.extracted, self.on_node.clock.now())
         };
-        let is_counted = self.is_counted(target);
-        is_counted.then(|| peek().get().remaining_and_reset_in(target.member(quota)))
+        let is_charged = self.is_charged_on_node(target);
+        is_charged.then(|| peek().get().remaining_and_reset_in(target.member(quota)))
     }
 
     /// Whether the rules of a state have this cost.
@@ -108,16 +108,16 @@ impl<R: ?Sized> Planner<R> {
             .count(ShardId::current(), RuleEvent::Admitted(target.permits()));
     }
 
-    /// Counts those of these targets of an admitted request that have no state on this node.
+    /// Counts an admitted request for those of these targets that have no state on this node.
     pub(crate) fn count_without_state(&self, plan: &CheckPlan, which: impl Fn(&Target) -> bool) {
         let targets = plan.targets.iter();
-        for target in targets.filter(|target| which(target) && !self.is_counted(target)) {
+        for target in targets.filter(|target| which(target) && !self.is_charged_on_node(target)) {
             self.count_admitted(target);
         }
     }
 
-    /// Whether a state of this node is charged at all.
-    fn is_counted(&self, target: &Target) -> bool {
+    /// Whether the state of a target is charged on this node.
+    fn is_charged_on_node(&self, target: &Target) -> bool {
         self.modes[usize::from(target.state)] == Mode::Local || self.on_error(target) != OnError::Admit
     }
 
@@ -141,8 +141,8 @@ impl<R: ?Sized> Planner<R> {
             state.count(shard, RuleEvent::Admitted(extracted.permits));
             // The lease charges its permits when it reports them to the store. A slot that the store holds is not charged here,
             // where no release would reach it.
-            let is_counted = charged != ChargedBy::Lease && !state.is_in_flight();
-            if is_counted && self.on_error(target) != OnError::Admit {
+            let is_charged_here = charged != ChargedBy::Lease && !state.is_in_flight();
+            if is_charged_here && self.on_error(target) != OnError::Admit {
                 state.charge_debt(extracted.key, extracted.limit, *now, extracted.permits);
             }
         }

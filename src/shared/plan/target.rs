@@ -41,7 +41,7 @@ pub(crate) struct Target {
     pub(crate) state: u16,
     pub(super) extracted: Extracted,
     pub(crate) route: Route,
-    /// Its first quota among all [quotas](super::compile::Planner::quotas) of the request, and the next one, which is not its own.
+    /// The range of its quotas, `first..end`, among all [quotas](super::compile::Planner::quotas) of the request.
     pub(super) first: u16,
     pub(super) end: u16,
 }
@@ -78,7 +78,7 @@ impl Target {
         quota - self.first as usize
     }
 
-    /// The number of the lease of one quota of the request and the key on this node.
+    /// The key by which this node finds the lease for a quota of the request.
     ///
     /// Two keys share a lease only if their 64-bit hashes with secret seeds are equal.
     #[inline]
@@ -88,7 +88,7 @@ impl Target {
         let key = key.wrapping_add((limit.tier() as u64) << 32);
         let quota = (self.state as u64) << 8 | self.member(quota) as u64;
         match key.wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
-            // 0 stands for no key. A key whose number would be 0 shares the number of another key. This has a probability of 2^-64.
+            // 0 stands for no key. With a probability of 2^-64 a key would have it, and shares the number of another key instead.
             0 => 1,
             key => key,
         }
@@ -115,7 +115,7 @@ impl CheckPlan {
 /// One quota that a request is checked against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedQuota<'a> {
-    /// The state of this node for the quota, and the position there.
+    /// The state of this node for the quota, and the position of the quota there.
     pub(crate) state: u16,
     pub(crate) state_quota: usize,
     /// The part of the request that the state needs.
@@ -126,7 +126,7 @@ pub(crate) struct PlannedQuota<'a> {
     /// The position among the rule's quotas.
     pub(crate) index: usize,
     pub(crate) quota: Quota,
-    /// The limit of the request.
+    /// The limit that applies to the request, such as that of a tier.
     pub(crate) limit: u64,
     pub(crate) stored_as: StoredAs,
     /// The period whose counter the store is asked about. `None`: the store keeps one counter for all time.

@@ -23,7 +23,7 @@ const MOST_CELLS: u64 = 1000;
 /// The shortest window. The expiry times of stores are in milliseconds.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The most permits that a rule may admit beyond its limit in a window on this number of nodes, over its quotas and tiers.
+/// The most permits that a rule may admit beyond its limit in a window on this number of nodes, by its worst quota or tier.
 pub(super) fn overshoot<R: ?Sized>(rule: &AnyRule<R>, nodes: u64) -> Option<u64> {
     let limits = rule.kind.quotas().iter().map(|quota| quota.limit());
     let mut limits = limits.chain(rule.tier_limits());
@@ -32,11 +32,11 @@ pub(super) fn overshoot<R: ?Sized>(rule: &AnyRule<R>, nodes: u64) -> Option<u64>
         let beyond = match rule.mode {
             Mode::Strict | Mode::Lease { .. } => bound(&rule.kind, limit)? - limit,
             Mode::Sync { pending, .. } => {
-                let most = match rule.kind.rate() {
+                let largest_budget = match rule.kind.rate() {
                     Some(rate) if rate.algorithm.facts().has_burst => burst(rate, limit),
                     Some(_) | None => limit,
                 };
-                let budgets = others.checked_mul(pending.min(most))?;
+                let budgets = others.checked_mul(pending.min(largest_budget))?;
                 budgets.checked_add(bound(&rule.kind, limit)? - limit)?
             }
             Mode::Local => bound(&rule.kind, limit)?.checked_mul(nodes.max(1))? - limit,
@@ -114,6 +114,7 @@ pub(super) fn stored_as<R: ?Sized>(
         let expected = "the mode Strict, or a rule of a `RuleSet` or `LiveRules` of each process";
         wrong("calendar", format!("\"{calendar}\""), expected);
     }
+    // A local rule is not in the store, so its form there is never used.
     let mut kept = StoredAs::Log;
     if rule.mode != Mode::Local {
         kept = kept_in_store(rule, term, &mut wrong);
@@ -234,7 +235,7 @@ pub(super) fn fallback<R: ?Sized>(rule: &AnyRule<R>, nodes: u64) -> AnyRule<R> {
         return rule;
     }
     let share = |limit: u64| match rule.on_error {
-        // Zero stays zero, because it is refused.
+        // A limit of zero stays zero, so that it is refused here, too.
         OnError::Share => (limit / nodes).max(limit.min(1)),
         OnError::Local | OnError::Deny | OnError::Admit => limit,
     };

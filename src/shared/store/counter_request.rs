@@ -205,9 +205,9 @@ impl CounterRequest {
         self.permits
     }
 
-    /// The permits of the limit that must stay free: the counter has room when S + H + n + reserve ≤ L.
+    /// The permits of the limit that must stay free, because the node holds them as a budget that the store has not registered.
     ///
-    /// A node has them as a budget that no store has registered.
+    /// The counter has room if the charged, held, requested and reserved permits together are at most the limit.
     #[must_use]
     pub const fn reserve(&self) -> u64 {
         self.reserve

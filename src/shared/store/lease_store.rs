@@ -25,7 +25,7 @@ use crate::rules::StoreError;
 ///    [wanted](LeaseRequest::wanted) permits, and at most the limit less the charged permits and those that are held for other
 ///    leases.
 /// 4. The end becomes now + [term](LeaseRequest::term). A registered budget is held until now + term + window, and at most an
-///    eighth of that time longer. The next request of the lease ends that earlier.
+///    eighth of that time longer. The next request of the lease replaces this time.
 /// 5. [`CounterStore::decide`](super::CounterStore::decide) of the same counter has room for n permits if charged + held + n is at
 ///    most the limit.
 /// 6. After it may have forgotten something, the store registers no lease for a term and a window.

@@ -19,8 +19,8 @@ pub enum BreakerState {
 
 /// Stops calls when too many have failed, since each would cost its caller a timeout and load the server.
 ///
-/// Closed: calls are counted in spans of time. When the present span and the one before have enough calls, and enough
-/// of them failed, the breaker opens. Open: no call is made until the rest is over, or until there is a new connection.
+/// Closed: calls are counted in spans of time. When the present span and the one before together have enough calls, and
+/// enough of them failed, the breaker opens. Open: no call is made until the rest is over, or until there is a new connection.
 /// Probing: one call at a time is made. Three answers in a row close the breaker, and a failure opens it again.
 #[derive(Debug)]
 pub(super) struct Breaker {
@@ -32,13 +32,13 @@ pub(super) struct Breaker {
 /// The phase of the breaker, and its counts of calls.
 #[derive(Debug)]
 struct Inside {
-    state: Phase,
+    phase: Phase,
     span: Span,
-    before: Span,
-    began: Instant,
+    previous_span: Span,
+    span_began: Instant,
 }
 
-/// The phase of the breaker: calls pass, calls fail at once, or one probe is tried.
+/// All calls are made, no call is made, or one call at a time is made as a probe.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Closed,
@@ -46,8 +46,8 @@ enum Phase {
         until: Instant,
     },
     Probing {
-        /// When the pending probe was made. A probe that never ends counts for one rest.
-        out: Option<Instant>,
+        /// When the pending probe was made. If it has not ended after a rest, another probe is made.
+        pending_since: Option<Instant>,
         answered: u32,
     },
 }
@@ -59,18 +59,18 @@ struct Span {
     failed: u32,
 }
 
-/// The answers in a row that close a breaker.
-const PROBES: u32 = 3;
+/// The answered probes in a row that close a breaker.
+const ANSWERS_TO_CLOSE: u32 = 3;
 
 impl Breaker {
     pub(super) fn new(settings: BreakerSettings, now: Instant) -> Self {
         Self {
             settings,
             inside: Mutex::new(Inside {
-                state: Phase::Closed,
+                phase: Phase::Closed,
                 span: Span::default(),
-                before: Span::default(),
-                began: now,
+                previous_span: Span::default(),
+                span_began: now,
             }),
         }
     }
@@ -83,24 +83,24 @@ impl Breaker {
     /// Whether a call may be made now. If so, [`record`](Self::record) must be called with its outcome.
     pub(super) fn lets_through(&self, now: Instant) -> bool {
         self.inside(|inside| {
-            if let Phase::Open { until } = inside.state
+            if let Phase::Open { until } = inside.phase
                 && now >= until
             {
-                inside.state = Phase::Probing {
-                    out: None,
+                inside.phase = Phase::Probing {
+                    pending_since: None,
                     answered: 0,
                 };
             }
-            match &mut inside.state {
+            match &mut inside.phase {
                 Phase::Closed => true,
                 Phase::Open { .. } => false,
-                Phase::Probing { out, .. } => {
-                    let free =
-                        out.is_none_or(|since| now.saturating_duration_since(since) >= self.settings.rest);
-                    if free {
-                        *out = Some(now);
+                Phase::Probing { pending_since, .. } => {
+                    let is_free = pending_since
+                        .is_none_or(|since| now.saturating_duration_since(since) >= self.settings.rest);
+                    if is_free {
+                        *pending_since = Some(now);
                     }
-                    free
+                    is_free
                 }
             }
         })
@@ -108,13 +108,13 @@ impl Breaker {
 
     /// Counts a call that was made. Returns the new state if the call has opened or closed the breaker.
     pub(super) fn record(&self, now: Instant, failed: bool) -> Option<BreakerState> {
-        self.inside(|inside| match &mut inside.state {
+        self.inside(|inside| match &mut inside.phase {
             Phase::Closed => {
-                inside.turn(now, self.settings.over);
+                inside.end_old_span(now, self.settings.over);
                 inside.span.calls = inside.span.calls.saturating_add(1);
                 inside.span.failed = inside.span.failed.saturating_add(u32::from(failed));
-                let calls = u64::from(inside.span.calls) + u64::from(inside.before.calls);
-                let failures = u64::from(inside.span.failed) + u64::from(inside.before.failed);
+                let calls = u64::from(inside.span.calls) + u64::from(inside.previous_span.calls);
+                let failures = u64::from(inside.span.failed) + u64::from(inside.previous_span.failed);
                 if failed
                     && calls >= u64::from(self.settings.calls)
                     && failures * 100 >= calls * u64::from(self.settings.percent)
@@ -130,9 +130,12 @@ impl Breaker {
                 inside.open(now, self.settings.rest);
                 Some(BreakerState::Open)
             }
-            Phase::Probing { out, answered } => {
-                (*out, *answered) = (None, *answered + 1);
-                if *answered < PROBES {
+            Phase::Probing {
+                pending_since,
+                answered,
+            } => {
+                (*pending_since, *answered) = (None, *answered + 1);
+                if *answered < ANSWERS_TO_CLOSE {
                     return None;
                 }
                 inside.close(now);
@@ -144,9 +147,9 @@ impl Breaker {
     /// Ends the rest, because the server may answer again.
     pub(super) fn probe(&self) {
         self.inside(|inside| {
-            if let Phase::Open { .. } = inside.state {
-                inside.state = Phase::Probing {
-                    out: None,
+            if let Phase::Open { .. } = inside.phase {
+                inside.phase = Phase::Probing {
+                    pending_since: None,
                     answered: 0,
                 };
             }
@@ -154,33 +157,33 @@ impl Breaker {
     }
 
     pub(super) fn state(&self, now: Instant) -> BreakerState {
-        self.inside(|inside| match inside.state {
+        self.inside(|inside| match inside.phase {
             Phase::Closed => BreakerState::Closed,
             Phase::Open { until } if now < until => BreakerState::Open,
-            _ => BreakerState::Probing,
+            Phase::Open { .. } | Phase::Probing { .. } => BreakerState::Probing,
         })
     }
 }
 
 impl Inside {
     /// Begins a new span when the present one is over.
-    fn turn(&mut self, now: Instant, over: Duration) {
-        let age = now.saturating_duration_since(self.began);
+    fn end_old_span(&mut self, now: Instant, over: Duration) {
+        let age = now.saturating_duration_since(self.span_began);
         if age >= over {
-            let before = core::mem::take(&mut self.span);
-            // Otherwise a whole span without calls lies between the two.
-            self.before = if age < 2 * over { before } else { Span::default() };
-            self.began = now;
+            let ended = core::mem::take(&mut self.span);
+            // If the span ended longer ago, a span without calls lies between.
+            self.previous_span = if age < 2 * over { ended } else { Span::default() };
+            self.span_began = now;
         }
     }
 
     fn open(&mut self, now: Instant, rest: Duration) {
-        self.state = Phase::Open { until: now + rest };
+        self.phase = Phase::Open { until: now + rest };
     }
 
     fn close(&mut self, now: Instant) {
-        (self.span, self.before, self.began) = (Span::default(), Span::default(), now);
-        self.state = Phase::Closed;
+        (self.span, self.previous_span, self.span_began) = (Span::default(), Span::default(), now);
+        self.phase = Phase::Closed;
     }
 }
 

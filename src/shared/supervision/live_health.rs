@@ -44,7 +44,12 @@ impl CallCounts {
             Some(StoreErrorKind::TimedOut) => &self.timed_out,
             Some(StoreErrorKind::Refused) => &self.refused,
             Some(StoreErrorKind::UnexpectedReply) => &self.unexpected_replies,
-            Some(_) => &self.disconnected,
+            Some(
+                StoreErrorKind::Disconnected
+                | StoreErrorKind::Down
+                | StoreErrorKind::Overloaded
+                | StoreErrorKind::BreakerOpen,
+            ) => &self.disconnected,
         }
         .add_one();
     }
@@ -60,7 +65,7 @@ pub(super) struct LastResults {
     pub(super) role: Restriction,
     /// Whether the log says that the store answers, or that it does not. `None`: neither.
     logged_as_answering: Option<bool>,
-    /// Whether an error of this connection is logged that concerns its call alone.
+    /// Whether the log has an error of a call since it says that the store answers.
     is_error_logged: bool,
 }
 
@@ -122,7 +127,7 @@ impl LiveHealth {
     }
 
     /// Notes the effect of a right that the user lacks, or that it lacks none. The first such effect is logged.
-    pub(super) fn restrict(
+    pub(super) fn note_restriction(
         &self,
         of: impl FnOnce(&mut LastResults) -> &mut Restriction,
         effect: Option<&'static str>,
@@ -133,7 +138,7 @@ impl LiveHealth {
             restriction.error.clone_from(&error);
             error.filter(|_| !core::mem::replace(&mut restriction.is_logged, true))
         });
-        // Without the lock, which a subscriber takes that reads the health.
+        // Without the lock, because a subscriber that reads the health takes it.
         if let Some(error) = first {
             events::restricted(&error);
         }
@@ -154,7 +159,7 @@ impl LiveHealth {
         }
     }
 
-    /// Logs an error that the server has answered a call with, the first one of a connection.
+    /// Logs an error that the server has answered a call with, if it is the first one since the log says that the store answers.
     pub(super) fn log_error(&self, error: &StoreError) {
         if !self.with_last(|last| core::mem::replace(&mut last.is_error_logged, true)) {
             events::refused(self.server, &self.prefix, error);

@@ -133,7 +133,6 @@ impl StoreObserver {
     }
 }
 
-/// Describes the series to the recorder.
 fn describe() {
     describe_counter!(CALLS, Unit::Count, "Calls to the store, sent or not.");
     describe_counter!(

@@ -21,12 +21,12 @@ pub struct SupervisorSettings {
     /// How long a connection may take to be made: 200 ms by default.
     ///
     /// After an outage all nodes connect at once, and an attempt that takes longer is given up and made again. So if the server makes
-    /// their connections one after another, it must be longer than the number of nodes times the work of one, such as that of a TLS
-    /// handshake. Otherwise the server may only work on attempts that were given up.
+    /// their connections one after another, this time must be longer than the number of nodes times the server's time for one
+    /// connection. Otherwise the server may only work on attempts that were given up.
     pub connect_timeout: Duration,
     /// How long a reply may take: 100 ms by default.
     pub response_timeout: Duration,
-    /// How long a call may take in all: 150 ms by default, and at least as long as a reply.
+    /// How long a call may take in all: 150 ms by default, and at least the response timeout.
     pub call_timeout: Duration,
     /// The number of failures in a row that end a connection: 3 by default, 1 to 1000.
     pub failures: u64,
@@ -90,7 +90,12 @@ impl SupervisorSettings {
         match error {
             // A password or an address is wrong. Attempts do not help, and the server may log them.
             StoreErrorKind::UnexpectedReply => self.reconnect_after.max(UNACCEPTED),
-            _ => self.reconnect_after,
+            StoreErrorKind::TimedOut
+            | StoreErrorKind::Refused
+            | StoreErrorKind::Disconnected
+            | StoreErrorKind::Down
+            | StoreErrorKind::Overloaded
+            | StoreErrorKind::BreakerOpen => self.reconnect_after,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// Keeps a connection to a [`Server`], and makes calls on it that end in bounded time.
 ///
 /// A task connects in the background, and connects again after a connection has ended. No call waits for it. Dropping the
-/// supervisor ends the task; calls in progress still end.
+/// supervisor ends the task. Calls in progress continue.
 ///
 /// # Guarantee
 ///
@@ -62,8 +62,8 @@ impl<S: Server> Supervisor<S> {
     ///
     /// # Errors
     ///
-    /// When a setting is out of its range; the error names the field, such as `call_timeout` or `breaker.percent`. `runtime`,
-    /// outside of a tokio runtime.
+    /// When a setting is out of its range; the error names the field, such as `call_timeout` or `breaker.percent`. Outside
+    /// of a tokio runtime, it names `runtime`.
     pub fn start(server: S, settings: SupervisorSettings) -> Result<Self, ConfigError> {
         settings.validate()?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
@@ -107,7 +107,9 @@ impl<S: Server> Supervisor<S> {
 
     /// Notes why the server registers no leases, or that it registers them, for [`Health::lease_error`].
     pub fn note_lease_error(&self, reason: Option<&'static str>) {
-        self.inner.health.restrict(|last| &mut last.leases, reason);
+        self.inner
+            .health
+            .note_restriction(|last| &mut last.leases, reason);
     }
 
     /// Notes an error that the answer to a call contains, for [`Health::last_error`]. The call counts as answered.
@@ -178,7 +180,7 @@ impl<S: Server> Supervisor<S> {
                     return Ok(());
                 };
                 inner.health.note(Some(error.clone()));
-                inner.count_failure(&connected, class);
+                inner.count_in_a_row(&connected, class);
                 if error.kind() == StoreErrorKind::UnexpectedReply {
                     return Err(error);
                 }
@@ -213,18 +215,18 @@ fn timed_out(detail: impl Into<String>) -> CallError {
 impl<S: Server> Inner<S> {
     /// Makes a connection at once, and another each time that one has ended. Tests an idle connection from time to time.
     async fn keep_connected(self: Arc<Self>) {
-        let mut wait = Duration::ZERO;
+        let mut delay = Duration::ZERO;
         loop {
-            // The wait also follows a successful attempt, so that a server that ends every connection is not called in
+            // There is a delay also after a successful attempt, so that a server that ends every connection is not called in
             // a tight loop.
-            sleep(jittered(wait)).await;
+            sleep(jittered(delay)).await;
             while let Err(error) = self.connect().await {
                 let wait = self.settings.wait_after(error.kind());
                 self.health.log_lost(&error);
                 self.health.note(Some(error));
                 sleep(jittered(wait)).await;
             }
-            wait = self.settings.reconnect_after;
+            delay = self.settings.reconnect_after;
             let mut link = self.link.subscribe();
             while timeout(self.settings.heartbeat, link.wait_for(Option::is_none))
                 .await
@@ -254,7 +256,7 @@ impl<S: Server> Inner<S> {
         // A server that has become a replica answers the test and fails the calls, so an answer leaves the count of failures as
         // it is. Otherwise calls that are further apart than the tests would never end the connection.
         if let Some(failed) = failed {
-            self.count_failure(&link, failed.class);
+            self.count_in_a_row(&link, failed.class);
         }
     }
 
@@ -268,19 +270,19 @@ impl<S: Server> Inner<S> {
             ServerRole::Unknown(reason) => Some(reason),
             ServerRole::Primary | ServerRole::Replica => None,
         };
-        self.health.restrict(|last| &mut last.role, unknown);
+        self.health.note_restriction(|last| &mut last.role, unknown);
         let link = Link {
             connection: connected.connection,
             failures: AtomicU64::new(0),
         };
-        // The server answers. One call shows whether it serves calls, too.
+        // The server accepts connections. One call at a time now tests whether it also answers calls.
         self.health.breaker.probe();
         // Counted and noted before it is published, so that a caller of `ready` finds both.
         self.health.counts.connections.add_one();
         self.health.with_last(|last| last.connected = true);
         self.link.send_replace(Some(Arc::new(link)));
         match connected.role {
-            // The server may have become a replica, so the next call may end the connection, and so on.
+            // Calls that a replica does not serve end this connection, so the log does not report that the server is found.
             ServerRole::Replica => self.health.log_lost(&StoreError::new(
                 StoreErrorKind::Refused,
                 "the server is a replica",
@@ -304,8 +306,8 @@ impl<S: Server> Inner<S> {
         Ok((link, slot))
     }
 
-    /// Counts a failure of a connection, and ends it after several in a row. Any other outcome of a call sets the count to 0.
-    fn count_failure(&self, link: &SharedLink<S>, class: ErrorClass) {
+    /// Counts the failures in a row of a connection, and ends the connection after several. Any other outcome sets the count to 0.
+    fn count_in_a_row(&self, link: &SharedLink<S>, class: ErrorClass) {
         let in_a_row = match class {
             ErrorClass::None | ErrorClass::ServerFault => {
                 // Relaxed: the count is a heuristic; one failure more or less makes no difference.
@@ -366,10 +368,10 @@ impl<S: Server> TimedCall<'_, S> {
         if is_opened {
             health.log_lost(&error.unwrap_or_else(|| StoreError::new(StoreErrorKind::BreakerOpen, "")));
         } else if kind.is_none() && health.breaker.state(now) == BreakerState::Closed {
-            // Of a replica that has become the primary, only the answers say so.
+            // If a replica has become the primary, only an answered call shows it.
             health.log_found();
         }
-        self.inner.count_failure(self.link, class);
+        self.inner.count_in_a_row(self.link, class);
     }
 }
 

@@ -60,7 +60,7 @@ enum Standing {
 enum Phase {
     #[default]
     Idle,
-    /// A copy of the request is on its way.
+    /// A copy of the request is on its way to the store.
     Asking {
         request: UnansweredRequest,
         sent_at: u64,
@@ -103,9 +103,9 @@ impl LeaseManager {
     /// Whether the next answer about the lease may grant permits.
     pub(crate) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
         let is_worth_asking = |lease: &Lease| lease.is_worth_asking(self.demand.target_permits);
-        let is_expected =
+        let may_be_granted =
             self.lease.as_ref().is_some_and(is_worth_asking) && self.standing != Standing::BackingOff;
-        !self.is_failing() && (state.balance().budget() > 0 || is_expected)
+        !self.is_failing() && (state.balance().budget() > 0 || may_be_granted)
     }
 
     /// Whether the last copy of the request was not answered. The next copy is sent a period after it, so no caller waits for
@@ -197,7 +197,7 @@ impl LeaseManager {
         let Some(lease) = &self.lease else { return true };
         let balance = state.balance();
         // Until the term ends, the store keeps the permits of the lease from other nodes.
-        let is_in_term = now < self.term_began_at.saturating_add(lease.term);
+        let is_held = lease.holds(balance.budget()) && now < self.term_began_at.saturating_add(lease.term);
         // Callers wait for an answer about the lease.
         let is_awaited = self.demand.unmet_permits > 0 || state.has_shortage();
         !is_awaited
@@ -205,7 +205,7 @@ impl LeaseManager {
             && self.withholders == 0
             && self.phase.unanswered().is_none()
             && self.carried_permits + balance.used() == 0
-            && !(lease.holds(balance.budget()) && is_in_term)
+            && !is_held
     }
 
     /// Whether the flusher has to look at the lease.
@@ -221,7 +221,7 @@ impl LeaseManager {
     }
 
     /// Returns the permits that the lease has admitted since the last call. The caller charges them to the fallback limiter.
-    pub(super) fn charge_fallback(&mut self, state: &LeaseState) -> u64 {
+    pub(super) fn take_fallback_charge(&mut self, state: &LeaseState) -> u64 {
         let used = state.balance().used();
         let uncharged = used.saturating_sub(self.fallback_permits);
         self.fallback_permits = self.fallback_permits.max(used);
@@ -243,7 +243,7 @@ impl LeaseManager {
         let period = self.lease.as_ref()?.period;
         let (request, fallback) = match self.phase {
             Phase::Asking { .. } => return None,
-            // A call without `dirty` comes once in a period.
+            // A call without `dirty` comes only once in a period, so it need not compare the time.
             Phase::Failing { sent_at, .. } if dirty && now < sent_at.saturating_add(period) => return None,
             Phase::Failing { request, .. } => (request, 0),
             Phase::Idle => self.begin_request(state, now, dirty, new_id)?,
@@ -355,7 +355,7 @@ impl LeaseManager {
         &mut self,
         state: &LeaseState,
         (request, grant): (&LeaseRequest, LeaseGrant),
-        (sent, now): (u64, u64),
+        (sent_at, now): (u64, u64),
         new_id: impl FnOnce() -> u128,
     ) -> Option<u64> {
         if !self.is_last(request) {
@@ -373,8 +373,8 @@ impl LeaseManager {
         match grant.permits() {
             Some(permits) => {
                 self.standing = Standing::Held;
-                self.term_began_at = sent;
-                state.grant(permits, sent.saturating_add(lease.term - lease.margin));
+                self.term_began_at = sent_at;
+                state.grant(permits, sent_at.saturating_add(lease.term - lease.margin));
                 state.note_left(grant.remaining());
                 match grant.retry_after() {
                     Some(after) if grant.remaining() == 0 => {

@@ -140,15 +140,15 @@ fn the_fallback_is_charged_each_permit_once() {
         ));
     };
     spend(3);
-    assert_eq!(manager.charge_fallback(&state), 3);
+    assert_eq!(manager.take_fallback_charge(&state), 3);
     spend(4);
     let (request, more) = manager
         .request(&state, 3 * PERIOD, true, || 8)
         .expect("it is due");
     assert_eq!((request.charge(), more), (7, 4));
     spend(2);
-    assert_eq!(manager.charge_fallback(&state), 2);
-    assert_eq!(manager.charge_fallback(&state), 0);
+    assert_eq!(manager.take_fallback_charge(&state), 2);
+    assert_eq!(manager.take_fallback_charge(&state), 0);
     let answer = (&request, LeaseGrant::of(4));
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
     spend(1);
@@ -224,7 +224,7 @@ fn the_use_of_a_lost_lease_is_charged_to_the_fallback() {
                 .request(&state, 3 * PERIOD, false, || 8)
                 .expect("it is due");
             spend(charged);
-            let by_request = manager.charge_fallback(&state);
+            let by_request = manager.take_fallback_charge(&state);
             spend(lost);
             assert_eq!((at_report, by_request), (reported, charged));
             let answer = (&request, LeaseGrant::unknown());
@@ -233,7 +233,10 @@ fn the_use_of_a_lost_lease_is_charged_to_the_fallback() {
             // The next report charges what the store has not, and the fallback limiter nothing.
             let next = manager.request(&state, 9 * PERIOD, false, || 9);
             assert_eq!(
-                (manager.charge_fallback(&state), next.map_or(0, |(_, more)| more)),
+                (
+                    manager.take_fallback_charge(&state),
+                    next.map_or(0, |(_, more)| more)
+                ),
                 (0, 0)
             );
         }

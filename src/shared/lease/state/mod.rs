@@ -22,8 +22,8 @@ pub(crate) struct LeaseState {
     owner: Owner,
     term: Term,
     notice: NoticeWord,
-    /// Of the denial of the fewest permits during the notice, and of the latest denial. A request between the two is denied by the time
-    /// of the larger one.
+    /// The retry times of two denials by the store: of the one with the fewest permits since the notice began, and of the latest. A
+    /// request for as many permits as one of them, or for a number in between, is denied with the time of the larger one.
     retry_at: [RetryWord; 2],
     shortage: Shortage,
     left: Left,
@@ -41,8 +41,8 @@ pub(crate) enum SpendResult {
     },
     /// The lease does not cover the request, and the store may.
     NotCovered,
-    /// Neither the lease nor the store covers the request. The store may have room at `retry_at`. It may have room earlier if it
-    /// has denied fewer permits and more, but not as many.
+    /// Neither the lease nor the store covers the request. The store has denied this number of permits, and may have room at
+    /// `retry_at`. Or it has denied fewer and more: then `retry_at` is the time of the larger number, and it may have room earlier.
     Closed { left: u64, retry_at: u64 },
     /// The lease belongs to another key.
     NotOwner,
@@ -124,13 +124,12 @@ impl LeaseState {
 
     #[cold]
     fn evaluate_not_covered(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
-        // The notice comes first: `close` writes it last, so this retry time is of this notice or of a later one.
+        // The notice is read first, and `close` writes it last, so the retry times are of this notice or of a later one.
         let notice = self.notice.read();
-        let retry_times = self.retry_at.each_ref().map(RetryWord::read);
-        // The notice may be of a later time than `seen`.
-        // After a reassignment: if it began before `seen` was read, the owner differs now. Otherwise the epoch differs, even
-        // if the lease is this key's again.
-        // After a grant: the balance differs, or the grant equals the former one. Then the term differs, which is read below.
+        let [fewest, latest] = self.retry_at.each_ref().map(RetryWord::read);
+        // The notice may be newer than `seen`, so owner and balance are compared again. After a reassignment that began before `seen`
+        // was read, the owner differs. After a later reassignment the epoch differs, even if the lease is this key's again. After a
+        // grant the balance differs, unless the grant equals the former one. Then only the term differs, which is read below.
         if self.owner.read() != key {
             return Some(SpendResult::NotOwner);
         }
@@ -138,21 +137,21 @@ impl LeaseState {
         if self.balance.read() != seen {
             return None;
         }
-        match notice.left_at(now) {
-            Some(left) if permits > left => {
-                let is_covered = permits <= seen.room() && now < self.term.end();
-                let is_known = |time: &&RetryTime| permits <= time.permits() && now < time.at();
-                let known = retry_times.iter().find(is_known);
-                // The store decides about more permits than it has denied, and about fewer, because their times differ.
-                let known = known.filter(|_| permits >= retry_times[0].permits());
-                let denied = |time: &RetryTime| SpendResult::Closed {
-                    left,
-                    retry_at: time.at(),
-                };
-                (!is_covered).then_some(known.map_or(SpendResult::NotCovered, denied))
-            }
-            _ => Some(SpendResult::NotCovered),
+        let Some(left) = notice.left_at(now).filter(|&left| permits > left) else {
+            return Some(SpendResult::NotCovered);
+        };
+        if permits <= seen.room() && now < self.term.end() {
+            // An equal grant has extended the term since the attempt.
+            return None;
         }
+        // For more permits than the store has denied, and for fewer, the retry time differs, so the store decides.
+        let is_known = |time: &RetryTime| permits <= time.permits() && now < time.at();
+        let known = [fewest, latest].into_iter().find(is_known);
+        let known = known.filter(|_| permits >= fewest.permits());
+        Some(known.map_or(SpendResult::NotCovered, |time| SpendResult::Closed {
+            left,
+            retry_at: time.at(),
+        }))
     }
 
     /// Refunds permits that were spent in this epoch. Returns false if the epoch has ended: then the permits were reported,
@@ -233,7 +232,7 @@ impl LeaseState {
         if !self.balance.clear() {
             return false;
         }
-        // The next key's term may be longer. A decider that has read it fails at the exchange.
+        // From here on, a decider of the former key may read the next key's longer term, but its exchange fails.
         self.term.end_now();
         self.notice.write(Notice::new(0, 0));
         self.shortage.take();

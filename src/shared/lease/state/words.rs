@@ -39,7 +39,7 @@ impl Term {
     #[inline]
     pub(super) fn end(&self) -> u64 {
         // Relaxed: the caller has read the balance by Acquire, so this is the term of that balance or a newer one. A newer term
-        // is that of a later answer. The store has kept free since then what the balance allowed before that answer.
+        // belongs to a later answer, and until that term ends the store also keeps the permits that this balance allows.
         self.0.load(Ordering::Relaxed)
     }
 
