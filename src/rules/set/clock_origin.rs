@@ -36,7 +36,7 @@ impl ClockOrigin {
         }
     }
 
-    /// This origin with the clock of this one, or else the time of the other one.
+    /// This origin, with the time of the other one if its own is not known.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             time: self.time.or(other.time),
