@@ -27,10 +27,10 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 /// | `ringgate_in_flight` | requests that hold a slot of a rule that limits [requests in flight](crate::Rule::in_flight), in this process |
 /// | `ringgate_tracked_keys` | keys with an entry in the table of the rule's first quota, as [`len`](crate::KeyedRateLimiter::len) counts them |
 ///
-/// The only other label is `rule`, the name of the rule. The counters are those of [`RuleCounts`](crate::rules::RuleCounts). A rule
-/// without slots or without a key does not have the gauge. A shared rule has them for this node: the slots that its requests hold, in the
-/// store or in a limiter of this node, and the keys in the table of this node's limiter, which decides in the mode `Local` and when the
-/// store does not answer.
+/// The only other label is `rule`, the name of the rule. The counters are those of [`RuleCounts`](crate::rules::RuleCounts). A
+/// rule without slots lacks the first gauge, and a rule without a key the second. For a shared rule, the first gauge has the
+/// slots that requests of this node hold, in the store or in a limiter of this node. The second has the keys in the table of this
+/// node's limiter, which decides in the mode `Local` and when the store does not answer.
 ///
 /// A clone exports the same series: a handler of `/metrics` and a timer can each have one.
 ///

@@ -5,16 +5,11 @@ use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, g
 
 use crate::rules::RuleCounts;
 
-/// Requests, by outcome.
 const DECISIONS: &str = "ringgate_decisions_total";
-/// Permits, by outcome.
 const PERMITS: &str = "ringgate_permits_total";
-/// Blocks of keys.
 const BLOCKS: &str = "ringgate_blocks_total";
 
-/// Slots that requests in flight hold.
 const IN_FLIGHT: &str = "ringgate_in_flight";
-/// Keys with an entry in a table.
 const TRACKED_KEYS: &str = "ringgate_tracked_keys";
 
 /// A counter that each rule has.
@@ -118,7 +113,7 @@ pub(super) struct RuleGauges {
 }
 
 impl RuleGauges {
-    /// Sets the gauges that have a value. One that was set before and has none becomes zero.
+    /// Sets the gauges that have a value. A gauge that was set before becomes zero if it has no value now.
     pub(super) fn set(&mut self, rule: &Arc<str>, in_flight: Option<u64>, tracked_keys: Option<u64>) {
         set_gauge(&mut self.in_flight, IN_FLIGHT, rule, in_flight);
         set_gauge(&mut self.tracked_keys, TRACKED_KEYS, rule, tracked_keys);
@@ -134,7 +129,6 @@ fn set_gauge(own: &mut Option<Gauge>, name: &'static str, rule: &Arc<str>, value
     }
 }
 
-/// Describes the metrics to the recorder.
 pub(super) fn describe() {
     describe_counter!(
         DECISIONS,

@@ -37,7 +37,6 @@ impl RuleSeries {
         }
     }
 
-    /// Registers the metrics that only shared rules have.
     pub(super) fn register_shared(&mut self, rule: &Arc<str>) {
         self.metrics.register_shared(rule);
     }
@@ -55,7 +54,6 @@ impl RuleSeries {
         });
     }
 
-    /// Sets the usage of a source.
     pub(super) fn set_usage(&mut self, counts: &Arc<ShardedCounts>, usage: RuleUsage) {
         for source in self.sources.iter_mut().filter(|source| source.is(counts)) {
             source.usage = usage;

@@ -25,7 +25,7 @@ use crate::keyed::{KeyHasher, Prefixes, SeededState};
 /// | the address of a client | [`address`](Self::address) |
 /// | any other part | [`new`](Self::new), [`optional`](Self::optional) |
 /// | the parts of two keys | [`and`](Self::and) |
-/// | another key if it lacks the first | [`or`](Self#method.or) |
+/// | another key if the request lacks the first | [`or`](Self#method.or) |
 ///
 /// # Lists of keys
 ///
@@ -225,9 +225,9 @@ impl<R: ?Sized> Key<R> {
     ///
     /// An entry of a list is an address or a network, such as `10.0.0.0/8` or `2001:db8::/64`:
     ///
-    /// - A network has exactly its addresses.
-    /// - An address in `allow` is only this address, and not the rest of its /64.
-    /// - An address in `deny` is its client, with all addresses that the key counts as one. For the address alone, write
+    /// - A network stands for exactly its addresses.
+    /// - An address in `allow` stands for itself, and not for the rest of its /64.
+    /// - An address in `deny` stands for all addresses that the key counts as the same client. For the address alone, write
     ///   `2001:db8::1/128`.
     ///
     /// # Cost
@@ -321,16 +321,15 @@ impl<R: ?Sized> Key<R> {
         Ok(make(name.into(), self.on_missing, prefixes))
     }
 
-    /// The prefixes of a key of addresses.
     pub(crate) fn prefixes(&self) -> Option<Prefixes> {
         self.prefixes.as_ref().map(|(prefixes, _)| *prefixes)
     }
 
     /// Returns a key that counts by both keys together, such as the client and the route. Its name is `a and b`.
     ///
-    /// A request that lacks one of them is treated as this key says, unless [`on_missing`](Self::on_missing) of the new key is called:
-    /// it shares one budget with the requests that lack the same part and have an equal other part, or it is denied, or the rule does
-    /// not apply. If it lacks both, a denial comes first.
+    /// A request that lacks one of them is treated as [`on_missing`](Self::on_missing) of that key says. By
+    /// [`Share`](OnMissingKey::Share), requests that lack the same part share one budget if their other parts are equal. Any
+    /// other treatment is replaced by `on_missing` of the new key. If a request lacks both, and one of them denies, it is denied.
     ///
     /// Shared rules count by the parts of both, if both have parts for shared rules. Lists are errors, until
     /// [`parse_list_entry`](Self::parse_list_entry) is called.
@@ -387,7 +386,7 @@ impl<R: ?Sized> Key<R> {
         }
     }
 
-    /// Hashes the key of the request, or the share of the requests without it, if they share one.
+    /// Hashes the key of the request. Requests without it have one hash if they share a budget, and `None` otherwise.
     fn hash_or_shared(&self, request: &R, seeds: &SeededState) -> Option<u64> {
         self.hash(request, seeds).or_else(|| {
             let shares = self.missing(request).on_missing == OnMissingKey::Share;
@@ -477,8 +476,8 @@ impl<R: ?Sized> Key<R> {
         seeds.build_hasher().finish()
     }
 
-    /// The entries of a list that are no values of this key, with their indices. If the key does not know its values, it is the first
-    /// entry.
+    /// The errors about the entries of a list that are no values of this key, with their indices. If the key does not know its
+    /// values, the first entry stands for all.
     pub(crate) fn invalid_entries(&self, kind: ListKind, entries: &[String]) -> Vec<(usize, ConfigError)> {
         let seeds = SeededState::with_seeds([1, 2, 3, 4]);
         let error = |entry: &String| self.list(kind, core::slice::from_ref(entry), &seeds).err();

@@ -24,7 +24,7 @@ pub(crate) trait AddressSource<R: ?Sized>: Send + Sync + 'static {
     }
 }
 
-/// A function without a word about causes.
+/// A function that does not know why a request has no address.
 pub(crate) struct FindAddress<F>(pub(crate) F);
 
 impl<R: ?Sized, F: Fn(&R) -> Option<IpAddr> + Send + Sync + 'static> AddressSource<R> for FindAddress<F> {
@@ -36,7 +36,7 @@ impl<R: ?Sized, F: Fn(&R) -> Option<IpAddr> + Send + Sync + 'static> AddressSour
 
 /// Hashes the client of a request. `None` if the request has no address.
 ///
-/// The hasher is created when the address is known, so that its state is kept in registers over no call.
+/// The hasher is created when the address is known, so that no call forces its state out of the registers.
 #[inline]
 pub(crate) fn hash<R: ?Sized>(
     source: &impl AddressSource<R>,

@@ -64,8 +64,8 @@ impl<R: ?Sized> ListEntries<R> {
         Ok(hasher.finish())
     }
 
-    /// Returns the network of an entry. A client that is denied is denied with all its addresses. A client that is never limited could
-    /// lend these addresses to others, so only the address itself is free.
+    /// Returns the network of an entry. An address in `deny` is denied with all addresses of its client. An address in `allow` is
+    /// only itself, because the client could let others use the rest.
     fn network(entry: &str, kind: ListKind, prefixes: Prefixes) -> Result<Network, String> {
         let of_client = match kind {
             ListKind::Allow => None,
@@ -148,7 +148,7 @@ impl<R: ?Sized> KeyList<R> {
         }
     }
 
-    /// The list of the second of two keys, whose values have other hashes there.
+    /// Returns this list for a key that is the second of two, whose values are hashed by [`of_second`].
     fn of_second(self, seeds: &SeededState) -> Self {
         match self {
             Self::Hashes(hashes) => {
@@ -165,7 +165,7 @@ impl<R: ?Sized> KeyList<R> {
     }
 }
 
-/// The hash of the second key's value with this hash. A value of the first key has another one.
+/// The hash of a value of the second key, whose own hash is given. It differs from that of an equal value of the first key.
 pub(crate) fn of_second(hash: u64, seeds: &SeededState) -> u64 {
     let mut hasher = seeds.build_hasher();
     hasher.write(b"or");

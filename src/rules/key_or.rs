@@ -9,16 +9,16 @@ use super::key_missing::Missing;
 use crate::keyed::SeededState;
 
 impl<R: ?Sized + 'static> Key<R> {
-    /// Returns a key that counts a request by this key if it has it, and by `other` otherwise, such as by the user, or by the address
-    /// of a client that has not logged in. Its name is `a or b`, or that of both if they have the same.
+    /// Returns a key that counts a request by this key, or by `other` if the request lacks this key: for example by the user, or
+    /// by the address of a client that has not logged in. Its name is `a or b`, or that of both if they have the same.
     ///
     /// A value of this key and a value of `other` are never the same key. A request that lacks both is treated as `other` says, unless
     /// [`on_missing`](Self::on_missing) of the new key is called. A request whose part with this key is ambiguous, such as a
     /// forwarding header that cannot be read, is denied.
     ///
-    /// An entry of a list is a value of this key, or of `other` if this key cannot read it. An entry of `other` stands for requests that
-    /// are counted by `other`. [`with_prefixes`](Self::with_prefixes) changes those of this key. Shared rules count by the parts of
-    /// the key that counts, if both have parts for shared rules.
+    /// An entry of a list is a value of this key, or of `other` if this key cannot read it. An entry of `other` stands for
+    /// requests that are counted by `other`. [`with_prefixes`](Self::with_prefixes) changes the prefixes of this key. Shared
+    /// rules count by the parts of the key that the request is counted by, if both keys have parts for shared rules.
     ///
     /// # Examples
     ///
@@ -104,7 +104,6 @@ impl<R: ?Sized + 'static> Key<R> {
         }
     }
 
-    /// Whether the request has the key.
     fn has(&self, request: &R) -> bool {
         self.hash(request, &SeededState::with_seeds([1, 2, 3, 4]))
             .is_some()

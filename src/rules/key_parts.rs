@@ -33,7 +33,7 @@ impl KeyParts {
 
     /// Begins the parts of one of several keys that are counted together.
     pub(crate) fn begin(&mut self) -> &mut Self {
-        // No part is that long, so no list of parts of one key continues as that of the next one.
+        // No part has this length, so the first part of a key cannot be one more part of the key before it.
         self.0.write(&u64::MAX.to_le_bytes());
         self
     }

@@ -237,7 +237,7 @@ where
     T: Replaceable<R>,
     F: FnMut(Result<Reloaded, ReloadError>),
 {
-    /// The times between attempts to finish a reload. They begin at the first one, and double up to the last one.
+    /// The time before the first attempt to finish a reload. It doubles before each further one, up to the maximum.
     const MIN_RETRY: Duration = Duration::from_millis(1);
     const MAX_RETRY: Duration = Duration::from_millis(250);
 
@@ -246,7 +246,8 @@ where
         let mut polled = Instant::now();
         loop {
             let poll_in = RulesWatcher::POLL_INTERVAL.saturating_sub(polled.elapsed());
-            let changed = match messages.recv_timeout(retry_in.map_or(poll_in, |wait| wait.min(poll_in))) {
+            let wait = retry_in.map_or(poll_in, |retry_in| retry_in.min(poll_in));
+            let changed = match messages.recv_timeout(wait) {
                 Ok(WatchMessage::Changed) => true,
                 Err(RecvTimeoutError::Timeout) => {
                     retry_in = retry_in.and_then(|waited| self.retry(waited));
@@ -254,12 +255,16 @@ where
                     if due {
                         polled = Instant::now();
                     }
-                    due && self.last_read.is_some() && self.read().1
+                    // After `None`, the retries read the file.
+                    due && self.last_read.is_some() && {
+                        let (_, changed) = self.read();
+                        changed
+                    }
                 }
                 Ok(WatchMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             };
             if changed {
-                // A file that is being written is read again when it is complete.
+                // A file that is being written is read when it is complete.
                 if !Self::debounce(messages) {
                     return;
                 }
@@ -307,12 +312,14 @@ where
         let reloaded = self.reload(read);
         let unfinished = match &reloaded {
             Ok(Reloaded::Pending(_)) => true,
-            Err(ReloadError::Replace(ReplaceError::Pending(1..))) => {
+            Err(ReloadError::Replace(ReplaceError::Pending(_))) => {
                 // The same text is tried again.
                 self.last_read = None;
                 true
             }
-            Ok(Reloaded::Done) | Err(ReloadError::File(_) | ReloadError::Replace(_)) => false,
+            Ok(Reloaded::Done) | Err(ReloadError::File(_) | ReloadError::Replace(ReplaceError::Rules(_))) => {
+                false
+            }
         };
         (self.report)(reloaded);
         unfinished

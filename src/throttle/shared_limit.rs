@@ -24,7 +24,6 @@ pub(super) trait SharedLimit: Send + Sync {
     /// Settles the turn by the bytes that were moved. Returns the bytes that stay charged although they were not moved.
     fn settle(&mut self, moved: u64) -> u64;
 
-    /// Leaves the queue.
     fn leave(&mut self);
 }
 
@@ -42,14 +41,13 @@ pub(super) struct Turns<W, J, S, U, G> {
     pending_bytes: u64,
     /// The number of turns so far.
     turns: u32,
-    /// The maximum size of a turn. It is half of a request that was never admitted, and grows again when a turn of this size is
-    /// admitted.
+    /// The maximum size of a turn. It is half of the last request that could never be admitted, and doubles when a turn of this
+    /// size is admitted.
     max_bytes: u64,
     /// The turn that was charged and is not settled yet.
     current: Option<(u64, G)>,
 }
 
-/// Turns of a shared limiter.
 pub(super) fn from_limiter<A, C>(limiter: Arc<Fair<RateLimiter<A, C>>>) -> impl SharedLimit
 where
     A: Algorithm + Send + Sync + 'static,

@@ -23,8 +23,8 @@ use super::read_ahead::ReadAhead;
 ///   a byte is moved in the poll that charges it.
 /// - A byte is charged once, and only if it is moved. The exception is a writer with a shared limiter: it is charged for a turn
 ///   before it knows how much is written, and refunds the rest at once. If the refund is not exact, the rest stays charged, and
-///   [`forfeited`](Self::forfeited) counts it. With a sliding log it never is. With a counter ring it is not if a new cell was
-///   entered since, and with GCRA it is not if another request was admitted since.
+///   [`forfeited`](Self::forfeited) counts it. The refund of a sliding log is never exact. That of a counter ring is exact unless
+///   a new cell was entered since, and that of GCRA unless another request was admitted since.
 /// - Connections that share a limiter get equal parts as long as each has enough to move, because
 ///   [`Fair`](crate::Fair) serves them in order of arrival and turns are of equal length
 ///   ([`quantum`](crate::throttle::ThrottledBuilder::quantum)).
@@ -39,7 +39,8 @@ use super::read_ahead::ReadAhead;
 /// for a [`RateLimiter`](crate::RateLimiter).
 ///
 /// With a shared limiter, a read or write costs a wait of [`Fair`](crate::Fair) and three uncontended locks. If it is queued, it
-/// also spawns a task that lives for 10 ms, and copies the bytes that were read ahead. A connection uses about 500 bytes for it.
+/// also spawns a task that lives for 10 ms, and copies the bytes that were read ahead. For a shared limiter, a
+/// connection uses about 500 bytes.
 ///
 /// Uninitialized memory of a read buffer is zeroed first, up to one turn, unless a local limiter has capacity for the whole
 /// buffer.

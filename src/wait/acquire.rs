@@ -175,7 +175,6 @@ impl<R: AcquireRequest + Unpin> Acquire<R> {
 }
 
 impl<R: AcquireRequest> Acquire<R> {
-    /// Leaves the queue, if it is in one.
     pub(super) fn leave(&mut self) {
         let Self {
             request, position, ..

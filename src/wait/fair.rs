@@ -17,6 +17,12 @@ use crate::time::Nanos;
 /// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules). Share it by reference or in an `Arc`. `SharedFair` wraps
 /// `SharedRules`. With any other limiter, sleep for its `retry_after` and try again.
 ///
+/// # Requests
+///
+/// A request to a [`RateLimiter`](crate::RateLimiter) is a number of permits, and one to a
+/// [`KeyedRateLimiter`](crate::KeyedRateLimiter) is `&key`, for one permit, or `(&key, permits)`. A request to rules is the value
+/// that they check, or a reference to it.
+///
 /// # Guarantees
 ///
 /// - The bound is that of the limiter. Permits are charged in the poll that returns them, so a dropped wait has charged

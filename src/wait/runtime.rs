@@ -123,7 +123,7 @@ impl Runtime for TokioRuntime {
     }
 
     fn wake_all(&self, mut wakers: impl Iterator<Item = Waker>) {
-        // A worker of a multi-thread runtime runs the task woken last first, and the others in order.
+        // A worker of a multi-thread runtime begins with the task that was woken last. It runs the others in order.
         let first = if is_worker() { wakers.next() } else { None };
         wakers.chain(first).for_each(Waker::wake);
     }

@@ -45,7 +45,7 @@ pub trait WaitRequest<L: Waitable> {
 
     fn has_one_limit(&self, limiter: &L, state: u64) -> bool;
 
-    /// Whether the limiter would admit the request at some time, as it is at one moment. Only rules are replaced between two calls.
+    /// See [`QueuedRequest`](super::queue::QueuedRequest). The default is for limiters that are not replaced between two calls.
     fn may_be_admitted(&self, _: &L) -> bool {
         false
     }

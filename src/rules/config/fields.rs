@@ -84,7 +84,6 @@ impl<'n> MapReader<'n> {
         }
     }
 
-    /// Adds the error that a field is missing.
     pub(super) fn missing(&mut self, field: &'static str, expected: &str) {
         self.unread.push(field);
         if !self.has_others {

@@ -104,8 +104,8 @@ pub(super) fn percent(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 #[test]
-fn shares_are_read_as_percent() {
-    for (text, share) in [
+fn percentages_are_read() {
+    for (text, percentage) in [
         ("0%", Some(0.0)),
         ("12.5%", Some(12.5)),
         ("100 %", Some(100.0)),
@@ -119,6 +119,6 @@ fn shares_are_read_as_percent() {
         ("inf%", None),
         ("NaN%", None),
     ] {
-        assert_eq!(percent(text), share, "{text:?}");
+        assert_eq!(percent(text), percentage, "{text:?}");
     }
 }

@@ -15,7 +15,7 @@ use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::{AnyRule, Rule};
 
 /// The fields that state the limit of a rule, each with the reader of a rule of its kind. A rule has one of them.
-const fn limits<R: ?Sized>() -> [(&'static str, ReadRule<R>); 4] {
+const fn limit_fields<R: ?Sized>() -> [(&'static str, ReadRule<R>); 4] {
     [
         ("calendar", calendar),
         ("in_flight", in_flight),
@@ -28,7 +28,7 @@ const fn limits<R: ?Sized>() -> [(&'static str, ReadRule<R>); 4] {
 type ReadRule<R> = fn(&mut MapReader<'_>, &str) -> AnyRule<R>;
 
 /// The other fields that not every kind of rule has, each with the limits of the kinds that have it.
-const FIELDS: &[(&str, &[&str])] = &[
+const FIELDS_BY_LIMIT: &[(&str, &[&str])] = &[
     ("time_zone", &["calendar"]),
     ("algorithm", &["quota", "quotas"]),
     ("cells", &["quota", "quotas"]),
@@ -41,18 +41,18 @@ const STAND_IN: Quota = Quota::of_period(1, Duration::from_secs(1));
 
 /// Reads the fields of the kind of a rule. Adds an error for each field that a rule of this kind does not have.
 pub(super) fn rule<R: ?Sized>(map: &mut MapReader<'_>, name: &str) -> AnyRule<R> {
-    let mut given = limits().to_vec();
+    let mut given = limit_fields().to_vec();
     given.retain(|(limit, _)| map.field(limit).is_some());
     let Some((&(limit, read), others)) = given.split_first() else {
-        let others = "a list of such in quotas";
-        let expected = format!("{A_QUOTA}, {others}, {A_CALENDAR} in calendar, or a number in in_flight");
+        let a_list = "a list of such in quotas";
+        let expected = format!("{A_QUOTA}, {a_list}, {A_CALENDAR} in calendar, or a number in in_flight");
         map.missing("quota", &expected);
         return rate(map, name);
     };
     for &(other, _) in others {
         map.refuse(other, limit, "one of the two");
     }
-    for &(field, limits) in FIELDS {
+    for &(field, limits) in FIELDS_BY_LIMIT {
         if !limits.contains(&limit) {
             map.refuse(field, limit, &format!("a rule with {}", one_of(limits)));
         }

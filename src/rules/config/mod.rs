@@ -31,8 +31,9 @@ use file_format::FileFormat;
 impl<R: ?Sized> RuleSetBuilder<R> {
     /// Reads rules from a file. The extension of the file determines the [format](FileFormat).
     ///
-    /// A rule needs a `name`, and one of `quota` and `quotas` (written as for [`Quota`](crate::Quota)), `calendar` and `in_flight`.
-    /// All other fields are optional, and fields that are not in this example are errors. A quota of bytes may have a unit, such as `50MiB/s`.
+    /// A rule needs a `name`, and one of `quota` and `quotas` (written as for [`Quota`](crate::Quota)), `calendar` and
+    /// `in_flight`. All other fields are optional. A field that is not named here is an error. A quota of bytes may have a unit,
+    /// such as `50MiB/s`.
     ///
     /// ```toml
     /// [[rules]]
@@ -77,7 +78,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// an error. A list for a key that does not know its values is an error, too.
     ///
     /// `prefix` is for keys of addresses, such as those of [`Key::address`](crate::Key::address). `ipv4` is 1 to 32 bits, `ipv6` is 1 to
-    /// 128. The one that is not given stays. Two rules with different prefixes of one key count separately.
+    /// 128. If one of them is not given, the key keeps its own. Two rules with different prefixes of one key count separately.
     ///
     /// `in_flight = 20` instead of a quota limits the [requests in flight](crate::Rule::in_flight), 1 to 1,048,575. Its `on_full` is
     /// `"deny"`, the default, or `"admit"`.

@@ -7,8 +7,8 @@ use super::parse::node::{Node, Value};
 use crate::error::ConfigError;
 use crate::rules::key::Key;
 
-/// The keys of one file that have other prefixes. Rules with the same key and the same prefixes have clones of one key, so that they can
-/// share a state.
+/// Each key of one file that a rule gives other prefixes, and the key with these. Rules with the same key and the same prefixes
+/// have clones of one key, so that they can share a state.
 pub(super) struct PrefixedKeys<R: ?Sized>(Vec<(Key<R>, Key<R>)>);
 
 impl<R: ?Sized> PrefixedKeys<R> {

@@ -124,9 +124,9 @@ fn rule<'n, R: ?Sized>(
     rule.on_error = map.optional("on_error", on_error).unwrap_or_default();
     rule.mode = map.optional("mode", mode_field::mode).unwrap_or_default();
     rule.enforced = enforcement(&mut map);
-    let has_key = rule.key.is_some() || map.lacks("key");
+    let may_have_key = rule.key.is_some() || map.lacks("key");
     let mut entries = |kind: ListKind| {
-        let entries = map.optional(kind.field(), |node| entries(kind, node, has_key));
+        let entries = map.optional(kind.field(), |node| entries(kind, node, may_have_key));
         entries.unwrap_or_default()
     };
     (rule.allow, rule.deny) = (entries(ListKind::Allow), entries(ListKind::Deny));
@@ -168,11 +168,11 @@ fn enforcement(map: &mut MapReader<'_>) -> Enforcement {
 }
 
 /// Reads the entries of the list `allow` or `deny`.
-fn entries(kind: ListKind, node: &Node, has_key: bool) -> Result<Vec<String>, FileError> {
+fn entries(kind: ListKind, node: &Node, may_have_key: bool) -> Result<Vec<String>, FileError> {
     const KEYS: &str = "a list of keys, each as text";
     let field = kind.field();
     let nodes = list(node, field, KEYS)?;
-    if nodes.is_empty() && !has_key {
+    if nodes.is_empty() && !may_have_key {
         // The rule set cannot tell an empty list from none.
         return Err(node.invalid(field, "given for a rule without a key", "a rule with a key"));
     }

@@ -3,8 +3,8 @@ use crate::time::Nanos;
 
 /// The admission of a request by all rules, of one process or shared by many machines.
 ///
-/// `C` is what it keeps of its charges. [`RuleSet::check`](crate::RuleSet::check) keeps only the reading of its clock, because the
-/// charges of [`RuleSet::reserve`](crate::RuleSet::reserve) can be refunded. Shared rules keep
+/// `C` is the record of its charges. [`RuleSet::check`](crate::RuleSet::check) keeps only the reading of its clock. For charges
+/// that can be refunded, call [`RuleSet::reserve`](crate::RuleSet::reserve). Shared rules keep
 /// [`Charges`](crate::shared::Charges).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted<C = Nanos> {

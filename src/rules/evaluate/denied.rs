@@ -16,7 +16,7 @@ use crate::time::Nanos;
 /// The denial of a request by at least one rule, of one process or shared by many machines.
 ///
 /// A denial by a [`RuleSet`](crate::RuleSet) borrows the rules and the request, allocates nothing, and reads the states when one of
-/// its methods is called. A denial by shared rules has its values since the decision, and borrows nothing: it is a
+/// its methods is called. A denial by shared rules holds the values that the decision read, and borrows nothing: it is a
 /// `Denied<'static>`.
 ///
 /// # Examples
@@ -334,8 +334,8 @@ impl<R: ?Sized> RuleStates<R> {
     }
 }
 
-/// The time from `at` until every one of these states would admit the request. `retry_after` is the time from a later time on
-/// until one of them would.
+/// The time from `at` until all of these states would admit the request. `retry_after(state, ready)` is the time from `ready`
+/// until this state would.
 pub(super) fn retry_after_of<T>(
     states: impl Iterator<Item = T> + Clone,
     at: Nanos,

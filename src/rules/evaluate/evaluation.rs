@@ -1,3 +1,8 @@
+//! The decision of one request by the states of a rule set.
+//!
+//! [The protocol](crate::rules) defines *enforced*, *in the shadow*, *peek*, *charge* and *refund*. [`RuleStates::check`]
+//! explains `violates` and `evidence`, which most functions pass on.
+
 use alloc::sync::Arc;
 use core::iter;
 
@@ -24,7 +29,7 @@ use crate::time::Nanos;
 /// A [`RuleState`] that applies to the request, with the entry of its key, and the values that it extracted from the request.
 struct Evaluation<'a, R: ?Sized> {
     /// The index of the state in its rule set.
-    index: u16,
+    state_index: u16,
     state: &'a Arc<RuleState<R>>,
     extracted: Extracted,
     found: StorageLookup<'a>,
@@ -36,24 +41,26 @@ struct ChargeStep {
     shadow: bool,
     /// The permits that the charge would leave, if the capacity is still what [`peek_all`] read.
     left: u64,
-    evaluation: u16,
+    evaluation: EvaluationIndex,
 }
 
 /// The first enforced evaluation that found too little capacity left.
 struct DeniedEvaluation {
-    evaluation: u16,
+    evaluation: EvaluationIndex,
     /// Whether the rule's [`OnFull`](crate::keyed::OnFull) denied the request, because the table has no entry for the key.
     overflow: bool,
 }
 
 /// A charge that was made.
 struct ChargedStep {
-    evaluation: u16,
+    evaluation: EvaluationIndex,
     receipt: Receipt,
 }
 
 /// The evaluations by all states that apply to a request.
 type Evaluations<'a, R> = SmallVec<[Evaluation<'a, R>; MAX_ON_STACK]>;
+/// An index in [`Evaluations`].
+type EvaluationIndex = u16;
 /// The states that are to be charged, in the order of their charges.
 type ChargeSteps = SmallVec<[ChargeStep; MAX_ON_STACK]>;
 /// The states that were charged, in the order of their charges.
@@ -162,7 +169,7 @@ impl<R: ?Sized> RuleStates<R> {
         // If the evidence finds enough capacity, permits were freed, so the request is decided again.
         while E::KEPT
             && !decision.is_admitted()
-            && !evidence.see(self, iter::once((0, *extracted)), decision.at)
+            && !evidence.confirms_denial(self, iter::once((0, *extracted)), decision.at)
         {
             let at = decision.at;
             decision = state.decide(extracted, || at);
@@ -172,7 +179,13 @@ impl<R: ?Sized> RuleStates<R> {
             state.count(shard, RuleEvent::Overflowed);
         }
         if !decision.is_admitted() {
-            return Err(self.deny_one(shard, request, decision.at, violates, evidence));
+            let at = decision.at;
+            let mut violations = SmallVec::new();
+            match evidence.violations() {
+                Some(seen) => violations = seen,
+                None => self.add_violations(0, extracted, at, true, |violation| violations.push(violation)),
+            }
+            return Err(self.denied(shard, request, at, violations, violates, evidence));
         }
         state.count(shard, RuleEvent::Admitted(extracted.permits));
         Ok(Admitted::new(DecidedBy::Local, decision.at))
@@ -194,12 +207,13 @@ impl<R: ?Sized> RuleStates<R> {
             None => self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations),
         }
         // The clock is read while the memory is prefetched.
-        let (now, holds) = (now(), false);
+        let now = now();
+        let holds_slots = false;
         let mut charged = ChargedSteps::new();
         self.charge_all(
             request,
             &evaluations,
-            (now, holds),
+            (now, holds_slots),
             &mut charged,
             violates,
             evidence,
@@ -221,12 +235,13 @@ impl<R: ?Sized> RuleStates<R> {
     ) -> Result<Reservation<R>, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
         self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations);
-        let (now, holds) = (now(), true);
+        let now = now();
+        let holds_slots = true;
         let mut charged = ChargedSteps::new();
         self.charge_all(
             request,
             &evaluations,
-            (now, holds),
+            (now, holds_slots),
             &mut charged,
             violates,
             evidence,
@@ -253,17 +268,18 @@ impl<R: ?Sized> RuleStates<R> {
         now: Nanos,
     ) -> Result<Reservation<R>, SmallVec<[Violation; 8]>> {
         let (evaluations, mut charged) = (self.evaluations(applied), ChargedSteps::new());
-        match Self::try_charge_all(&evaluations, now, true, &mut charged) {
+        let holds_slots = true;
+        match Self::try_charge_all(&evaluations, now, holds_slots, &mut charged) {
             Ok(()) => Ok(reservation(now, &evaluations, charged)),
             Err(denied_by) => Err(self.violations(&evaluations, now, Some(denied_by))),
         }
     }
 
     fn evaluations(&self, applied: impl Iterator<Item = (u16, Extracted)>) -> Evaluations<'_, R> {
-        let evaluations = applied.map(|(index, extracted)| {
-            let state = &self.states[usize::from(index)];
+        let evaluations = applied.map(|(state_index, extracted)| {
+            let state = &self.states[usize::from(state_index)];
             Evaluation {
-                index,
+                state_index,
                 state,
                 extracted,
                 found: state.find(&extracted),
@@ -280,10 +296,10 @@ impl<R: ?Sized> RuleStates<R> {
         hashes: &mut KeyHashes,
         evaluations: &mut Evaluations<'a, R>,
     ) {
-        for (index, state) in (0..).zip(&self.states) {
+        for (state_index, state) in (0..).zip(&self.states) {
             if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
                 evaluations.push(Evaluation {
-                    index,
+                    state_index,
                     state,
                     extracted,
                     found: state.find(&extracted),
@@ -293,27 +309,28 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Charges the request to every state or to none, by [the protocol](crate::rules), at the time `now`. Adds the charges to
-    /// `charged`. If `holds`, a state that limits requests in flight is charged a slot, which the caller releases later. If not,
-    /// such a state is only peeked at.
+    /// `charged`. With `holds_slots`, a state that limits requests in flight is charged a slot, which the caller releases later.
+    /// Without it, such a state is only peeked at.
     #[inline(always)]
     fn charge_all<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
-        (now, holds): (Nanos, bool),
+        (now, holds_slots): (Nanos, bool),
         charged: &mut ChargedSteps,
         violates: bool,
         evidence: &mut E,
     ) -> Result<(), Denied<'a, R>> {
         let applied = evaluations
             .iter()
-            .map(|evaluation| (evaluation.index, evaluation.extracted));
+            .map(|evaluation| (evaluation.state_index, evaluation.extracted));
         loop {
-            match Self::try_charge_all(evaluations, now, holds, charged) {
+            match Self::try_charge_all(evaluations, now, holds_slots, charged) {
                 Ok(()) => break,
-                Err(denied_by) if !E::KEPT || evidence.see(self, applied.clone(), now) => {
+                Err(denied_by) if !E::KEPT || evidence.confirms_denial(self, applied.clone(), now) => {
                     return Err(self.deny(request, evaluations, (now, denied_by), violates, evidence));
                 }
+                // Permits were freed since the denial, so the request is decided again. Its charges were refunded.
                 Err(_) => charged.clear(),
             }
         }
@@ -326,14 +343,14 @@ impl<R: ?Sized> RuleStates<R> {
     }
 
     /// Attempts once to charge the request to every state or to none, without counting the admission. The error is the evaluation
-    /// that denies.
+    /// that denies. Then the charges in `charged` have been refunded.
     #[inline(always)]
     fn try_charge_all(
         evaluations: &[Evaluation<'_, R>],
         now: Nanos,
-        holds: bool,
+        holds_slots: bool,
         charged: &mut ChargedSteps,
-    ) -> Result<(), u16> {
+    ) -> Result<(), EvaluationIndex> {
         let mut steps = ChargeSteps::new();
         if let Some(denied) = peek_all(evaluations, now, &mut steps) {
             if denied.overflow {
@@ -352,7 +369,7 @@ impl<R: ?Sized> RuleStates<R> {
             } = &evaluations[usize::from(evaluation)];
             let charge = match extracted.handling {
                 Handling::Charge => state.charge(extracted, *found, now),
-                Handling::Hold if holds => state.charge(extracted, *found, now),
+                Handling::Hold if holds_slots => state.charge(extracted, *found, now),
                 Handling::Hold => {
                     let is_free = || state.capacity_left(extracted, *found, now).permits >= extracted.permits;
                     if !extracted.enforced && !is_free() {
@@ -361,7 +378,7 @@ impl<R: ?Sized> RuleStates<R> {
                     continue;
                 }
                 Handling::Block => continue,
-                // Only a state in the shadow gets here, because `peek_all` denies the request for an enforced one.
+                // Only a state in the shadow gets here: for an enforced one, `peek_all` denies the request. It is no overflow.
                 Handling::Deny => Err(false),
             };
             match charge {
@@ -387,30 +404,6 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(())
     }
 
-    /// Denies a request that the first state has denied in [`check_one`](Self::check_one).
-    #[cold]
-    #[inline(never)]
-    fn deny_one<'a, E: Evidence<'a>>(
-        &'a self,
-        shard: ShardId,
-        request: &'a R,
-        now: Nanos,
-        violates: bool,
-        evidence: &mut E,
-    ) -> Denied<'a, R> {
-        let mut violations = SmallVec::new();
-        let state = &self.states[0];
-        if let Some(seen) = evidence.violations() {
-            violations = seen;
-        } else if state.quotas.len() == 1 {
-            violations.push(Violation { state: 0, quota: 0 });
-        } else if let Some(extracted) = state.extract(request, &self.seeds) {
-            // Extracted again: if `check_one` passed its values on, each admission would have to store them in memory.
-            self.add_violations(0, &extracted, now, true, |violation| violations.push(violation));
-        }
-        self.denied(shard, request, now, violations, violates, evidence)
-    }
-
     /// Denies a request. `denied_by` is the evaluation whose state has denied it.
     #[cold]
     #[inline(never)]
@@ -418,7 +411,7 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
-        (now, denied_by): (Nanos, u16),
+        (now, denied_by): (Nanos, EvaluationIndex),
         violates: bool,
         evidence: &mut E,
     ) -> Denied<'a, R> {
@@ -433,18 +426,19 @@ impl<R: ?Sized> RuleStates<R> {
         &self,
         evaluations: &[Evaluation<'_, R>],
         now: Nanos,
-        denied_by: Option<u16>,
+        denied_by: Option<EvaluationIndex>,
     ) -> SmallVec<[Violation; 8]> {
         let (mut violations, mut in_shadow) = (SmallVec::new(), SmallVec::<[&Arc<RuleState<R>>; 4]>::new());
         for (at, evaluation) in (0..).zip(evaluations) {
             let Evaluation {
-                index,
+                state_index,
                 state,
                 extracted,
                 ..
             } = evaluation;
             let before = violations.len();
-            self.add_violations(*index, extracted, now, denied_by == Some(at), |violation| {
+            let has_denied = denied_by == Some(at);
+            self.add_violations(*state_index, extracted, now, has_denied, |violation| {
                 violations.push(violation);
             });
             if !extracted.enforced && violations.len() > before {
@@ -474,31 +468,37 @@ impl<R: ?Sized> RuleStates<R> {
     /// Calls `add` with each violated quota of a state, and with at least one if the state `has_denied` the request.
     pub(super) fn add_violations(
         &self,
-        index: u16,
+        state_index: u16,
         extracted: &Extracted,
         now: Nanos,
         has_denied: bool,
         mut add: impl FnMut(Violation),
     ) {
-        let state = &self.states[usize::from(index)];
-        let mut violated = |quota| add(Violation { state: index, quota });
+        let state = &self.states[usize::from(state_index)];
+        let mut add_quota = |quota| {
+            let state = state_index;
+            add(Violation { state, quota });
+        };
         if has_denied && state.quotas.len() == 1 {
-            return violated(0);
+            return add_quota(0);
         }
         let peek = state.peek(extracted, now);
         let peek = peek.get();
-        let (mut some, mut least) = (false, (u64::MAX, 0));
+        let mut any_violated = false;
+        let (mut least_left, mut quota_with_least) = (u64::MAX, 0);
         for (quota, _) in (0_u16..).zip(&state.quotas) {
             let left = peek.remaining_in(usize::from(quota));
-            least = least.min((left, quota));
+            if left < least_left {
+                (least_left, quota_with_least) = (left, quota);
+            }
             if extracted.is_denied() || left < extracted.permits {
-                some = true;
-                violated(quota);
+                any_violated = true;
+                add_quota(quota);
             }
         }
-        if has_denied && !some {
+        if has_denied && !any_violated {
             // Another thread has refunded permits since the denial, so the quota with the least capacity is reported as violated.
-            violated(least.1);
+            add_quota(quota_with_least);
         }
     }
 
@@ -516,36 +516,36 @@ fn peek_all<R: ?Sized>(
     now: Nanos,
     steps: &mut ChargeSteps,
 ) -> Option<DeniedEvaluation> {
-    for (index, evaluation) in (0..).zip(evaluations) {
+    for (at, evaluation) in (0..).zip(evaluations) {
         let Extracted {
             permits, enforced, ..
         } = evaluation.extracted;
-        let denied = evaluation.extracted.is_denied();
+        let always_denied = evaluation.extracted.is_denied();
         let left = evaluation
             .state
             .capacity_left(&evaluation.extracted, evaluation.found, now);
-        if enforced && (denied || left.permits < permits) {
+        if enforced && (always_denied || left.permits < permits) {
             return Some(DeniedEvaluation {
-                evaluation: index,
+                evaluation: at,
                 // `Handling::Deny` needs no entry of the table, so its denial is no overflow.
-                overflow: left.overflow && !denied,
+                overflow: left.overflow && !always_denied,
             });
         }
         // The least capacity comes first, because another request is most likely to take it. States in the shadow come last.
         let step = ChargeStep {
             shadow: !enforced,
             left: left.permits.saturating_sub(permits),
-            evaluation: index,
+            evaluation: at,
         };
         steps.push(step);
-        // Moves the step to its place.
-        let mut unsorted = &mut steps[..];
-        while let [rest @ .., before, last] = unsorted
-            && last < before
+        // The steps before it are sorted. It swaps places with each that is greater.
+        let mut up_to_step = &mut steps[..];
+        while let [rest @ .., before, step] = up_to_step
+            && step < before
         {
-            core::mem::swap(before, last);
-            let sorted = rest.len() + 1;
-            unsorted = &mut unsorted[..sorted];
+            core::mem::swap(before, step);
+            let len = rest.len() + 1;
+            up_to_step = &mut up_to_step[..len];
         }
     }
     None

@@ -1,9 +1,9 @@
 //! The values by which a request is denied.
 //!
-//! A state that decides in one step does not say what it read, because an admission would pay for that. A caller that reports the
-//! values of a denial passes a [`DeniedQuotas`], and the denial is then made of a reading: if the states have too little capacity
-//! when they are read, the request is denied with the values of this reading. If they have enough, because permits were freed
-//! meanwhile, the request is decided again.
+//! A state that decides in one step does not return the values that it read, because each admission would pay for them. A caller
+//! that reports the values of a denial passes a [`DeniedQuotas`]. It reads the states after a denial. If they have too little
+//! capacity, the request is denied with the values of this reading. If they have enough, because permits were freed meanwhile,
+//! the request is decided again.
 
 use smallvec::SmallVec;
 
@@ -22,15 +22,15 @@ pub(crate) trait Evidence<'a> {
 
     /// Reads the states of a denied request, whose indices and extractions are `applied`. Returns false if they have the capacity
     /// for the request. Then it is to be decided again.
-    fn see<R: ?Sized>(
+    fn confirms_denial<R: ?Sized>(
         &mut self,
         states: &'a RuleStates<R>,
         applied: impl Iterator<Item = (u16, Extracted)> + Clone,
         at: Nanos,
     ) -> bool;
 
-    /// Adds the blocks that this denial has begun, and reads those that it has extended again.
-    fn see_blocks<R: ?Sized>(&mut self, states: &'a RuleStates<R>, request: &R, at: Nanos);
+    /// Adds the blocks that this denial has begun. Those that it has extended are read again.
+    fn update_blocks<R: ?Sized>(&mut self, states: &'a RuleStates<R>, request: &R, at: Nanos);
 
     /// The quotas that denied the request. `None` if no values are kept.
     fn violations(&self) -> Option<SmallVec<[Violation; 8]>>;
@@ -40,7 +40,7 @@ impl<'a> Evidence<'a> for () {
     const KEPT: bool = false;
 
     #[inline(always)]
-    fn see<R: ?Sized>(
+    fn confirms_denial<R: ?Sized>(
         &mut self,
         _: &'a RuleStates<R>,
         _: impl Iterator<Item = (u16, Extracted)> + Clone,
@@ -50,7 +50,7 @@ impl<'a> Evidence<'a> for () {
     }
 
     #[inline(always)]
-    fn see_blocks<R: ?Sized>(&mut self, _: &'a RuleStates<R>, _: &R, _: Nanos) {}
+    fn update_blocks<R: ?Sized>(&mut self, _: &'a RuleStates<R>, _: &R, _: Nanos) {}
 
     #[inline(always)]
     fn violations(&self) -> Option<SmallVec<[Violation; 8]>> {
@@ -71,8 +71,8 @@ struct SeenQuota<'a> {
     values: EnforcedQuota<'a>,
 }
 
-/// A state that applies to the request, and a copy of its words. So all values are of one state.
-type Seen = (u16, Extracted, Option<CopiedWords>);
+/// The index of a state that applies to the request, and a copy of its words, so that all values are of one moment.
+type SeenState = (u16, Extracted, Option<CopiedWords>);
 
 /// The most decisions about one request. Each further one means that permits were freed since the previous one.
 const MAX_ROUNDS: u32 = 100;
@@ -113,7 +113,7 @@ impl<'a> Evidence<'a> for DeniedQuotas<'a> {
 
     #[cold]
     #[inline(never)]
-    fn see<R: ?Sized>(
+    fn confirms_denial<R: ?Sized>(
         &mut self,
         states: &'a RuleStates<R>,
         applied: impl Iterator<Item = (u16, Extracted)> + Clone,
@@ -124,7 +124,7 @@ impl<'a> Evidence<'a> for DeniedQuotas<'a> {
             let words = states.states[usize::from(state)].copy_words(&extracted, at);
             (state, extracted, words)
         });
-        let seen: SmallVec<[Seen; 4]> = seen.collect();
+        let seen: SmallVec<[SeenState; 4]> = seen.collect();
         self.quotas.clear();
         for (state, extracted, words) in &seen {
             states.enforced_quotas_of((*state, extracted, words.as_ref()), at, true, |quota, values| {
@@ -152,7 +152,7 @@ impl<'a> Evidence<'a> for DeniedQuotas<'a> {
         true
     }
 
-    fn see_blocks<R: ?Sized>(&mut self, states: &'a RuleStates<R>, request: &R, at: Nanos) {
+    fn update_blocks<R: ?Sized>(&mut self, states: &'a RuleStates<R>, request: &R, at: Nanos) {
         for (index, state) in (0..).zip(&states.states) {
             if !state.is_block() {
                 continue;
@@ -161,8 +161,8 @@ impl<'a> Evidence<'a> for DeniedQuotas<'a> {
                 continue;
             };
             states.enforced_quotas_of((index, &extracted, None), at, true, |quota, values| {
-                let after = self.retry_after.zip(values.retry_after);
-                self.retry_after = after.map(|(one, other)| one.max(other));
+                let both = self.retry_after.zip(values.retry_after);
+                self.retry_after = both.map(|(of_quotas, of_block)| of_quotas.max(of_block));
                 match self.quotas.iter_mut().find(|seen| seen.place.state == index) {
                     Some(seen) => seen.values = values,
                     // The block has begun by this denial, so it did not deny the request.

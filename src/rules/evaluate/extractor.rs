@@ -43,8 +43,8 @@ pub(crate) enum Handling {
     Block,
 }
 
-/// The key of a state that counts all requests together. It equals the fingerprint of a vacant entry, and is never one of a
-/// table: such a state has words of its own.
+/// The key of a state that counts all requests together. Such a state has no table, so the fingerprint of a vacant entry in a
+/// table can be equal to it.
 pub(crate) const NO_KEY: u64 = 0;
 
 impl Extracted {
@@ -89,14 +89,13 @@ pub(crate) struct Extractor<R: ?Sized> {
     tier_of: Option<TierOf<R>>,
     tiers: TierIndex,
     limit_by: Option<LimitBy<R>>,
-    /// Whether the rule limits requests in flight.
     is_in_flight: bool,
     /// The limit of the rule's first quota.
     limit: u64,
     enforced: KeyFraction,
     allow: Option<KeyList<R>>,
     deny: Option<KeyList<R>>,
-    /// The filter of the block whose requests are read. Only requests of keys that may be blocked are read.
+    /// For a block, its filter. A request of a key that this filter shows as not blocked is not read.
     pub(crate) blocked: Option<Arc<BlockFilter>>,
 }
 
@@ -130,8 +129,8 @@ impl<R: ?Sized> Extractor<R> {
         })
     }
 
-    /// Creates the extractor of the block of a rule with a key. It denies no key without a decision of the block, because the states of
-    /// the rule's quotas do.
+    /// Creates the extractor of the block of a rule with a key. It has no `deny` list, because the states of the rule's quotas
+    /// deny the keys of that list.
     pub(crate) fn of_block(rule: &AnyRule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
         Ok(Self {
             is_plain: false,
@@ -200,8 +199,8 @@ impl<R: ?Sized> Extractor<R> {
         self.read(request, seeds, |key| key.hash(request, &seeds.tables))
     }
 
-    /// Reads the request for a rule with a condition, cost, tiers, lists or a percentage, for the block of a rule, or a request
-    /// without a key.
+    /// Reads a request that lacks the key, or is of a rule that is not plain. Returns `None` also for a key that the filter of a
+    /// block shows as not blocked.
     #[inline(never)]
     fn extract_all(
         &self,
@@ -293,7 +292,7 @@ impl<R: ?Sized> Extractor<R> {
         }
         if limit == 0 && !extracted.is_denied() {
             extracted.handling = Handling::Deny;
-            // The limit denies the request, and not the missing key.
+            // The limit of 0 denies the request, and not the missing key.
             extracted.lacks_key = false;
         }
     }
@@ -322,7 +321,6 @@ impl<R: ?Sized> Extractor<R> {
         self.cost.as_ref().is_some_and(|own| own.0.is(&cost.0))
     }
 
-    /// The name of the key.
     pub(crate) fn key_name(&self) -> Option<&str> {
         self.key.as_ref().map(Key::name)
     }

@@ -35,7 +35,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         })
     }
 
-    /// Charges a request that waits if it is denied, so that the denial is no violation.
+    /// Charges a request. A denial counts as no violation, because the request then waits.
     pub(crate) fn check_waiting(&self, request: &R) -> Option<Admitted> {
         self.states
             .check(request, || self.clock.now(), false, &mut ())
@@ -57,12 +57,12 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Whether every request that the state decides has the limit of this one.
     pub(crate) fn has_one_limit(&self, request: &R, state: u64) -> bool {
         let seeds = &self.states.seeds;
-        let mut several = self
+        let mut with_several_limits = self
             .states
             .states
             .iter()
             .filter(|other| other.extractor.has_several_limits());
-        !several.any(|other| {
+        !with_several_limits.any(|other| {
             let extracted = other.extract(request, seeds);
             extracted.is_some_and(|extracted| other.id(&extracted, seeds) == state)
         })
@@ -72,9 +72,9 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Zero for a state that no longer exists. For a slot in flight, which only a release frees, it is the time until the next check.
     pub(crate) fn ready_in(&self, request: &R, state: u64, permits: u64) -> Option<Duration> {
         self.latest(request, state, |peek, of_state| {
-            let is_later = || permits <= peek.algorithm().max_request() && of_state.is_in_flight();
+            let awaits_release = || permits <= peek.algorithm().max_request() && of_state.is_in_flight();
             peek.retry_after(permits)
-                .or_else(|| is_later().then_some(RELEASE_CHECK))
+                .or_else(|| awaits_release().then_some(RELEASE_CHECK))
         })
     }
 

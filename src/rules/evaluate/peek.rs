@@ -76,7 +76,7 @@ impl<R: ?Sized> RuleStates<R> {
                 indices.map(move |index| self.view(state, index, extracted, now))
             })
         });
-        // A block is one of the quotas while the key is blocked.
+        // A block is listed only while the key is blocked.
         views.filter(|view| !view.is_block() || view.remaining() == 0)
     }
 
@@ -94,24 +94,26 @@ impl<R: ?Sized> RuleStates<R> {
         reset.count()
     }
 
-    /// Passes the current values of each enforced quota of [`peek`](Self::peek) to `add`. Keys whose hashes are known are not
-    /// extracted again, and the words of a state are looked up once for all its quotas. With `denied`, each has its retry time.
+    /// Calls `add` with the current values of each enforced quota of [`peek`](Self::peek). Keys whose hashes are known are not
+    /// extracted again, and the words of a state are looked up once for all its quotas. `with_retry` adds the retry times.
     pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
         now: Nanos,
-        denied: bool,
+        with_retry: bool,
         hashes: &mut KeyHashes,
         mut add: impl FnMut(EnforcedQuota<'a>),
     ) {
         for (index, state) in (0..).zip(&self.states) {
             if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
-                self.enforced_quotas_of((index, &extracted, None), now, denied, |_, values| add(values));
+                self.enforced_quotas_of((index, &extracted, None), now, with_retry, |_, values| {
+                    add(values)
+                });
             }
         }
     }
 
-    /// Passes the values of each quota of the only state to `add`, for a request that this state has admitted by its key.
+    /// Calls `add` with the values of each quota of the only state, for a request that this state has admitted by its key.
     #[inline]
     pub(crate) fn quotas_by_key<'a>(
         &'a self,
@@ -123,12 +125,13 @@ impl<R: ?Sized> RuleStates<R> {
         self.enforced_quotas_of((0, &extracted, None), now, false, |_, values| add(values));
     }
 
-    /// Passes the index and the current values of each enforced quota of one state, or those of a copy of its words, to `add`.
+    /// Calls `add` with the index and the values of each quota of a state that is enforced, and not of a block of another key.
+    /// The values are read from the `copy` of the state's words, or else from the state.
     pub(super) fn enforced_quotas_of<'a>(
         &'a self,
         (state, extracted, copy): (u16, &Extracted, Option<&CopiedWords>),
         now: Nanos,
-        denied: bool,
+        with_retry: bool,
         mut add: impl FnMut(u16, EnforcedQuota<'a>),
     ) {
         if !extracted.enforced {
@@ -142,12 +145,13 @@ impl<R: ?Sized> RuleStates<R> {
                 return;
             }
             let period = peek.algorithm().period_length(now);
-            for (at, (index, quota)) in (0..).zip(state.quotas.iter().enumerate()) {
+            for (at, quota) in (0..).zip(&state.quotas) {
+                let index = usize::from(at);
                 let (remaining, reset_after) = match always_denied {
                     true => (0, None),
                     false => peek.remaining_and_reset_in(index),
                 };
-                let retry_after = match denied && !always_denied {
+                let retry_after = match with_retry && !always_denied {
                     true => peek.retry_after_in(index, extracted.permits),
                     false => None,
                 };

@@ -12,14 +12,12 @@ use crate::decision::Peek;
 pub(crate) struct RequestLimit(u64);
 
 impl RequestLimit {
-    /// The limit of the rule.
     pub(crate) const OF_RULE: Self = Self::of_tier(0);
 
     /// The maximum number of tiers.
-    pub(crate) const MAX_TIERS: usize = (1 << Self::TIER) - 1;
+    pub(crate) const MAX_TIERS: usize = (1 << Self::TIER_BITS) - 1;
 
-    /// The number of bits of the tier.
-    const TIER: u32 = 24;
+    const TIER_BITS: u32 = 24;
 
     /// The limit of the tier with this number, at most [`MAX_TIERS`](Self::MAX_TIERS).
     #[inline(always)]
@@ -29,10 +27,9 @@ impl RequestLimit {
 
     /// The limit `at_most`, which is below the limit of the tier.
     pub(crate) const fn lowered_to(self, at_most: u64) -> Self {
-        Self((at_most + 1) << Self::TIER | self.tier() as u64)
+        Self((at_most + 1) << Self::TIER_BITS | self.tier() as u64)
     }
 
-    /// The number of the tier.
     #[inline(always)]
     pub(crate) const fn tier(self) -> usize {
         #[expect(
@@ -46,7 +43,7 @@ impl RequestLimit {
     /// The limit that replaces that of the tier.
     #[inline(always)]
     pub(crate) const fn lowered(self) -> Option<u64> {
-        (self.0 >> Self::TIER).checked_sub(1)
+        (self.0 >> Self::TIER_BITS).checked_sub(1)
     }
 
     /// The limit in permits of a request whose tier has the limit `of_tier`.

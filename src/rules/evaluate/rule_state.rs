@@ -31,7 +31,6 @@ pub(crate) struct RuleState<R: ?Sized> {
     /// The counts of the other rules that have a quota in this state.
     other_counts: Box<[Arc<ShardedCounts>]>,
     pub(crate) extractor: Extractor<R>,
-    /// The capacity of the table of keys.
     pub(crate) table_capacity: u64,
     pub(crate) on_full: OnFull,
     pub(crate) algorithms: Arc<StateAlgorithms>,
@@ -67,8 +66,8 @@ impl<R: ?Sized> RuleState<R> {
         let (_, rule, _) = quotas[0];
         let quotas: Box<[StateQuota]> = quotas
             .iter()
-            .map(|&(at, rule, index)| StateQuota {
-                rule: at,
+            .map(|&(rule_index, rule, index)| StateQuota {
+                rule: rule_index,
                 name: Arc::clone(&rule.name),
                 index,
                 quota: rule.kind.quotas()[index],
@@ -135,7 +134,7 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Returns a retired copy with other quotas, scope and algorithms, over the same storage, that counts nothing.
+    /// Returns a retired copy over the same storage, with other quotas, scope and algorithms. It counts no events.
     pub(crate) fn as_retired(
         &self,
         quotas: Box<[StateQuota]>,
@@ -266,7 +265,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> StatePeek<'_> {
-        // The lookup does not depend on the limit.
+        // The lookup does not depend on the limit, so a lower limit is applied to its result.
         StatePeek::new(
             self.peek_of_tier(extracted, now),
             self.algorithms.lowered(extracted.limit),
@@ -279,7 +278,7 @@ impl<R: ?Sized> RuleState<R> {
         self.storage.peek(algorithm, &self.on_full, extracted.key, now)
     }
 
-    /// Copies the words of the key, so that several values are of one state. `None` if it has none of its own, or too many.
+    /// Copies the words of the key, so that several values are of one moment. `None` if it has none of its own, or too many.
     pub(crate) fn copy_words(&self, extracted: &Extracted, now: Nanos) -> Option<CopiedWords> {
         let copy = self.with_peek(extracted, now, None, |peek| {
             peek.copy_words::<smallvec::SmallVec<[u64; 2]>>()
@@ -344,7 +343,6 @@ impl<R: ?Sized> RuleState<R> {
         )
     }
 
-    /// The limit of a quota, for the request.
     pub(crate) fn limit(&self, quota: usize, extracted: &Extracted) -> u64 {
         let own = || self.quotas[quota].quota.limit();
         let of_tier = self
@@ -354,12 +352,10 @@ impl<R: ?Sized> RuleState<R> {
         extracted.limit.permits(of_tier)
     }
 
-    /// Whether it limits requests in flight.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.algorithms.kind() == StateKind::InFlight
     }
 
-    /// Whether both states have the same words.
     pub(crate) fn shares_storage_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
     }

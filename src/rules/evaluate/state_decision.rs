@@ -34,7 +34,6 @@ impl StateDecision {
         matches!(self.outcome, StateOutcome::Admitted)
     }
 
-    /// Whether the request was admitted.
     #[inline(always)]
     pub(crate) const fn is_admitted(&self) -> bool {
         matches!(

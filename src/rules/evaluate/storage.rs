@@ -26,7 +26,6 @@ pub(crate) enum StorageLookup<'a> {
 }
 
 impl StateStorage {
-    /// Looks up the words of `key`.
     #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> StorageLookup<'_> {
         match self {
@@ -126,7 +125,7 @@ impl StateStorage {
         match self {
             Self::Single(words) => Peek::new(algorithm, StateRef::Own(words), now),
             Self::Keyed(store) => {
-                // Most keys have an entry in their primary bucket, which is then the view of the table, too.
+                // Most keys have an entry in their primary bucket. A search of the whole table would give the same view.
                 if let Some(entry) = store.table().find_in_primary(key)
                     && SeenWord::read(entry, key).is_some()
                 {

@@ -34,10 +34,13 @@ mod published;
 ///     - the tiers of a ring;
 ///     - lists, percentages, condition, cost, or [`OnFull`](crate::keyed::OnFull). (The exception is a token bucket that changes to
 ///       or from [`Forget`](crate::keyed::OnFull::Forget). Its counts are charged to the new rule.)
-///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of the limit of a log, to a limit
-///     that needs wider words, of a token bucket to a much longer burst, or of the rules that share a state. So they are after a change
-///     for which a [sliding window](super::RuleAlgorithm::SlidingWindow) chooses another form, such as most other limits of a rule that
-///     counts in one word. The permits that still count are charged as if they were spent at that moment, which is stricter. A token
+///   - *They are charged to the new rule* after a change of:
+///     - the window, algorithm, cells or capacity, or of the rules that share a state;
+///     - the limit of a log, and any limit to one that needs wider words;
+///     - the burst of a token bucket, to a much longer one;
+///     - the form that a [sliding window](super::RuleAlgorithm::SlidingWindow) chooses, as for most limits of a rule in one word.
+///
+///     The permits that still count are charged as if they were spent at that moment, which is stricter. A token
 ///     bucket whose burst does not take longer to refill pays the debt of its old rate in the time in which the old bucket would have
 ///     paid it. Until the decisions in progress have ended, the old and the new limits are both enforced for the requests of the new
 ///     rule, and permits that are spent meanwhile count twice.
@@ -272,11 +275,14 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         }
         let current = self.current.load();
         let (mut states, now) = (current.states.clone(), current.clock.now());
-        // Code of the user, which runs before a step that a panic would leave half done.
+        // The clone is code of the user, so it runs before the steps that a panic would leave half done.
         let clock = current.clock.clone();
         drop(current);
-        let carry_overs = writer.carry_overs.iter_mut();
-        if carry_overs.fold(false, |any, carry_over| any | carry_over.bar_keys(now)) {
+        let mut has_barred = false;
+        for carry_over in &mut writer.carry_overs {
+            has_barred |= carry_over.bar_keys(now);
+        }
+        if has_barred {
             // Claim: rules 6, the keys are read after every thread sees the marks.
             self.publish(writer, states, clock);
             return self.complete(writer);

@@ -16,8 +16,8 @@ pub(crate) struct CarryOver<R: ?Sized> {
     /// States of earlier reloads that have not been carried over to `old`, or not in full. A key is charged the sum of the permits that
     /// it has spent in them.
     earlier: Vec<Arc<RuleState<R>>>,
-    /// The permits that were charged for the catch-all of each of these, in the same order, and the times of these charges. Empty
-    /// before [`bar_keys`](Self::bar_keys).
+    /// The permits that were charged for the catch-all of each [enforced](Self::enforced) state, and the times of these charges.
+    /// Empty before [`bar_keys`](Self::bar_keys).
     overflow: Vec<(u64, Nanos)>,
 }
 
@@ -61,7 +61,7 @@ impl<R: ?Sized> CarryOver<R> {
     /// By now, every thread that may enter a barred key must see that it is barred.
     pub(crate) fn complete(&self, now: Nanos) -> bool {
         if let StateStorage::Keyed(to) = &*self.new.storage {
-            // A key whose permits are not read any more must not begin at an older reading, at which they count.
+            // A key whose permits have expired by now is not charged, so it must not begin at an older time, at which they count.
             // Claim: rules 6, no key begins before the carry-over.
             to.table().begin_after(now);
         }
@@ -70,7 +70,8 @@ impl<R: ?Sized> CarryOver<R> {
             is_complete &= self.new.holds_overflow(overflow);
             for (key, (permits, at)) in self.new.spent_in(old, overflow, now) {
                 let (before, latest) = all.get(&key).copied().unwrap_or((0, at));
-                let permits = if index < self.old.len() {
+                let is_replaced = index < self.old.len();
+                let permits = if is_replaced {
                     // Claim: rules reloading, a state gets the largest count of its predecessors.
                     before.max(permits)
                 } else {
@@ -109,7 +110,8 @@ impl<R: ?Sized> RuleState<R> {
     fn holds_overflow(&self, (permits, at): (u64, Nanos)) -> bool {
         match &*self.storage {
             StateStorage::Keyed(store) if permits > 0 => {
-                self.keeps(permits, store.overflow(&self.algorithms.usage, at).0)
+                let (spent, _) = store.overflow(&self.algorithms.usage, at);
+                self.keeps(permits, spent)
             }
             StateStorage::Keyed(_) | StateStorage::Single(_) => true,
         }

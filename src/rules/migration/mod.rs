@@ -27,8 +27,8 @@ pub(crate) struct Migration<R: ?Sized> {
     /// The old states that are enforced in addition until then.
     pub(crate) retired: Vec<Arc<RuleState<R>>>,
     pub(crate) carry_overs: Vec<CarryOver<R>>,
-    /// Each retained state with the names of the new rules, if it stays retained, because a new state has the words into which its
-    /// permits did not fit. Otherwise `None`.
+    /// For each retained state: itself, with the names of the new rules, if it stays retained, and otherwise `None`. It stays if
+    /// a new state reuses the words into which its permits did not fit.
     pub(crate) retained: Vec<Option<Arc<RuleState<R>>>>,
 }
 
@@ -69,10 +69,10 @@ pub(crate) fn migrate<R: ?Sized>(
             if !old.retired && is_reused && !state.is_renamed_onto(old) {
                 continue;
             }
-            let of_kind = if old.retired { &mut earlier } else { &mut replaced };
+            let list = if old.retired { &mut earlier } else { &mut replaced };
             let old = retired.of(old, successors, &state.extractor);
-            if !of_kind.iter().any(|other| Arc::ptr_eq(other, &old)) {
-                of_kind.push(old);
+            if !list.iter().any(|other| Arc::ptr_eq(other, &old)) {
+                list.push(old);
             }
         }
         for (old, retained) in retained.iter().zip(&mut still_retained) {
@@ -119,6 +119,7 @@ pub(crate) fn migrate<R: ?Sized>(
 struct RetiredStates<R: ?Sized>(Vec<Arc<RuleState<R>>>);
 
 impl<R: ?Sized> RetiredStates<R> {
+    /// Returns the retired copy of `old` for this scope, and adds it if there is none.
     fn of(
         &mut self,
         old: &RuleState<R>,

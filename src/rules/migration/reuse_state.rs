@@ -20,7 +20,7 @@ impl<R: ?Sized> RuleState<R> {
         self.extractor.has_key_of(&old.extractor) && self.is_of_kind(old) && old.quotas.iter().any(continues)
     }
 
-    /// Whether a rule of this state continues: the new rule of its name has the same key, and limits the same.
+    /// Whether a rule of this state continues: its successor has the same key, and both or none limit requests in flight.
     fn continues(&self, quota: &StateQuota, successors: &Successors<'_, R>) -> bool {
         successors.of(&quota.name).is_some_and(|next| {
             let rule = &successors.0[usize::from(next.rule)];
@@ -34,7 +34,7 @@ impl<R: ?Sized> RuleState<R> {
     ///
     /// A table of slots in flight is reused whatever the new capacity, because its slots are released there. So is a table of blocks.
     pub(crate) fn reuse_state(&mut self, old: &[&Arc<Self>], successors: &Successors<'_, R>) -> bool {
-        let is_same = |old: &Self, renamed: bool| {
+        let is_continued = |old: &Self, may_be_renamed: bool| {
             let mut quotas = core::iter::zip(&self.quotas, &old.quotas);
             !old.retired
                 && (self.table_capacity == old.table_capacity || self.is_in_flight() || self.is_block())
@@ -42,12 +42,12 @@ impl<R: ?Sized> RuleState<R> {
                 && self.quotas.len() == old.quotas.len()
                 && quotas.all(|(new, old)| {
                     new.index == old.index
-                        && (renamed || new.name == old.name)
+                        && (may_be_renamed || new.name == old.name)
                         && successors.of(&old.name).is_some_and(|next| next.rule == new.rule)
                 })
         };
-        let found = [false, true].into_iter().find_map(|renamed| {
-            let mut candidates = old.iter().filter(|old| is_same(old, renamed));
+        let found = [false, true].into_iter().find_map(|may_be_renamed| {
+            let mut candidates = old.iter().filter(|old| is_continued(old, may_be_renamed));
             candidates.find_map(|old| Some((old, self.algorithms.over_words_of(&old.algorithms)?)))
         });
         let Some((old, algorithms)) = found else {

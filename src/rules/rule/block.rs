@@ -10,7 +10,7 @@ use crate::quota::Quota;
 /// after the window, or after the block, opens a new window. So an interval of one window can have up to 2n − 2 violations without a
 /// block, where n is the number that begins one.
 ///
-/// Times are rounded to 10 ms: a window may begin, and a block may end, so much earlier or later.
+/// Times are rounded to 10 ms: a window may begin, and a block may end, up to 10 ms earlier or later.
 ///
 /// # What is a violation
 ///
@@ -92,8 +92,9 @@ impl Block {
     /// Makes repeated blocks longer: the k-th block of a key lasts `factor`^(k − 1) times as long as the first, but at most
     /// `ceiling`.
     ///
-    /// k begins at one again once the key is forgiven: at a violation that comes `forgive_after` or more after the end of its last
-    /// block, and after the beginning of its last window of violations. So a key that keeps opening windows is not forgiven.
+    /// A key is forgiven if its next violation comes `forgive_after` or more after both the end of its last block and the
+    /// beginning of its last window of violations. Then k begins at one again. So a key that keeps opening windows is not
+    /// forgiven.
     ///
     /// The rule set checks the ranges: a factor of at least 2, a ceiling from the first block to [`MAX`](Self::MAX), and a
     /// time of up to [`MAX`](Self::MAX) until a key is forgiven.
@@ -144,7 +145,6 @@ impl Block {
         (self.length.factor, self.length.ceiling)
     }
 
-    /// The duration of each block.
     pub(crate) const fn length(&self) -> BlockLength {
         self.length
     }

@@ -40,7 +40,6 @@ impl RuleError {
         }
     }
 
-    /// Returns all of these errors as one.
     pub(crate) fn all(mut errors: impl Iterator<Item = Self>) -> Result<(), Self> {
         match errors.next() {
             None => Ok(()),

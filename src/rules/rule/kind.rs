@@ -138,7 +138,6 @@ impl AnyKind {
         }
     }
 
-    /// Whether it limits requests in flight.
     pub(crate) const fn is_in_flight(&self) -> bool {
         match self {
             Self::InFlight(_) => true,

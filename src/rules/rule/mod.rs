@@ -121,10 +121,11 @@ impl<R: ?Sized> Rule<R> {
 
     /// Sets the cells per window of a sliding window, counter, classic or even rule.
     ///
-    /// A sliding window with cells is a counter rule. Without them it [chooses](RuleAlgorithm::SlidingWindow), for most rules with a
-    /// key one word. The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take
-    /// 640 bytes for each key and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes. The default
-    /// for a classic or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
+    /// A sliding window with cells is a counter rule. Without cells it [chooses](RuleAlgorithm::SlidingWindow) how it counts:
+    /// most rules with a key count in one word. The default for a counter rule is
+    /// [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS), which take 640 bytes for each key and quota. The
+    /// default for a classic or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
+    /// The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes.
     pub fn cells(mut self, cells: u64) -> Self {
         self.kind.cells = Some(cells);
         self
@@ -350,8 +351,11 @@ impl<R: ?Sized> AnyRule<R> {
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
         };
-        if !own.is_one_state() || self.name == other.name {
-            return own.is_one_state();
+        if !own.is_one_state() {
+            return false;
+        }
+        if self.name == other.name {
+            return true;
         }
         plain(self)
             && plain(other)

@@ -27,7 +27,7 @@ impl ClockOrigin {
         is_of_default_clock: false,
     };
 
-    /// This origin with the clock of this one, or else the time of the other one.
+    /// This origin, with the time of the other one if its own is not known.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             time: self.time.or(other.time),

@@ -13,7 +13,7 @@ use crate::rules::rule::error::RuleError;
 /// A state, and the quotas that it is built from.
 type Draft<'a, R> = (RuleState<R>, Vec<QuotaOfRule<'a, R>>);
 
-/// Builds the states of valid rules. All states are empty. The error is that of memory which cannot be allocated.
+/// Builds the states of valid rules. All states are empty. It fails only if memory cannot be allocated.
 pub(crate) fn states<R: ?Sized>(
     rules: &[AnyRule<R>],
     seeds: &Seeds,
@@ -26,18 +26,19 @@ pub(crate) fn states<R: ?Sized>(
             let alone = [(at, rule, index)];
             // The quota shares the first state that it can, unless the words cannot hold one more window.
             let shared = drafts.iter_mut().find_map(|(state, quotas)| {
-                if quotas.len() >= MAX_QUOTAS || !quotas[0].1.shares_state_with(rule) {
+                let (_, first_rule, _) = quotas[0];
+                if quotas.len() >= MAX_QUOTAS || !first_rule.shares_state_with(rule) {
                     return None;
                 }
                 let all: Vec<_> = quotas.iter().copied().chain(alone).collect();
-                let with = RuleState::new(&all, seeds, origin).ok()?;
+                let of_all = RuleState::new(&all, seeds, origin).ok()?;
                 // A unit is chosen by the largest limit. A smaller limit keeps its own state, in which it counts exactly.
-                let unit = with.algorithms.unit();
-                let alone = || StateAlgorithms::new(rule, &windows[index..=index], origin);
-                if unit != state.algorithms.unit() || unit > 1 && alone().ok()?.unit() != unit {
+                let unit = of_all.algorithms.unit();
+                let of_quota = || StateAlgorithms::new(rule, &windows[index..=index], origin);
+                if unit != state.algorithms.unit() || unit > 1 && of_quota().ok()?.unit() != unit {
                     return None;
                 }
-                (*state, *quotas) = (with, all);
+                (*state, *quotas) = (of_all, all);
                 Some(())
             });
             if shared.is_none() {

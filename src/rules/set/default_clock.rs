@@ -54,20 +54,18 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// documentation of [`saved`](crate::saved) says what is promised.
     ///
     /// The rules must have the names, quotas, algorithms, cells, bursts, tiers and names of keys that they had, in the same
-    /// order. Rules that are equal in all but their names and quotas share a state, so a change that makes two rules share a
-    /// state, or no longer share one, is a change of this list. So is a change after which a
-    /// [sliding window](crate::rules::RuleAlgorithm::SlidingWindow) counts in another form, such as a cost that is added to a rule with
-    /// a key; and so is a version of this crate that chooses other cells or units. Otherwise, conditions, costs, limits by request,
-    /// lists, percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
+    /// order. Conditions, costs, limits by request, lists, percentages, capacities and [`OnFull`](crate::keyed::OnFull) may
+    /// change, unless one of two things changes with them. The first is which rules share a state: those that are equal in all
+    /// but their names and quotas. The second is the form in which a [sliding window](crate::rules::RuleAlgorithm::SlidingWindow)
+    /// counts, such as by a cost that is added to a rule with a key. Another version of this crate may choose another form, too.
     ///
     /// [Blocks](crate::Rule::block) and rules of [requests in flight](crate::Rule::in_flight) may be changed, added and removed,
     /// because they are not saved: no key is blocked after a restore.
     ///
     /// # Errors
     ///
-    /// [`RestoreError`] if the file cannot be read, is torn, has another version, or is of other rules; or if a rule is
-    /// invalid, as listed at [`build_with`](Self::build_with), or has a calendar, as listed at [`build`](Self::build). To begin with a
-    /// fresh rule set instead, build it.
+    /// [`RestoreError`] if the file cannot be read, is torn, has another version, or is of other rules. Also the errors of
+    /// [`build`](Self::build): a rule is invalid, or has a calendar. To begin with a fresh rule set instead, build it.
     pub fn restore(&self, from: impl Read, elapsed: Duration) -> Result<RuleSet<R>, RestoreError> {
         self.restore_from(
             QuantaClock::new(),

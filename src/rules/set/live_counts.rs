@@ -23,13 +23,13 @@ pub struct LiveCounts<'a> {
     are_shared: bool,
 }
 
-/// The use of the memory of rules, whatever the type of their requests.
+/// Rules whose usage can be read, whatever the type of their requests.
 trait Usage {
     /// The usage of each rule, in the order of the rules.
     fn of_rules(&self) -> Vec<RuleUsage>;
 }
 
-/// The values of a rule that may fall.
+/// The values of a rule that can decrease.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RuleUsage {
     /// The keys with an entry in the table of the rule's first quota, if it has a table.

@@ -96,8 +96,8 @@ pub struct RuleSet<R: ?Sized, C = DefaultClock> {
 impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Charges the request to every rule that applies to it, or to none.
     ///
-    /// A rule that limits [requests in flight](crate::Rule::in_flight) is not charged: this is denied if no slot is free, and holds
-    /// none. [`reserve`](Self::reserve) holds a slot.
+    /// A rule that limits [requests in flight](crate::Rule::in_flight) is only read: it denies the request if no slot is free,
+    /// and no slot is held. [`reserve`](Self::reserve) holds a slot.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// [`settle`](Self::settle) later.
     ///
     /// The reservation holds a reference to each charged state, and a slot of each rule that limits
-    /// [requests in flight](crate::Rule::in_flight). It allocates if there are more than four, or any slots.
+    /// [requests in flight](crate::Rule::in_flight). It allocates for more than four states, and for slots.
     ///
     /// # Errors
     ///
@@ -260,17 +260,17 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.peek(request, self.clock.now())
     }
 
-    /// Passes the values of each enforced quota of [`peek`](Self::peek) to `add`, at a time that was read from the rule set's
-    /// clock. Keys whose hashes are known are not extracted again. With `denied`, each has its retry time.
+    /// Calls `add` with the values of each enforced quota of [`peek`](Self::peek), at a time that was read from the rule set's
+    /// clock. Keys whose hashes are known are not extracted again. `with_retry` adds the retry times.
     pub(crate) fn enforced_quotas<'a>(
         &'a self,
         request: &R,
         now: Nanos,
-        denied: bool,
+        with_retry: bool,
         hashes: &mut KeyHashes,
         add: impl FnMut(EnforcedQuota<'a>),
     ) {
-        self.states.enforced_quotas(request, now, denied, hashes, add);
+        self.states.enforced_quotas(request, now, with_retry, hashes, add);
     }
 
     /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.

@@ -49,9 +49,9 @@ impl ShardedCounts {
     }
 
     #[inline(always)]
-    pub(crate) fn add(&self, shard: ShardId, outcome: RuleEvent) {
+    pub(crate) fn add(&self, shard: ShardId, event: RuleEvent) {
         let counts = &self.0[shard.index];
-        match outcome {
+        match event {
             RuleEvent::Admitted(permits) => {
                 shard.add(&counts.admitted, 1);
                 shard.add(&counts.charged, permits);

@@ -72,15 +72,15 @@ pub(crate) fn reasons<R: ?Sized>(
             rule: at,
             reasons: Vec::new(),
         };
-        reasons.of_names(rule, rules);
-        reasons.of_mode(rule.mode);
-        reasons.of_kind(rule, origin);
+        reasons.check_names(rule, rules);
+        reasons.check_mode(rule.mode);
+        reasons.check_kind(rule, origin);
         if let Some(block) = &rule.block {
-            reasons.of_block(block);
+            reasons.check_block(block);
         }
-        reasons.of_tiers(rule);
-        reasons.of_key(rule);
-        reasons.of_limits(decided, origin);
+        reasons.check_tiers(rule);
+        reasons.check_key(rule);
+        reasons.check_limits(decided, origin);
         all.append(&mut reasons.reasons);
     }
     if rules.len() > MAX_RULES {
@@ -104,22 +104,21 @@ pub(crate) fn error_of_algorithm(rate: &Rate, tiers: &[(Arc<str>, u64)]) -> Opti
         rule: 0,
         reasons: Vec::new(),
     };
-    reasons.of_algorithm(rate);
-    reasons.of_tiers_of_log(rate, tiers);
+    reasons.check_algorithm(rate);
+    reasons.check_tiers_of_log(rate, tiers);
     let first = reasons.reasons.into_iter().next();
     first.map(|reason| reason.error)
 }
 
 /// The reasons for which one rule is refused.
 struct ReasonsOfRule {
-    /// The index of the rule.
     rule: usize,
     reasons: Vec<Reason>,
 }
 
 impl ReasonsOfRule {
     fn add(&mut self, field: &'static str, given: impl Into<String>, expected: impl Into<String>) {
-        self.add_of(Part::Field, ConfigError::new(field, given, expected));
+        self.add_error(Part::Field, ConfigError::new(field, given, expected));
     }
 
     fn add_if(&mut self, is_wrong: bool, field: &'static str, given: &str, expected: &str) {
@@ -128,33 +127,34 @@ impl ReasonsOfRule {
         }
     }
 
-    fn add_of(&mut self, part: Part, error: ConfigError) {
+    fn add_error(&mut self, part: Part, error: ConfigError) {
         let rule = self.rule;
         self.reasons.push(Reason { rule, part, error });
     }
 
-    fn of_names<R: ?Sized>(&mut self, rule: &AnyRule<R>, rules: &[AnyRule<R>]) {
+    fn check_names<R: ?Sized>(&mut self, rule: &AnyRule<R>, rules: &[AnyRule<R>]) {
         self.add_if(rule.name.is_empty(), "name", "empty", "a name");
         if !rule.name.is_empty() && rules[..self.rule].iter().any(|other| other.name == rule.name) {
             let given = format!("{:?} again", rule.name);
             self.add("name", given, "a different name for each rule");
         }
         if let Some(old) = &rule.renamed_from {
-            let has_it = |other: &AnyRule<R>| other.name == *old || other.renamed_from.as_ref() == Some(old);
+            let uses_name =
+                |other: &AnyRule<R>| other.name == *old || other.renamed_from.as_ref() == Some(old);
             let mut others = rules.iter().enumerate().filter(|(at, _)| *at != self.rule);
-            if others.any(|(_, other)| has_it(other)) {
+            if others.any(|(_, other)| uses_name(other)) {
                 let expected = "a name that no other rule has or was renamed from";
                 self.add("renamed_from", format!("{old:?}"), expected);
             }
         }
     }
 
-    fn of_mode(&mut self, mode: Mode) {
+    fn check_mode(&mut self, mode: Mode) {
         let (field, permits) = match mode {
             Mode::Local | Mode::Strict => return,
             Mode::Lease { permits } => ("permits", permits),
             Mode::Sync { period, pending } => {
-                self.of_duration("period", period, Mode::MIN_PERIOD, Mode::MAX_PERIOD);
+                self.check_duration("period", period, Mode::MIN_PERIOD, Mode::MAX_PERIOD);
                 ("pending", pending)
             }
         };
@@ -164,15 +164,15 @@ impl ReasonsOfRule {
         }
     }
 
-    fn of_duration(&mut self, field: &'static str, given: Duration, least: Duration, most: Duration) {
+    fn check_duration(&mut self, field: &'static str, given: Duration, least: Duration, most: Duration) {
         if !(least..=most).contains(&given) {
             self.add(field, format!("{given:?}"), format!("{least:?} to {most:?}"));
         }
     }
 
-    fn of_kind<R: ?Sized>(&mut self, rule: &AnyRule<R>, origin: ClockOrigin) {
+    fn check_kind<R: ?Sized>(&mut self, rule: &AnyRule<R>, origin: ClockOrigin) {
         match &rule.kind {
-            AnyKind::Rate(rate) => self.of_rate(rule, rate),
+            AnyKind::Rate(rate) => self.check_rate(rule, rate),
             AnyKind::Calendar(_) => {
                 let expected = "a clock that follows the time of the operating system, by \
                                 build_with(SystemClock::new(), random_seeds())";
@@ -183,8 +183,8 @@ impl ReasonsOfRule {
         }
     }
 
-    fn of_rate<R: ?Sized>(&mut self, rule: &AnyRule<R>, rate: &Rate) {
-        self.of_algorithm(rate);
+    fn check_rate<R: ?Sized>(&mut self, rule: &AnyRule<R>, rate: &Rate) {
+        self.check_algorithm(rate);
         let quotas = rate.quotas.len();
         if quotas > MAX_QUOTAS {
             let given = format!("{quotas} quotas");
@@ -205,7 +205,7 @@ impl ReasonsOfRule {
     }
 
     /// Adds the fields that the algorithm of a rate does not have.
-    fn of_algorithm(&mut self, rate: &Rate) {
+    fn check_algorithm(&mut self, rate: &Rate) {
         let no_burst = (!rate.algorithm.facts().has_burst).then_some("no burst, except for a gcra rule");
         let no_cells = rate.algorithm.in_place_of_cells();
         for (field, given, expected) in [("cells", rate.cells, no_cells), ("burst", rate.burst, no_burst)] {
@@ -215,7 +215,7 @@ impl ReasonsOfRule {
         }
     }
 
-    fn of_block(&mut self, block: &Block) {
+    fn check_block(&mut self, block: &Block) {
         let after = block.after();
         if after.limit() > Block::MAX_VIOLATIONS || after.window() < Block::MIN {
             let given = format!("{} in {:?}", after.limit(), after.window());
@@ -227,18 +227,18 @@ impl ReasonsOfRule {
             factor,
             ceiling,
         } = block.length();
-        self.of_duration("for", first, Block::MIN, Block::MAX);
+        self.check_duration("for", first, Block::MIN, Block::MAX);
         if factor == 0 || factor == 1 && ceiling != first {
             self.add("factor", format!("{factor}"), "a whole number, at least 2");
         }
         // Without a factor, the ceiling is the first duration.
         if ceiling != first {
-            self.of_duration("ceiling", ceiling, first, Block::MAX);
+            self.check_duration("ceiling", ceiling, first, Block::MAX);
         }
-        self.of_duration("forgive_after", block.forgive_after(), Duration::ZERO, Block::MAX);
+        self.check_duration("forgive_after", block.forgive_after(), Duration::ZERO, Block::MAX);
     }
 
-    fn of_tiers<R: ?Sized>(&mut self, rule: &AnyRule<R>) {
+    fn check_tiers<R: ?Sized>(&mut self, rule: &AnyRule<R>) {
         let given = match (rule.tiers.is_empty(), rule.tier_of.is_some()) {
             (true, true) => Some("a function without tiers"),
             (false, false) => Some("tiers without a function"),
@@ -265,7 +265,7 @@ impl ReasonsOfRule {
     }
 
     /// Adds the fields that need a key, and the entries that are no values of the key.
-    fn of_key<R: ?Sized>(&mut self, rule: &AnyRule<R>) {
+    fn check_key<R: ?Sized>(&mut self, rule: &AnyRule<R>) {
         let lists = [(ListKind::Allow, &rule.allow), (ListKind::Deny, &rule.deny)];
         let percent = match rule.enforced {
             Enforcement::All | Enforcement::None => None,
@@ -290,55 +290,55 @@ impl ReasonsOfRule {
             return;
         };
         if let Err(error) = Table::validate_capacity(rule.keys()) {
-            self.add_of(Part::Field, error);
+            self.add_error(Part::Field, error);
         }
         for (kind, list) in lists {
             for (at, error) in key.invalid_entries(kind, list) {
-                self.add_of(Part::Entry(at), error);
+                self.add_error(Part::Entry(at), error);
             }
         }
     }
 
     /// Adds the limits, cells and bursts that the algorithm of the rule does not accept.
-    fn of_limits<R: ?Sized>(&mut self, rule: &AnyRule<R>, origin: ClockOrigin) {
+    fn check_limits<R: ?Sized>(&mut self, rule: &AnyRule<R>, origin: ClockOrigin) {
         if let Some(rate) = rule.kind.rate() {
-            self.of_tiers_of_log(rate, &rule.tiers);
+            self.check_tiers_of_log(rate, &rule.tiers);
         }
         for (at, &quota) in rule.kind.quotas().iter().enumerate() {
-            let error = |rule: &AnyRule<R>| StateAlgorithms::new(rule, &[quota], origin).err();
-            let Some(of_all) = error(rule) else {
+            let error_of = |rule: &AnyRule<R>| StateAlgorithms::new(rule, &[quota], origin).err();
+            let Some(error_of_all) = error_of(rule) else {
                 continue;
             };
             // The quota and each tier are tried alone, so that each of them has its own reason.
             let mut alone = rule.clone();
             alone.tiers.clear();
-            let known = self.reasons.len();
-            let of_quota = error(&alone);
-            let quota_is_valid = of_quota.is_none();
-            if let Some(error) = of_quota {
-                self.add_of_limit(Part::Quota(at), error);
+            let reasons_before = self.reasons.len();
+            let error_of_quota = error_of(&alone);
+            let quota_is_valid = error_of_quota.is_none();
+            if let Some(error) = error_of_quota {
+                self.add_limit_error(Part::Quota(at), error);
             }
             for (at, tier) in rule.tiers.iter().enumerate() {
                 alone.tiers = [tier.clone()].into();
                 let error = match quota_is_valid {
-                    true => error(&alone),
-                    // The algorithm would return the error of the quota.
+                    true => error_of(&alone),
+                    // Algorithms with the invalid quota would return its error, and not that of the tier.
                     false if rule.kind.is_in_flight() => {
                         StateAlgorithms::new(&alone, &[Quota::in_flight(1)], origin).err()
                     }
                     false => Quota::new(tier.1, quota.window()).err(),
                 };
                 if let Some(error) = error {
-                    self.add_of_limit(Part::Tier(at), error);
+                    self.add_limit_error(Part::Tier(at), error);
                 }
             }
-            if known == self.reasons.len() {
-                self.add_of_limit(Part::Quota(at), of_all);
+            if self.reasons.len() == reasons_before {
+                self.add_limit_error(Part::Quota(at), error_of_all);
             }
         }
     }
 
-    fn of_tiers_of_log(&mut self, rate: &Rate, tiers: &[(Arc<str>, u64)]) {
+    fn check_tiers_of_log(&mut self, rate: &Rate, tiers: &[(Arc<str>, u64)]) {
         if !rate.algorithm.facts().has_tiers
             && let [(_, limit), ..] = tiers
         {
@@ -348,15 +348,15 @@ impl ReasonsOfRule {
         }
     }
 
-    /// Adds an error of the algorithm, unless the field must not be given, or another quota has the same error.
-    fn add_of_limit(&mut self, part: Part, error: ConfigError) {
+    /// Adds an error of the algorithm, unless there is a reason about its field, or another quota has the same error.
+    fn add_limit_error(&mut self, part: Part, error: ConfigError) {
         let is_known = |known: &Reason| match known.part {
             Part::Field => known.error.field == error.field,
             Part::Quota(_) => known.error == error,
             Part::Tier(_) | Part::Entry(_) => false,
         };
         if !self.reasons.iter().any(is_known) {
-            self.add_of(part, error);
+            self.add_error(part, error);
         }
     }
 }

@@ -29,10 +29,11 @@ const PLACES: usize = 256;
 pub(super) type States = SmallVec<[u64; 4]>;
 
 /// A limiter of asks: a waiter needs one slot of each state that its request needs, and holds it until it has its answer.
+/// [The protocol](super) defines *gate* and *recheck*.
 #[derive(Debug)]
 pub(super) struct AskSlots {
     /// The number of gates. It is written while the lock is held, and read without it.
-    used: AtomicU64,
+    gate_count: AtomicU64,
     /// The number of rechecks. It is written while the lock is held, and read without it.
     rechecks: AtomicU64,
     gates: Mutex<Gates>,
@@ -54,7 +55,6 @@ const fn place(state: u64) -> usize {
 }
 
 impl Gates {
-    /// The gates of these states.
     fn of<'a>(&'a self, states: &'a [u64]) -> impl Iterator<Item = &'a Gate> {
         states.iter().filter_map(|state| self.by_state.get(state))
     }
@@ -71,7 +71,7 @@ impl Gates {
 impl AskSlots {
     pub(super) fn new() -> Self {
         Self {
-            used: AtomicU64::new(0),
+            gate_count: AtomicU64::new(0),
             rechecks: AtomicU64::new(0),
             gates: Mutex::new(Gates {
                 next: 0,
@@ -87,11 +87,11 @@ impl AskSlots {
         self.gates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether any wait has entered.
-    pub(super) fn is_used(&self) -> bool {
+    /// Whether a wait has entered a gate, and has not left.
+    pub(super) fn has_gates(&self) -> bool {
         // Relaxed: if a wait entered before this call in the caller's view, coherence makes the load observe it. If a wait enters
         // concurrently, this call is ordered first.
-        self.used.load(Ordering::Relaxed) > 0
+        self.gate_count.load(Ordering::Relaxed) > 0
     }
 
     /// Whether a request that needs these states must wait for its turn to ask.
@@ -105,7 +105,6 @@ impl AskSlots {
         self.rechecks.load(Ordering::Acquire)
     }
 
-    /// Enters the gates of these states.
     pub(super) fn enter(&self, states: &[u64]) {
         let mut gates = self.lock();
         for &state in states {
@@ -117,11 +116,11 @@ impl AskSlots {
                 .or_insert_with(|| Gate::new(rechecked));
             gate.waits += 1;
         }
-        self.publish(&gates);
+        self.publish_count(&gates);
     }
 
     /// Leaves the gates of these states, and opens those that this wait has closed. A gate without waits is removed. Returns whether
-    /// one was closed, whose first waiter is to be woken.
+    /// one was closed until now. Then the caller wakes the first waiters.
     pub(super) fn leave(&self, states: &[u64], ticket: Ticket) -> bool {
         let (now, mut was_closed) = (self.now(), false);
         let mut gates = self.lock();
@@ -134,17 +133,18 @@ impl AskSlots {
                 gates.by_state.remove(state);
             }
         }
-        self.publish(&gates);
+        self.publish_count(&gates);
         was_closed
     }
 
-    fn publish(&self, gates: &Gates) {
-        // Relaxed: pairs with the load in `is_used`, where the reason is given.
-        self.used.store(gates.by_state.len() as u64, Ordering::Relaxed);
+    fn publish_count(&self, gates: &Gates) {
+        // Relaxed: pairs with the load in `has_gates`, where the reason is given.
+        self.gate_count
+            .store(gates.by_state.len() as u64, Ordering::Relaxed);
     }
 
-    /// Closes a gate for a request that needs these states, whose decision began after this number of rechecks: that of the slowest state
-    /// that has denied it, where it will wait. If a gate of a slower state is closed for it, it will wait there.
+    /// Closes the gate of the slowest state that has denied a request, which will wait there. Closes none if that of a slower
+    /// state is closed for the request, which will then wait there. `began` is the number of rechecks when the decision began.
     pub(super) fn close(&self, states: &[u64], ticket: Ticket, denying: &[DenyingQuota], began: u64) {
         let now = self.now();
         let mut gates = self.lock();
@@ -202,7 +202,7 @@ impl AskSlots {
             .update(&ask.states, |gate| gate.count_admission(ask.number));
     }
 
-    /// Opens the gates of these states after capacity was freed; of all states if there are none.
+    /// Opens the gates of these states after capacity was freed, or those of all states for `None`.
     pub(super) fn recheck(&self, states: Option<&[u64]>) {
         let mut gates = self.lock();
         let rechecks = self.rechecks() + 1;
@@ -225,7 +225,6 @@ impl AskSlots {
         }
     }
 
-    /// Opens the gates of these states without a limit.
     pub(super) fn remove_limits(&self, states: &[u64]) {
         self.lock().update(states, Gate::remove_limit);
     }
@@ -311,14 +310,14 @@ impl WaitRequest<AskSlots> for AskRequest {
         }
     }
 
-    /// A gate that is closed for this wait may be open for an earlier one, which then finds this out by itself.
+    /// False if the gate is closed for this wait. It may be open for an earlier one, which then finds this out by itself.
     fn has_one_limit(&self, slots: &AskSlots, state: u64) -> bool {
         let gates = slots.lock();
         let mut gates = gates.of(core::slice::from_ref(&state));
         gates.all(|gate| gate.closed_in(slots.now(), self.ticket).is_zero())
     }
 
-    /// The time until the state may have capacity. The asks before this one may be answered at once.
+    /// The time until the state may have capacity. The asks before this one do not count, because they may be answered at once.
     fn earliest_in(&self, slots: &AskSlots, state: u64, _: u64, _: u64) -> Option<Duration> {
         Some(slots.earliest_in(&[state], self.ticket))
     }

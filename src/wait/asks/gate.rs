@@ -23,7 +23,6 @@ pub(super) struct StateDenial {
     pub(super) earliest: Nanos,
     /// The number of rechecks when the decision began.
     pub(super) began: u64,
-    /// The ticket of the request.
     pub(super) ticket: Ticket,
 }
 
@@ -71,11 +70,12 @@ impl Gate {
         let Some(admissions) = self.admissions else {
             return Some(closed);
         };
-        match (self.asking.len() + asks).saturating_sub(admissions.max(1)) {
+        let excess = (self.asking.len() + asks).saturating_sub(admissions.max(1));
+        match excess {
             0 => Some(closed),
-            // The asks are in the order in which they began.
-            before => {
-                let began = self.asking.values().nth(before - 1)?;
+            // So many asks must end first, or exceed the patience. They are in the order in which they began.
+            1.. => {
+                let began = self.asking.values().nth(excess - 1)?;
                 Some(closed.max(began.saturating_add(PATIENCE).saturating_since(now)))
             }
         }

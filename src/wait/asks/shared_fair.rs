@@ -32,8 +32,8 @@ use crate::wait::waitable::Waitable;
 /// - The waiters in one queue ask in order of arrival. A waiter that is denied again by the same rule and key is before all later ones.
 ///   So requests for one permit do not starve a request for 50.
 /// - After a denial, one waiter asks at a time. After n admissions in a row, n waiters ask at the same time, so permits that become
-///   free together are taken in few round trips. The store decides in which order. Of n admissions and the denial that ends them,
-///   at most max(1, n) asks are wasted.
+///   free together are taken in few round trips. The store decides in which order. The denial after n admissions wastes at most
+///   max(1, n) asks.
 /// - A [`refund`](Self::refund) or [`settle`](Self::settle) lets the first waiter of its rules ask at once.
 /// - If the store does not answer, [`OnError`](crate::rules::OnError) decides. If it denies, the wait ends. If the limiter of this
 ///   node denies, the first waiter asks again within a second, plus the [`jitter`](Self::jitter).
@@ -233,9 +233,10 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
 
     /// Whether the request must wait for its turn to ask, because the rules have denied others.
     pub(crate) fn must_wait(&self, rules: &SharedRules<S::Request>, request: &S::Request) -> bool {
-        self.slots().is_used() && self.slots().is_limited(&rules.needed_states(request))
+        self.slots().has_gates() && self.slots().is_limited(&rules.needed_states(request))
     }
 
+    /// Asks the rules about the request, and after each denial waits for its turn to ask again, by [the protocol](super).
     async fn wait(
         &self,
         request: &S::Request,
@@ -243,20 +244,21 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
     ) -> Result<SharedAdmission<S::Request>, Ended<S::Request>> {
         let mut rules = self.source.load();
         let mut ask: Option<HeldAsk<'_, T>> = None;
-        // Dropped before the ask, so that the gates that this wait has closed are open when the ask ends.
+        // Declared after the ask, so that it is dropped first: the gates that this wait has closed are open when the ask ends.
         let mut place = None;
-        // The denial of the last ask, while no time has passed since.
-        let mut last = None;
+        // The denial of the last ask, until a poll is pending. Then it is no longer current.
+        let mut last_denied = None;
         if self.must_wait(&rules, request) {
             place = Some(Place::new(&self.asks, rules.needed_states(request)));
         }
         loop {
             if let Some(place) = &place {
-                let mut turn = place.turn(deadline, ask.is_some());
-                let asks = poll_fn(|context| {
+                let returns_from_ask = ask.is_some();
+                let mut turn = place.turn(deadline, returns_from_ask);
+                let begin = poll_fn(|context| {
                     let polled = Pin::new(&mut turn).poll(context);
                     if polled.is_pending() {
-                        last = None;
+                        last_denied = None;
                     }
                     // A denied waiter is back in its queue before its ask ends, so that no later one asks in between.
                     if matches!(polled, Poll::Ready(Ok(_))) || turn.is_queued() {
@@ -264,19 +266,19 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                     }
                     polled
                 });
-                match asks.await {
+                match begin.await {
                     Ok(begun) => ask = Some(HeldAsk::new(&self.asks, begun)),
                     Err(error) => {
-                        let behind = || {
+                        let denied_behind = || {
                             rules.denied_behind(request, self.slots().statuses(&place.states, place.ticket))
                         };
-                        let denied = last.unwrap_or_else(behind);
+                        let denied = last_denied.unwrap_or_else(denied_behind);
                         return Err(Ended { error, rules, denied });
                     }
                 }
                 rules = self.source.load();
             }
-            let began = self.slots().rechecks();
+            let rechecks_before = self.slots().rechecks();
             let denied = match rules.check_waiting(request).await {
                 Ok(admitted) => {
                     if let Some(ask) = ask.as_ref().and_then(|held| held.ask.as_ref()) {
@@ -302,7 +304,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 let error = WaitError::Never;
                 return Err(Ended { error, rules, denied });
             };
-            // A block denies also a request that costs nothing.
+            // A cost that the function returns as 0 now may have been higher for the decision.
             for quota in &denying {
                 if !states.contains(&quota.state) {
                     states.push(quota.state);
@@ -315,15 +317,16 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                 }
                 None => place.insert(Place::new(&self.asks, states)),
             };
-            self.slots().close(&place.states, place.ticket, &denying, began);
-            // A gate that was rechecked is open, and the queues let the wait ask at once.
+            self.slots()
+                .close(&place.states, place.ticket, &denying, rechecks_before);
+            // The queues would let the wait ask again after its deadline if the gate is open, because it was rechecked.
             if deadline.is_some_and(|deadline| deadline <= self.slots().now()) {
                 let needed = self.slots().earliest_in(&place.states, place.ticket);
                 let allowed = Duration::ZERO;
                 let error = WaitError::TooLate { needed, allowed };
                 return Err(Ended { error, rules, denied });
             }
-            last = Some(denied);
+            last_denied = Some(denied);
         }
     }
 
@@ -436,17 +439,17 @@ impl<'a, T: Runtime> Place<'a, T> {
         }
     }
 
-    /// A wait for the turn to ask. One that `returns` after a denial joins full queues, too.
+    /// A wait for the turn to ask. A wait that `returns_from_ask`, which was denied, also joins a full queue.
     fn turn(
         &self,
         deadline: Option<Nanos>,
-        returns: bool,
+        returns_from_ask: bool,
     ) -> Acquire<PermitRequest<&'a Fair<AskSlots, T>, AskRequest>> {
         let (states, ticket) = (self.states.clone(), self.ticket);
         let request = PermitRequest::new(self.asks, AskRequest { states, ticket });
         // Claim: asks 1, a denied waiter returns with its ticket.
         let turn = Acquire::new(request).with_ticket(self.ticket, deadline);
-        if returns { turn.exempt() } else { turn }
+        if returns_from_ask { turn.exempt() } else { turn }
     }
 }
 

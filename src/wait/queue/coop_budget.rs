@@ -13,6 +13,15 @@ const BUDGET: u64 = 4;
 
 const COUNT_BITS: u32 = 3;
 
+/// Whether the word counts admissions of this task, of whose number it has the low 61 bits.
+const fn is_of(word: u64, task: u64) -> bool {
+    word >> COUNT_BITS == task << COUNT_BITS >> COUNT_BITS
+}
+
+const fn admissions(word: u64) -> u64 {
+    word & ((1 << COUNT_BITS) - 1)
+}
+
 impl CoopBudget {
     pub(super) fn new() -> Self {
         Self(AtomicU64::new(0))
@@ -22,8 +31,7 @@ impl CoopBudget {
     pub(super) fn is_exhausted(&self, task: u64) -> bool {
         // Relaxed: the count only decides which task runs first, so a lost update is harmless.
         let word = self.0.load(Ordering::Relaxed);
-        let exhausted = word >> COUNT_BITS == task << COUNT_BITS >> COUNT_BITS
-            && word & ((1 << COUNT_BITS) - 1) >= BUDGET;
+        let exhausted = is_of(word, task) && admissions(word) >= BUDGET;
         if exhausted {
             // Relaxed: as for the load above.
             self.0.store(task << COUNT_BITS, Ordering::Relaxed);
@@ -35,9 +43,8 @@ impl CoopBudget {
     pub(super) fn record(&self, task: u64) {
         // Relaxed: as in `is_exhausted`.
         let word = self.0.load(Ordering::Relaxed);
-        let same_task = word >> COUNT_BITS == task << COUNT_BITS >> COUNT_BITS;
-        let count = if same_task {
-            (word & ((1 << COUNT_BITS) - 1)) + 1
+        let count = if is_of(word, task) {
+            admissions(word) + 1
         } else {
             1
         };

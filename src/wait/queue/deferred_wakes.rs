@@ -11,9 +11,9 @@ use crate::wait::runtime::Runtime;
 #[derive(Debug)]
 pub(super) struct DeferredWakes<'a, T: Runtime> {
     runtime: &'a T,
-    wake: SmallVec<[Waker; 8]>,
-    wakers: SmallVec<[Waker; 1]>,
-    timers: SmallVec<[T::Timer; 1]>,
+    to_wake: SmallVec<[Waker; 8]>,
+    to_drop: SmallVec<[Waker; 1]>,
+    cancelled: SmallVec<[T::Timer; 1]>,
 }
 
 impl<'a, T: Runtime> DeferredWakes<'a, T> {
@@ -21,9 +21,9 @@ impl<'a, T: Runtime> DeferredWakes<'a, T> {
     pub(super) fn new(runtime: &'a T) -> Self {
         Self {
             runtime,
-            wake: SmallVec::new(),
-            wakers: SmallVec::new(),
-            timers: SmallVec::new(),
+            to_wake: SmallVec::new(),
+            to_drop: SmallVec::new(),
+            cancelled: SmallVec::new(),
         }
     }
 
@@ -32,22 +32,22 @@ impl<'a, T: Runtime> DeferredWakes<'a, T> {
     }
 
     pub(super) fn wake(&mut self, waker: Waker) {
-        self.wake.push(waker);
+        self.to_wake.push(waker);
     }
 
     pub(super) fn drop_waker(&mut self, waker: Waker) {
-        self.wakers.push(waker);
+        self.to_drop.push(waker);
     }
 
     pub(super) fn cancel(&mut self, timer: T::Timer) {
-        self.timers.push(timer);
+        self.cancelled.push(timer);
     }
 }
 
 impl<T: Runtime> Drop for DeferredWakes<'_, T> {
     fn drop(&mut self) {
-        if !self.wake.is_empty() {
-            self.runtime.wake_all(self.wake.drain(..));
+        if !self.to_wake.is_empty() {
+            self.runtime.wake_all(self.to_wake.drain(..));
         }
     }
 }

@@ -27,8 +27,8 @@ pub trait QueuedRequest {
     /// Whether every request that the state decides has the limit of this one.
     fn has_one_limit(&self, state: u64) -> bool;
 
-    /// Whether the limiter would admit the request at some time, as it is at one moment. It is called for a request that was denied and
-    /// that seems to be never admitted. So it is false for a limiter that is not replaced, unless the limiter has changed.
+    /// Whether the limiter, as it is now, would admit the request at some time. It is called if the results of earlier calls are
+    /// those of a request that is never admitted. So it is true only if the limiter has changed since, such as by new rules.
     fn may_be_admitted(&self) -> bool;
 
     /// A lower bound of the time until the state has admitted the `queued` permits of earlier requests, and then `permits`.

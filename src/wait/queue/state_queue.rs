@@ -65,7 +65,6 @@ struct Waiter {
 /// The poll that advances a queue.
 pub(super) struct AdvanceContext<'v, 'a, R: QueuedRequest, T: Runtime> {
     pub(super) request: &'a R,
-    /// The state of the queue.
     pub(super) state: u64,
     /// The runtime in which the poll runs.
     pub(super) runtime: Option<u64>,
@@ -174,14 +173,14 @@ impl<T> StateQueue<T> {
             self.leader.is_some() && matches!(self.timer, LeaderTimer::None | LeaderTimer::Capacity(_));
         let next = self.waiting.first_key_value().filter(|_| is_last && !has_leader);
         // Called before any change, because it may panic.
-        let wait = next.and_then(|(&next, first)| {
+        let timer_of_next = next.and_then(|(&next, first)| {
             let wait = request.ready_in(context.state, first.permits)?;
-            let is_known = first.runtime == runtime && request.has_one_limit(context.state);
-            (is_known && !wait.is_zero()).then_some((next, wait))
+            let may_set_timer = first.runtime == runtime && request.has_one_limit(context.state);
+            (may_set_timer && !wait.is_zero()).then_some((next, wait))
         });
         let has_next = next.is_some();
         self.remove(ticket, context.deferred);
-        match wait {
+        match timer_of_next {
             Some((next, wait)) => self.set_capacity_timer(context, next, request.now(), wait),
             None if has_next => self.wake_leader(request.now(), context.deferred),
             None => {}
@@ -218,7 +217,6 @@ impl<T> StateQueue<T> {
         self.total_permits = self.total_permits.saturating_sub(permits);
     }
 
-    /// Removes the leader and cancels its timer.
     fn clear_leader(&mut self, deferred: &mut DeferredWakes<'_, impl Runtime<Timer = T>>) {
         self.leader = None;
         if let LeaderTimer::Capacity(timer) | LeaderTimer::Grace(timer) =
@@ -278,12 +276,12 @@ impl<T> StateQueue<T> {
         let now = request.now();
         // If the clock was set back, the grace period begins anew once.
         self.notified_at = self.notified_at.min(now);
-        let mut grace = GRACE_PERIOD.saturating_sub(now.saturating_since(self.notified_at));
-        if grace.is_zero() {
+        let mut grace_left = GRACE_PERIOD.saturating_sub(now.saturating_since(self.notified_at));
+        if grace_left.is_zero() {
             self.overdue.append(&mut self.notified);
             self.notified_permits = 0;
         } else if self.notified.is_empty() {
-            grace = Duration::ZERO;
+            grace_left = Duration::ZERO;
         }
         while let Some((&ticket, first)) = self.waiting.first_key_value() {
             let ready = request.ready_in(state, self.notified_permits.saturating_add(first.permits));
@@ -294,7 +292,7 @@ impl<T> StateQueue<T> {
                 // The request is never admitted together with the notified ones.
                 None => Duration::MAX,
             };
-            if wait.is_zero() && grace.is_zero() && self.notified.len() < MAX_NOTIFIED {
+            if wait.is_zero() && grace_left.is_zero() && self.notified.len() < MAX_NOTIFIED {
                 self.notify(ticket, me, now, context.deferred);
             } else {
                 // Claim: wait 3, a timer is set only in the runtime of its waiter.
@@ -307,7 +305,9 @@ impl<T> StateQueue<T> {
                         self.wake_leader(now, context.deferred);
                     }
                 } else {
-                    let grace = if grace.is_zero() { GRACE_PERIOD } else { grace };
+                    // Without an earlier grace period, this call has notified the waiters.
+                    let is_new = grace_left.is_zero();
+                    let grace = if is_new { GRACE_PERIOD } else { grace_left };
                     let timer = context.deferred.runtime().set_timer(grace, &first.waker);
                     self.clear_leader(context.deferred);
                     (self.leader, self.leader_due) = (Some(ticket), now.saturating_add(grace));
@@ -319,7 +319,6 @@ impl<T> StateQueue<T> {
         self.clear_leader(context.deferred);
     }
 
-    /// Notifies a waiter that the state has capacity for it.
     fn notify(
         &mut self,
         ticket: Ticket,

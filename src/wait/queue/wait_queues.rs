@@ -16,7 +16,7 @@ use crate::time::{self, Nanos};
 use crate::wait::error::WaitError;
 use crate::wait::runtime::Runtime;
 
-/// The queues of one limiter. Each state with waiters has one queue.
+/// The queues of one limiter, one for each state with waiters. [The protocol](super) defines *ticket*, *leader* and *notified*.
 #[expect(unnameable_types, reason = "sealed: only this crate names it")]
 pub struct WaitQueues<T: Runtime> {
     /// The number of waiters. It is written while the lock is held, and read without it.
@@ -209,7 +209,7 @@ impl<T: Runtime> WaitQueues<T> {
                 let queue = queues.by_state.get(&need.state);
                 need.state != state && queue.is_some_and(|queue| !queue.is_first(ticket))
             };
-            let next = match request.needs().into_iter().find(has_earlier_waiter) {
+            let moves_to = match request.needs().into_iter().find(has_earlier_waiter) {
                 Some(need) => Ok(need),
                 None => match self.try_acquire(request, None) {
                     Some(acquired) => {
@@ -221,7 +221,7 @@ impl<T: Runtime> WaitQueues<T> {
                     None => slowest_need(request),
                 },
             };
-            match next {
+            match moves_to {
                 Ok(need) if !expired => {
                     // Claim: wait 4, a denied waiter leaves the queue in which it was notified.
                     queues.remove_from(state, |queue| {
@@ -358,7 +358,6 @@ impl<T: Runtime> WaitQueues<T> {
         }
     }
 
-    /// Removes the ticket of a wait, and decrements the number of waiters.
     fn remove_waiter(&self, position: &mut QueuePosition, queues: &mut Queues<T::Timer>) {
         position.ticket = None;
         queues.waiting -= 1;

@@ -16,7 +16,7 @@ impl Position {
 pub(crate) struct LineIndex<'t> {
     text: &'t str,
     starts: Vec<usize>,
-    /// The last result. Most lookups are in the order of the text, and a line may be long.
+    /// The last result, from which the next lookup counts: most are in the order of the text, and a line may be long.
     last: Cell<(usize, Position)>,
 }
 

@@ -115,7 +115,8 @@ impl<'t> Document<'t> {
             }
             _ => return Err(syntax_error(span.start, "a value is missing")),
         };
-        if anchor != 0 {
+        let has_anchor = anchor != 0;
+        if has_anchor {
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)

@@ -6,8 +6,8 @@ use crate::error::ConfigError;
 use crate::sync::{self, AtomicU64, Ordering};
 use crate::time::Nanos;
 
-/// For each part of the keys of a rule, the latest end of a block of them, or 0. A request of a key that is not blocked reads one word
-/// of it, and no words of the key.
+/// The latest end of the blocks of the keys that share a word, or 0. If it has passed, a request reads this word, and no words of
+/// its key.
 ///
 /// The thread that begins or extends a block raises the word before it returns a denial, and so does each thread whose violation finds
 /// the block. A word never becomes smaller. So after such a denial has returned, a later request reads the end of the block or a later
@@ -28,7 +28,7 @@ impl BlockFilter {
         })
     }
 
-    /// No block of the key is in force from this instant on.
+    /// The instant from which on no block of the key is in force.
     #[inline(always)]
     pub(crate) fn end(&self, key: u64) -> Nanos {
         // Relaxed: a thread that was told of a block has raised this word before, or happens after a thread that has.

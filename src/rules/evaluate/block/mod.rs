@@ -62,7 +62,6 @@ impl<R: ?Sized> RuleState<R> {
         ))
     }
 
-    /// Whether it is the block of a rule.
     pub(crate) fn is_block(&self) -> bool {
         self.algorithms.kind() == StateKind::Violations
     }
@@ -76,7 +75,7 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Counts a denial of the key, which may begin a block or extend it.
     #[inline(never)]
-    fn violate(&self, extracted: &Extracted, now: Nanos) {
+    fn count_violation(&self, extracted: &Extracted, now: Nanos) {
         let denial = Extracted {
             permits: 1,
             ..*extracted
@@ -86,11 +85,11 @@ impl<R: ?Sized> RuleState<R> {
         if counted.is_ok_and(|counted| counted.receipt.mark() == Violations::BEGAN) {
             self.count_state(ShardId::current(), RuleEvent::Blocked);
         }
-        // The thread that began the block may not have raised the filter yet.
-        self.raise(extracted.key, now);
+        // Also if another thread began the block, because it may not have raised the filter yet.
+        self.raise_filter(extracted.key, now);
     }
 
-    fn raise(&self, key: u64, now: Nanos) {
+    fn raise_filter(&self, key: u64, now: Nanos) {
         if let Some(end) = self.blocked_until(key, now)
             && let Some(filter) = &self.extractor.blocked
         {
@@ -180,26 +179,26 @@ impl<R: ?Sized> RuleStates<R> {
     ) -> Denied<'a, R> {
         self.count_denied(shard, &violations, |violation| self.rule_of(violation));
         if violates && self.has_blocks {
-            self.violate(request, &violations, now);
-            evidence.see_blocks(self, request, now);
+            self.count_violations(request, &violations, now);
+            evidence.update_blocks(self, request, now);
         }
         Denied::new(self, request, now, violations)
     }
 
-    /// Counts a denial as a violation of each rule that denied the request, and extends the blocks that did.
+    /// Counts a denial as a violation of each rule that denied the request, and extends the blocks that denied it.
     #[cold]
     #[inline(never)]
-    fn violate(&self, request: &R, violations: &[Violation], now: Nanos) {
+    fn count_violations(&self, request: &R, violations: &[Violation], now: Nanos) {
         for block in self.states.iter().filter(|state| state.is_block()) {
             let rule = block.quotas[0].rule;
             let of_rule = violations
                 .iter()
                 .filter(|violation| self.rule_of(violation) == rule);
-            let mut denied_by = of_rule.map(|violation| &self.states[usize::from(violation.state)]);
+            let denied_by = of_rule.map(|violation| &self.states[usize::from(violation.state)]);
             let Some(first) = denied_by.clone().next() else {
                 continue;
             };
-            let is_retry = denied_by.any(|state| state.is_block());
+            let is_retry = denied_by.clone().any(|state| state.is_block());
             if is_retry && !block.algorithms.extends_blocks() {
                 continue;
             }
@@ -207,7 +206,7 @@ impl<R: ?Sized> RuleStates<R> {
                 continue;
             };
             if is_retry || extracted.enforced && self.is_violation(first, request, now) {
-                block.violate(&extracted, now);
+                block.count_violation(&extracted, now);
             }
         }
     }

@@ -20,8 +20,9 @@ use crate::time::Nanos;
 /// If it is dropped, the permits stay charged. It borrows nothing, and can be settled after a reload. Then debt is charged to the
 /// rules that are in force, and a charge to a state that was replaced is not refunded.
 ///
-/// The slots of rules that limit [requests in flight](crate::Rule::in_flight) are released when it is dropped, refunded or settled,
-/// once each, also by a panic, and also after a reload. A reservation that is leaked ([`core::mem::forget`]) never releases them.
+/// The slots of rules that limit [requests in flight](crate::Rule::in_flight) are released when it is dropped, refunded or
+/// settled, also after a reload, and once each. A panic drops it. A reservation that is leaked ([`core::mem::forget`]) never
+/// releases them.
 ///
 /// # Examples
 ///
@@ -72,7 +73,7 @@ impl<R: ?Sized> Reservation<R> {
         !self.slots.is_empty()
     }
 
-    /// Takes the slots, in a reservation without charges.
+    /// Moves the slots to a reservation of their own, which has no charges.
     pub(crate) fn take_slots(&mut self) -> Self {
         let slots = core::mem::replace(&mut self.slots, HeldSlots::new());
         Self::new(self.at, SmallVec::new(), slots)
@@ -107,13 +108,13 @@ impl<R: ?Sized> Reservation<R> {
         }
     }
 
-    /// This reservation, and the slots of another one, whose charges stay.
+    /// Returns this reservation with the slots of another one, whose charges are not refunded.
     pub(crate) fn with_slots_of(mut self, other: Self) -> Self {
         self.slots.append(other.slots);
         self
     }
 
-    /// Replaces the charges of this cost, or all of them, by the `actual` amount.
+    /// Replaces the charges of `cost`, or all charges if it is `None`, by the `actual` amount.
     pub(crate) fn settle(
         self,
         cost: Option<&Cost<R>>,

@@ -52,8 +52,8 @@ impl<R: ?Sized> StateCharge<R> {
         let of_successors =
             successors.map(|successor| successor.charge_debt_of_any_tier(key, limit.lowered(), now, debt));
         let here = is_in_force.then(|| state.charge_debt(key, limit, now, debt));
-        // If several states are charged, the result is the least that one of them was charged. If there is none, nothing is left to
-        // charge.
+        // If several states are charged, the result is the least that one of them was charged. If none is, no rule in force
+        // counts the debt.
         let charged = of_successors.chain(here).min().unwrap_or(debt);
         match debt - charged {
             0 => Settled::Exact,

@@ -45,8 +45,9 @@ impl StateAlgorithms {
 
     /// The permits that are charged to these algorithms for `spent` permits that count in a state of `before`.
     ///
-    /// A bucket whose rate was lowered pays the debt of the old rate in the time in which the old bucket would have paid it, so it is
-    /// charged fewer permits, which take longer. This requires that the burst does not take longer to refill than that of `before`.
+    /// A bucket whose rate was lowered pays the debt of the old rate in the time in which the old bucket would have paid it. So
+    /// it is charged fewer permits, each of which takes longer. This requires that the burst takes no longer to refill than that
+    /// of `before`.
     pub(crate) fn carried(&self, before: &Self, spent: u64) -> u64 {
         let ([own], [old]) = (&*self.tiers, &*before.tiers) else {
             return spent;

@@ -62,22 +62,21 @@ impl StateAlgorithms {
         let tiers = rule.tier_limits();
         let permits = Self::of_permits(rule, rate, quotas, &tiers, rate.burst);
         let window = quotas[0].window();
-        let of_tiers: Result<Vec<Quota>, _> = tiers.iter().map(|&limit| Quota::new(limit, window)).collect();
-        let too_large = match &permits {
+        let tier_quotas: Result<Vec<Quota>, _> =
+            tiers.iter().map(|&limit| Quota::new(limit, window)).collect();
+        let needs_units = match &permits {
             Ok(algorithms) => algorithms.tiers.iter().any(AnyAlgorithm::rounds_coarsely),
             Err(error) => error.field == "limit",
         };
-        let Ok(of_tiers) = of_tiers else {
+        let Ok(tier_quotas) = tier_quotas else {
             return permits;
         };
-        if !too_large || rule.limit_by.is_some() {
+        if !needs_units || rule.limit_by.is_some() {
             return permits;
         }
         let build = |unit| Self::of_units(rule, rate, quotas, &tiers, unit);
-        match (
-            Quota::in_smallest_unit(&[quotas, &of_tiers].concat(), build),
-            permits,
-        ) {
+        let units = Quota::in_smallest_unit(&[quotas, &tier_quotas].concat(), build);
+        match (units, permits) {
             (Ok((units, _)), _) if rule.cost.is_some() => Ok(units),
             (Ok(_), Err(error)) => Err(ConfigError {
                 expected: format!("{}, or a rule with a cost", error.expected),
@@ -113,7 +112,6 @@ impl StateAlgorithms {
         Ok(algorithms)
     }
 
-    /// Returns the unit that the algorithms count.
     fn units_counted(&self) -> Unit {
         self.units.as_ref().map_or(Unit::ONE, |units| units.unit)
     }
@@ -165,12 +163,15 @@ impl StateAlgorithms {
         let own: Vec<u64> = quotas.iter().map(|quota| quota.limit()).collect();
         let highest = own.iter().chain(tiers).copied().max().unwrap_or(1);
         let with_limit = |limit| -> Result<Vec<Quota>, ConfigError> {
-            let with_limit = |quota: &Quota| Quota::new(limit, quota.window());
-            quotas.iter().map(with_limit).collect()
+            quotas
+                .iter()
+                .map(|quota| Quota::new(limit, quota.window()))
+                .collect()
         };
         // The rings are first built with the given limits, so that an error names these.
         kind.build(quotas, cells)?;
         let narrowest = kind.build(&with_limit(highest)?, cells)?;
+        // The highest limit for which a ring needs no more words than for `highest`.
         let widest = (1..=40)
             .rev()
             .map(|bits| Quota::MAX_LIMIT.min((1 << bits) - 1))
@@ -223,7 +224,6 @@ impl StateAlgorithms {
         text
     }
 
-    /// The kind of the counts.
     pub(super) const fn kind(&self) -> StateKind {
         self.layout.kind()
     }

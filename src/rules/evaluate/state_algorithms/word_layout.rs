@@ -100,7 +100,7 @@ impl WordLayout {
 /// How a ring counts. Rings of one form and of the same windows read each other's words, up to the limit of the wider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RingForm {
-    /// So many cells.
+    /// A number of cells.
     Cells(RingKind, u64),
     /// One word of cells, in units of `unit` permits.
     Word { cells: u64, unit: u64 },
