@@ -67,6 +67,18 @@ async fn a_deadline_that_is_missed_by_others_ends_the_wait() {
     }
 }
 
+/// A waiter that is notified and not polled has its permits set aside, and the estimate of the next one counts them.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_is_missed_by_a_notified_waiter_ends_the_wait() {
+    let limiter = log("1/1s");
+    assert!(limiter.check(1).is_ok());
+    let (mut first, mut second) = (limiter.acquire(1), limiter.acquire(1).within(ms(2005)));
+    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
+    tokio::time::advance(ms(1011)).await;
+    // The leader is overdue, so this poll notifies it.
+    assert_eq!(poll(&mut second), Poll::Ready(Err(too_late(ms(1000), ms(994)))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_an_error() {
     let full = |max_waiting, needed| Err(WaitError::QueueFull { max_waiting, needed });
