@@ -228,6 +228,18 @@ fn a_bucket_refunds_nothing_across_a_reset() {
     assert_eq!(scripts.refund(now, &one.with_receipt(after[0].receipt)), [1]);
 }
 
+/// If a limit is changed, the permits of the bucket take another time, which is rounded up: here two of 142,857.143 µs.
+#[test]
+fn a_bucket_is_no_fuller_at_another_rate() {
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    let bucket = |limit| ScriptRequest::gcra("rate", limit, 5, SECOND);
+    assert!(scripts.charge(FAR_AHEAD, &bucket(3).of(2)).0);
+    let (admitted, found) = scripts.peek(FAR_AHEAD, &bucket(7).of(5));
+    assert_eq!((admitted, found[0].remaining, found[0].wait), (false, 2, 285_715));
+}
+
 /// A refund of no permits, with the receipt of a request that was not charged, leaves no key.
 #[test]
 fn a_refund_of_nothing_writes_nothing() {

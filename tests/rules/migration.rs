@@ -331,3 +331,25 @@ fn a_bucket_keeps_its_words_unless_its_burst_becomes_much_longer() {
         );
     }
 }
+
+/// A refund lowers the words of a bucket, except in a table that forgets keys, whose entries are reused while they count. So a table of
+/// buckets gets new words if it forgets keys from now on.
+#[test]
+fn a_bucket_keeps_its_words_unless_keys_are_forgotten_now() {
+    for (algorithm, pending) in [(RuleAlgorithm::Gcra, true), (RuleAlgorithm::Counter, false)] {
+        let of = |on_full| {
+            rule("a", "10/s")
+                .algorithm(algorithm)
+                .by(&by_user())
+                .on_full(on_full)
+        };
+        let (live, _) = live([of(OnFull::Share)]);
+        let held = live.load();
+        let expected = match pending {
+            true => Reloaded::Pending(1),
+            false => Reloaded::Done,
+        };
+        assert_eq!(live.store(&set([of(OnFull::Forget)])), Ok(expected));
+        drop(held);
+    }
+}
