@@ -246,7 +246,7 @@ def proofs():
         [*known, can],
         both(next_state.time > time, invariant(next_state, z3.IntVal(0), z3.IntVal(0)), time <= tick),
     )
-    prove("block: a word whose time has come can be passed on", [*known, time <= tick], can)
+    prove("block: a word whose time has come can be passed on, to the tick of the reading or a later one", [*known, time <= tick], both(can, next_state.time >= tick))
     prove(
         "block: a word is not idle while a violation or a level counts",
         [*known, z3.Or(both(violations > 0, tick < time + window), both(level > 0, tick < time + forgiveness), tick <= time)],

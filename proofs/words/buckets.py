@@ -320,6 +320,8 @@ def reuse(s, fits, after, debt, whole, back, possible):
     )
     idle_now = idle(s.policy, s.state, s.now)
     can, next_state = passed_on(s.policy, s.state, s.now)
+    prove("bucket: a word that no refund has lowered is idle as soon as its time is past", [z3.Not(s.lowered), s.now > s.time], idle_now)
+    prove("bucket: a word can be passed on up to the end of the word", [s.time < MAX_TIME, s.now <= MAX_TIME], can)
     request = z3.Int("later")
     same = admitted(s.policy, next_state, request, s.permits)
     fresh = admitted(s.policy, State(z3.IntVal(0), z3.BoolVal(False), z3.BoolVal(False)), request, s.permits)

@@ -190,3 +190,25 @@ impl RedisStore {
         join_all(calls).await.into_iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::shared::CounterStatus;
+
+    /// The answer about several slots has the newest of their readings, and the statuses in the order of the requests.
+    #[test]
+    fn the_answers_of_slots_are_joined_in_the_order_of_the_requests() {
+        let request = |key| CounterRequest::new("rule", key, Counting::Log, 9, Duration::from_secs(1));
+        let slots = slots(&[1, 2, 1].map(request));
+        let result = |at, left: &[u64]| {
+            let statuses = left.iter().map(|&left| CounterStatus::with_room(left));
+            CheckResult::admitted(at, statuses.collect())
+        };
+        let joined = join(&slots, &[result(9, &[3, 5]), result(7, &[4])]);
+        let left: Vec<u64> = joined.statuses().iter().map(CounterStatus::remaining).collect();
+        assert_eq!((joined.at(), left), (9, alloc::vec![3, 4, 5]));
+    }
+}

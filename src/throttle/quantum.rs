@@ -86,3 +86,20 @@ impl Quantum {
         part.max(MIN_BYTES).min(slow_start).min(self.bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::CounterRing;
+    use crate::quota::Quota;
+
+    /// The waiters and the connection that asks divide a round of 100 ms, in turns of 10 ms at most.
+    #[test]
+    fn a_round_is_divided_by_all_that_want_a_turn() {
+        let quota = Quota::per_second(1_000_000).expect("a quota");
+        let quantum = Quantum::of(&CounterRing::new(quota).expect("a ring"));
+        for (waiting, bytes) in [(0, 10_000), (19, 5_000), (39, 2_500), (1_000, MIN_BYTES)] {
+            assert_eq!(quantum.shared(u32::MAX, waiting), bytes, "{waiting}");
+        }
+    }
+}

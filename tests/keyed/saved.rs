@@ -459,7 +459,7 @@ fn a_charge_by_a_lower_limit_does_not_grow_by_restarts() {
     }
 }
 
-/// A key that was admitted at a reading after the clock, and has lost its entry, gets no fresh budget.
+/// A key that was admitted at a reading after the clock, and has lost its entry, gets no fresh budget, and no later one than before.
 #[test]
 fn a_key_that_lost_its_entry_ahead_of_the_clock_stays_charged() {
     for subject in whole_subjects() {
@@ -476,11 +476,21 @@ fn a_key_that_lost_its_entry_ahead_of_the_clock_stays_charged() {
         }));
         let file = saved(&limiter);
         for capacity in [1, 1_000] {
-            let (gap, mut log) = (Duration::from_secs(1), log.clone());
+            let (gap, mut log) = (Duration::from_secs(3), log.clone());
             let clock = ManualClock::new();
             clock.advance(limiter.clock().now().saturating_since(Nanos::ZERO) + gap);
             let after = restored_with(clock.clone(), subject.algorithm.clone(), capacity, &file, gap);
             let before = log.len();
+            if capacity > 1 {
+                // Its state begins at the time of the loss or a cell later, and not later by the gap.
+                let at = after.check_n(&1, 10).expect("an entry").at();
+                assert!(
+                    at <= later.saturating_add(Duration::from_secs(1)),
+                    "{}",
+                    subject.name
+                );
+                log.add(at, 10);
+            }
             ask(&after, &clock, 250, &mut log);
             assert!(log.len() > before, "{}: never admitted again", subject.name);
             assert_eq!(subject.broken(&log), None, "{}: {capacity}", subject.name);

@@ -228,6 +228,51 @@ fn a_bucket_refunds_nothing_across_a_reset() {
     assert_eq!(scripts.refund(now, &one.with_receipt(after[0].receipt)), [1]);
 }
 
+/// If a limit is changed, the permits of the bucket take another time, which is rounded up: here two of 142,857.143 µs.
+#[test]
+fn a_bucket_is_no_fuller_at_another_rate() {
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    let bucket = |limit| ScriptRequest::gcra("rate", limit, 5, SECOND);
+    assert!(scripts.charge(FAR_AHEAD, &bucket(3).of(2)).0);
+    let (admitted, found) = scripts.peek(FAR_AHEAD, &bucket(7).of(5));
+    assert_eq!((admitted, found[0].remaining, found[0].wait), (false, 2, 285_715));
+}
+
+/// A retry that would end a block earlier, because the rule has a shorter one by now, leaves it as it is.
+#[test]
+fn a_retry_shortens_no_block() {
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    let mut wait = |second, length| {
+        let numbers = [length * SECOND, length * SECOND, SECOND, 1, 1];
+        let parts = [
+            ScriptRequest::log("block", 1, SECOND).of(1),
+            ScriptRequest::block("block:block", 1, SECOND, numbers).of(1),
+        ];
+        scripts.charge(FAR_AHEAD + second * SECOND, &parts).1[1].wait / 1_000_000
+    };
+    assert_eq!(
+        [wait(0, 100), wait(0, 100), wait(5, 100), wait(9, 10)],
+        [0, 100, 100, 96]
+    );
+}
+
+/// A second refund of one charge gives back nothing, or the cell would have room for more than the limit.
+#[test]
+fn a_cell_gives_back_no_more_than_it_holds() {
+    let Some(mut scripts) = Scripts::start() else {
+        return;
+    };
+    let cells = ScriptRequest::cells("cells", 9, 3, SECOND).of(5);
+    let (_, found) = scripts.charge(FAR_AHEAD, &cells);
+    let cells = cells.with_receipt(found[0].receipt);
+    assert_eq!([(); 2].map(|()| scripts.refund(FAR_AHEAD, &cells)), [[5], [0]]);
+    assert_eq!(scripts.peek(FAR_AHEAD, &cells).1[0].remaining, 9);
+}
+
 /// A refund of no permits, with the receipt of a request that was not charged, leaves no key.
 #[test]
 fn a_refund_of_nothing_writes_nothing() {

@@ -278,6 +278,21 @@ fn permits_of_a_retained_state_are_added() {
     assert_eq!(admissions(&live, &user(1), 100), 7);
 }
 
+/// A log that is reused for two rules forgets permits of its own for those of the other one. The other state is retained, so no permit
+/// is lost when the limit is raised.
+#[test]
+fn permits_that_a_reused_log_forgets_for_another_rule_count() {
+    let log = |name, text| rule(name, text).algorithm(RuleAlgorithm::Log);
+    let (live, _) = live([log("x", "3/60s")]);
+    assert_eq!(admissions(&live, &user(1), 2), 2);
+    reload(&live, [log("x", "3/60s").when(&login()), log("a", "3/60s")]);
+    assert_eq!(admissions(&live, &user(1), 2), 2);
+    reload(&live, [log("x", "3/60s").renamed_from("a")]);
+    assert_eq!(admissions(&live, &user(1), 1), 0);
+    reload(&live, [log("x", "20/60s")]);
+    assert!(4 + admissions(&live, &user(1), 20) <= 20);
+}
+
 /// An entry is evicted by callers of the old and of the new rules, so both must know the longest burst of its words.
 #[test]
 fn a_bucket_keeps_its_words_unless_its_burst_becomes_much_longer() {
@@ -314,5 +329,27 @@ fn a_bucket_keeps_its_words_unless_its_burst_becomes_much_longer() {
             admissions(&live, &user(1), 2_000) < after.1,
             "{before:?} to {after:?}"
         );
+    }
+}
+
+/// A refund lowers the words of a bucket, except in a table that forgets keys, whose entries are reused while they count. So a table of
+/// buckets gets new words if it forgets keys from now on.
+#[test]
+fn a_bucket_keeps_its_words_unless_keys_are_forgotten_now() {
+    for (algorithm, pending) in [(RuleAlgorithm::Gcra, true), (RuleAlgorithm::Counter, false)] {
+        let of = |on_full| {
+            rule("a", "10/s")
+                .algorithm(algorithm)
+                .by(&by_user())
+                .on_full(on_full)
+        };
+        let (live, _) = live([of(OnFull::Share)]);
+        let held = live.load();
+        let expected = match pending {
+            true => Reloaded::Pending(1),
+            false => Reloaded::Done,
+        };
+        assert_eq!(live.store(&set([of(OnFull::Forget)])), Ok(expected));
+        drop(held);
     }
 }

@@ -155,3 +155,30 @@ async fn permits_of_each_quota_are_counted_once() {
         assert_eq!((counted.charged, counted.refunded), (4, 4), "{mode:?}");
     }
 }
+
+/// Debt is charged up to the largest of one counter, and the rest is forgiven: of a log the limit, of a bucket the larger of its limit and
+/// its burst.
+#[tokio::test]
+async fn debt_beyond_a_counter_is_forgiven() {
+    let cost = Cost::new("cost", |_: &str| 1);
+    for (algorithm, burst, most) in [
+        (RuleAlgorithm::Counter, None, 1_000),
+        (RuleAlgorithm::Log, None, 10),
+        (RuleAlgorithm::Gcra, Some(4), 10),
+        (RuleAlgorithm::Gcra, Some(25), 25),
+    ] {
+        let rule = rule("all", "10/h", &cost).algorithm(algorithm);
+        let rule = match burst {
+            Some(burst) => rule.burst(burst),
+            None => rule,
+        };
+        let rules = build(&store().0, [rule]);
+        let admitted = rules.check("request").await.expect("room");
+        let settled = rules.settle(admitted, "request", &cost, 1 + 1_000).await;
+        let expected = match 1_000 - most {
+            0 => Settled::Exact,
+            forgiven => Settled::Forgiven(forgiven),
+        };
+        assert_eq!(settled, Ok(expected), "{algorithm:?} {burst:?}");
+    }
+}

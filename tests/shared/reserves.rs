@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use ringgate::Rule;
-use ringgate::rules::Cost;
+use ringgate::rules::{Cost, DecidedBy};
 use ringgate::shared::{MemoryStore, Mode, OnError, SharedLimiter, SharedRules};
 
 const PERIOD: Duration = Duration::from_millis(100);
@@ -127,8 +127,9 @@ async fn a_dropped_request_withholds_nothing() {
         limiter.flush().await.expect("an answer");
         limiter.reset("key").await.expect("an answer");
         limiter.check_n("key", 165).await.expect("room");
-        // The budget is granted as before.
-        limiter.check_n("key", 20).await.expect("room");
+        // The budget is granted as before, and not withheld for ever.
+        let admitted = limiter.check_n("key", 20).await.expect("room");
+        assert_eq!(admitted.decided_by(), DecidedBy::Local, "{polls}");
         limiter.reset("key").await.expect("an answer");
         limiter.check_n("key", 165).await.expect("room");
     }

@@ -43,8 +43,8 @@ async fn an_inner_error_is_returned_and_costs_nothing() {
     );
 }
 
-/// A stream that is never ready.
-struct Stuck;
+/// A stream that is never ready, or a writer that reports this number of bytes, whatever it was given.
+struct Stuck(Option<usize>);
 
 impl AsyncRead for Stuck {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -54,7 +54,7 @@ impl AsyncRead for Stuck {
 
 impl AsyncWrite for Stuck {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Pending
+        self.0.map_or(Poll::Pending, |reported| Poll::Ready(Ok(reported)))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -71,7 +71,7 @@ async fn a_stuck_connection_holds_no_permits() {
     let (shared, counters) = limiter(steady(1_000_000));
     let shared = Arc::new(Fair::new(shared));
     for _ in 0..100 {
-        let stuck = both_ways(&shared, Stuck);
+        let stuck = both_ways(&shared, Stuck(None));
         let (mut reader, mut writer) = tokio::io::split(stuck);
         tokio::spawn(async move { reader.read(&mut [0; 8192]).await });
         tokio::spawn(async move { writer.write(&[7; 8192]).await });
@@ -85,6 +85,23 @@ async fn a_stuck_connection_holds_no_permits() {
     assert!(
         took > Duration::from_millis(980) && took < Duration::from_millis(1_010),
         "{took:?}"
+    );
+}
+
+/// A faulty writer is charged for the bytes that it was given, even if it reports more.
+#[tokio::test(start_paused = true)]
+async fn a_writer_is_charged_for_no_more_than_it_was_given() {
+    let (own, local_counters) = limiter(steady(100_000));
+    let (shared, counters) = limiter(steady(100_000));
+    let mut stream = Throttled::builder(Stuck(Some(900)))
+        .write(own)
+        .write_shared(Arc::new(Fair::new(shared)))
+        .build()
+        .unwrap();
+    assert_eq!(stream.write(&[7; 100]).await.unwrap(), 900);
+    assert_eq!(
+        (local_counters.charged(), counters.charged(), stream.forfeited()),
+        (100, 100, 0)
     );
 }
 

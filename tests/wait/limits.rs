@@ -43,22 +43,40 @@ async fn a_bucket_estimates_the_wait_exactly() {
     assert_eq!(refused, Err(too_late(ms(120), ms(119))));
 }
 
-/// A deadline that could be met cannot be met any more if other calls bypass the queue. The wait ends as soon as it is polled.
+/// A deadline that could be met cannot be met any more if other calls bypass the queue. The wait ends as soon as it is polled, also
+/// if another one is ahead of it.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_is_missed_by_others_ends_the_wait() {
+    for ahead in [0, 1] {
+        let limiter = log("1/1s");
+        assert!(limiter.check(1).is_ok());
+        let began = Instant::now();
+        let mut waits: Vec<_> = (0..ahead).map(|_| limiter.acquire(1)).collect();
+        waits.iter_mut().for_each(|wait| assert!(poll(wait).is_pending()));
+        let mut first = limiter.acquire(1).within(ms(1500 + 1000 * ahead));
+        assert!(poll(&mut first).is_pending());
+        let second = tokio::spawn(Arc::clone(&limiter).acquire_owned(1));
+        tokio::time::advance(ms(1000)).await;
+        assert!(limiter.limiter().check().is_ok());
+        let missed = too_late(ms(1000 + 1000 * ahead), ms(500 + 1000 * ahead));
+        assert_eq!(poll(&mut first), Poll::Ready(Err(missed)));
+        // The leader has left, and wakes the next waiter.
+        drop((first, waits));
+        assert!(second.await.unwrap().is_ok());
+        assert_eq!(began.elapsed(), ms(2000));
+    }
+}
+
+/// A waiter that is notified and not polled has its permits set aside, and the estimate of the next one counts them.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_is_missed_by_a_notified_waiter_ends_the_wait() {
     let limiter = log("1/1s");
     assert!(limiter.check(1).is_ok());
-    let began = Instant::now();
-    let mut first = limiter.acquire(1).within(ms(1500));
-    assert!(poll(&mut first).is_pending());
-    let second = tokio::spawn(Arc::clone(&limiter).acquire_owned(1));
-    tokio::time::advance(ms(1000)).await;
-    assert!(limiter.limiter().check().is_ok());
-    assert_eq!(first.await, Err(too_late(ms(1000), ms(500))));
-    assert_eq!(began.elapsed(), ms(1000));
-    // It was the leader, and wakes the next waiter.
-    assert!(second.await.unwrap().is_ok());
-    assert_eq!(began.elapsed(), ms(2000));
+    let (mut first, mut second) = (limiter.acquire(1), limiter.acquire(1).within(ms(2005)));
+    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
+    tokio::time::advance(ms(1011)).await;
+    // The leader is overdue, so this poll notifies it.
+    assert_eq!(poll(&mut second), Poll::Ready(Err(too_late(ms(1000), ms(994)))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,18 +166,17 @@ async fn a_later_waiter_checks_for_capacity_at_its_deadline() {
     let limiter = fair(ring);
     assert!(limiter.check(2).is_ok());
     let mut first = limiter.acquire(1);
-    assert!(poll(&mut first).is_pending());
-    let second = tokio::spawn({
-        let limiter = Arc::clone(&limiter);
-        async move { limiter.acquire(1).within(Duration::from_secs(15)).await }
-    });
-    settle().await;
+    let mut second = limiter.acquire(1).within(Duration::from_secs(15));
+    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
     // A call bypasses the queue, so that the leader sleeps longer, and its permits are refunded without the queue.
     tokio::time::advance(Duration::from_secs(12)).await;
     let taken = limiter.limiter().check_n(2).unwrap().into_receipt();
     assert!(poll(&mut first).is_pending());
     assert_eq!(limiter.limiter().refund(taken), ringgate::Settled::Exact);
-    assert!(second.await.unwrap().is_ok());
+    tokio::time::advance(ms(2_999)).await;
+    assert!(poll(&mut second).is_pending());
+    tokio::time::advance(ms(1)).await;
+    assert!(matches!(poll(&mut second), Poll::Ready(Ok(_))));
 }
 
 /// A wait whose place in the queue is known never lasts until its deadline in vain: the estimate of the first poll is exact for

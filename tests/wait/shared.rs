@@ -295,19 +295,30 @@ async fn a_request_that_leaves_closes_nothing() {
     }
 }
 
-/// A large request of a user that is exhausted for long waits there, and not in front of other users.
+/// Large requests of a user that is exhausted for long wait there, and not in front of other users. So does one that the common rule has
+/// denied, if another one waits for the user by the time of the answer.
 #[tokio::test(start_paused = true)]
 async fn a_wait_closes_only_the_state_where_it_waits() {
+    let store = Store::slow(200);
     let per_user = log("user", "50/1h").by(&user());
-    let fair = fair(&Store::new(), [per_user, bucket()]);
-    charge(&fair, (1, 50)).await;
+    let fair = fair(&store, [per_user, bucket()]);
+    charge(&fair, (0, 50)).await;
+    // Decided 100 ms later, when the user has enough, and answered after another 100 ms.
+    let late = timed(&fair, (1, 50));
+    settle().await;
+    store.set(Behaviour::default());
+    sleep(ms(150)).await;
+    charge(&fair, (1, 1)).await;
     let large = timed(&fair, (1, 50));
     settle().await;
     assert_eq!(fair.waiting(), 1);
+    sleep(ms(51)).await;
+    assert_eq!(fair.waiting(), 2);
     for _ in 0..5 {
         let waited = timed(&fair, (2, 1)).await.unwrap().unwrap();
         assert!(waited <= 102, "{waited} ms");
     }
+    late.abort();
     large.abort();
 }
 

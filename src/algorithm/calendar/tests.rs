@@ -290,3 +290,22 @@ fn requests_for_more_than_all_periods_are_never_ready() {
         None
     );
 }
+
+/// Requests of one permit each, of which a period admits ten, are ready one period after the other.
+#[test]
+fn each_period_admits_the_limit_of_a_queue() {
+    let origin = Duration::from_secs(20_000 * 24 * 3600);
+    let calendar = Calendar::with_origin_since_1970(&quota("10/day", "UTC"), origin).expect("a calendar");
+    let word = AtomicU64::new(0);
+    let words = Shared::new(core::slice::from_ref(&word));
+    let now = Nanos::from_duration(Duration::from_secs(3600));
+    assert!(calendar.decide(words, now, 4).is_some());
+    for (permits, days) in [(1, 0), (6, 0), (7, 1), (16, 1), (17, 2), (26, 2), (27, 3)] {
+        let begin = Nanos::from_duration(Duration::from_secs(days * 24 * 3600));
+        assert_eq!(
+            calendar.earliest(words, now, permits),
+            Some(begin.max(now)),
+            "{permits}"
+        );
+    }
+}

@@ -213,15 +213,17 @@ pub(in crate::http) fn add<'a>(policies: &mut Policies<'a>, values: EnforcedQuot
     add_stricter(policies, QuotaPolicy::new(values));
 }
 
-/// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides.
+/// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides: the one with fewer permits left, and
+/// of two without a difference the one that rejects for longer.
 fn add_stricter<'a>(policies: &mut Policies<'a>, policy: QuotaPolicy<'a>) {
     let same = |other: &&mut QuotaPolicy<'_>| {
         other.rule() == policy.rule()
             && other.window() == policy.window()
             && other.is_block() == policy.is_block()
     };
+    let strictness = |policy: &QuotaPolicy<'_>| (policy.remaining(), Reverse(policy.rejects_for()));
     match policies.iter_mut().find(same) {
-        Some(other) if other.remaining() <= policy.remaining() => {}
+        Some(other) if strictness(other) <= strictness(&policy) => {}
         Some(other) => *other = policy,
         None => policies.push(policy),
     }
@@ -367,4 +369,36 @@ pub(super) fn percent_encode(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::Quota;
+
+    /// Of the two states that a quota has while a reload is pending, the stricter one is shown, whichever comes first.
+    #[test]
+    fn the_stricter_state_of_a_quota_is_shown() {
+        let status = |(remaining, seconds)| QuotaStatus {
+            rule: "a".into(),
+            quota: Quota::per_minute(10).expect("a quota"),
+            limit: 10,
+            permits: 1,
+            remaining,
+            retry_after: None,
+            reset_after: Some(Duration::from_secs(seconds)),
+            enforced: true,
+            lacks_key: false,
+            lacks_required_key: false,
+            is_block: false,
+        };
+        for (stricter, other) in [((0, 5), (1, 9)), ((0, 9), (0, 5))] {
+            for both in [[stricter, other], [other, stricter]] {
+                let statuses = both.map(status);
+                let policies = of_statuses(&statuses);
+                let shown: Vec<_> = policies.iter().map(QuotaPolicy::status).collect();
+                assert_eq!(shown, [status(stricter)], "{both:?}");
+            }
+        }
+    }
 }

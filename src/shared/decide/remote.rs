@@ -62,9 +62,8 @@ impl<R: ?Sized> SharedRules<R> {
             return Ok(self.admit_on_node(&plan, charged));
         }
         let mut blocks = blocks_of(&remote.quotas, &asked);
-        // A denial by a limit of zero is no violation, and a rule in the shadow begins no block.
-        blocks
-            .retain(|&(quota, _)| remote.quotas[quota].extracted.enforced && remote.quotas[quota].limit > 0);
+        // A rule in the shadow begins no block.
+        blocks.retain(|&(quota, _)| remote.quotas[quota].extracted.enforced);
         requests.extend(block_requests(&remote.quotas, &blocks, plan.violates));
         if let Some(error) = error {
             return self.fall_back(&remote, &asked, requests, charged, error);

@@ -7,6 +7,9 @@ const PERIOD: u64 = 1_000_000;
 /// A lease ends a term after its last answered request.
 const TERM: u64 = 1_000 * PERIOD;
 
+/// The part of a term that is left unused.
+const MARGIN: u64 = PERIOD / 2;
+
 /// A manager whose lease has nothing.
 fn assigned(state: &LeaseState, is_registered: bool) -> LeaseManager {
     let counter = CounterRequest::new("rule", 1, Counting::Log, 100, Duration::from_secs(1));
@@ -18,7 +21,7 @@ fn assigned(state: &LeaseState, is_registered: bool) -> LeaseManager {
         most_permits: 10,
         period: PERIOD,
         term: TERM,
-        margin: 0,
+        margin: MARGIN,
         fallback: None,
     };
     manager.assign(lease, 7, PERIOD);
@@ -201,6 +204,33 @@ fn a_lease_without_demand_is_free() {
     assert_eq!(manager.target_permits(), 0);
     assert!(manager.is_free(&state, 9 * PERIOD));
     assert!(!manager.is_busy(&state));
+}
+
+/// The term of granted permits begins when the request is sent, so that it ends no later on the node than in the store. The node spends
+/// them up to the margin before its end, and keeps the lease until the end.
+#[test]
+fn a_term_begins_with_the_request() {
+    let state = LeaseState::new();
+    let mut manager = assigned(&state, true);
+    state.note_shortage(100);
+    let (request, _) = manager.request(&state, PERIOD, true, || 8).expect("it is due");
+    let answer = (&request, LeaseGrant::of(10).with_remaining(5, Duration::ZERO));
+    assert!(
+        manager
+            .answer(&state, answer, (PERIOD, 4 * PERIOD), || 8)
+            .is_some()
+    );
+    let end = PERIOD + TERM;
+    let spent = |now| matches!(state.peek(1, 1, now), SpendResult::Covered { .. });
+    assert_eq!([end - MARGIN - 1, end - MARGIN].map(spent), [true, false]);
+    assert_eq!(
+        [end - MARGIN - 1, end - MARGIN].map(|now| state.remaining(now)),
+        [15, 5]
+    );
+    assert_eq!(
+        [end - 1, end].map(|now| manager.is_free(&state, now)),
+        [false, true]
+    );
 }
 
 /// The use of a lease that the store does not know any more is charged to the fallback limiter, once.
