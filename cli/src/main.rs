@@ -136,7 +136,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let status = status(report.truncated);
     unreadable.iter().for_each(|example| print_error(example));
     if let Some(path) = &args.html {
-        write(path, &page::render(&report, &to_json(&report)?))?;
+        write(path, &page::render(&report, &to_json(&report)?)?)?;
     }
     match args.json {
         true => print_json(&report, &report.warnings, &report.notes)?,

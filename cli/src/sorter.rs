@@ -153,7 +153,7 @@ impl Sorted {
 
     /// Reads all records from the first on.
     pub(crate) fn read(&mut self) -> Result<SortedReader<'_>, Failure> {
-        // Records in memory are those that were read already of a run without others.
+        // The records in memory are a run whose records are all in the buffer.
         let in_memory = (SortedRun::default(), &self.in_memory[..]);
         let runs = self.runs.iter().map(|run| (*run, &[] as &[u64]));
         let mut heads: Vec<Head<'_>> = runs

@@ -35,6 +35,8 @@ mod details;
 mod errors;
 #[path = "replay/inputs/formats.rs"]
 mod formats;
+#[path = "replay/inputs/lines.rs"]
+mod lines;
 #[path = "replay/inputs/input.rs"]
 mod input;
 #[path = "replay/inputs/compressed.rs"]

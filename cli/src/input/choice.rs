@@ -8,10 +8,9 @@ use crate::input::format::layouts::{ALB, ELB, ENVOY, HAPROXY, ISTIO, NLB, PROXY_
 use crate::input::format::named::servers::{CADDY, TRAEFIK};
 use crate::input::format::words::Layout;
 use crate::input::format::wrapper::Envelope;
-use crate::input::format::wrapper::container::{Cri, Docker, Timed};
+use crate::input::format::wrapper::container::Docker;
+use crate::input::format::wrapper::header::{CRI, RFC5424, TIMED, is_syslog, is_timed, syslog_of};
 use crate::input::format::wrapper::journald::Journald;
-use crate::input::format::wrapper::rfc5424::Rfc5424;
-use crate::input::format::wrapper::syslog::Syslog;
 use crate::input::time::timestamp::TimestampParser;
 
 /// The value of `--format`.
@@ -120,12 +119,12 @@ impl FormatArg {
             Self::Cri => (
                 6,
                 "a time, a stream and F or P",
-                Lines::Messages(|line, _, _| Cri::is(line), |_| Box::new(Cri)),
+                Lines::Messages(|line, _, _| CRI.is(line), |_| Box::new(&CRI)),
             ),
             Self::Rfc5424 => (
                 7,
                 "a priority, version 1 and a time",
-                Lines::Messages(|line, _, _| Rfc5424::is(line), |_| Box::new(Rfc5424)),
+                Lines::Messages(|line, _, _| RFC5424.is(line), |_| Box::new(&RFC5424)),
             ),
             Self::Nlb => (8, "tls, a version, a time and client:port", Lines::Words(&NLB)),
             Self::Alb => (
@@ -165,14 +164,14 @@ impl FormatArg {
             Self::Timed => (
                 17,
                 "a time before a line of that format",
-                Lines::Messages(|line, _, times| Timed::is(line, times), |_| Box::new(Timed)),
+                Lines::Messages(|line, _, times| is_timed(line, times), |_| Box::new(&TIMED)),
             ),
             Self::Syslog => (
                 18,
                 "a time, a host and a program",
                 Lines::Messages(
-                    |line, _, times| Syslog::is(line, times),
-                    |lines| Box::new(Syslog::new(lines)),
+                    |line, _, times| is_syslog(line, times),
+                    |lines| Box::new(syslog_of(lines)),
                 ),
             ),
             Self::Logfmt => (19, "names with values, one for the time", Lines::Logfmt),

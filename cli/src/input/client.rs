@@ -70,8 +70,8 @@ pub(crate) fn canonical(text: &[u8]) -> Option<String> {
     Some(six(bare)?.to_canonical().to_string() + zone)
 }
 
-/// An address of IPv6. The name of a device by EUI-64, or of a disk by WWN, has eight groups of two digits, and is none: the first
-/// group of each address in use has more digits, or others have fewer.
+/// An address of IPv6. Eight groups of two digits are no address, but the name of a device (EUI-64) or of a disk (WWN): each
+/// address in use has a longer first group, or a shorter group after it.
 fn six(text: &str) -> Option<Ipv6Addr> {
     let groups = text.as_bytes().chunks(3);
     let is_name = text.len() == 23

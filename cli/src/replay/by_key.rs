@@ -2,28 +2,12 @@
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::replay::batch::{BATCH, Batch, Part, RequestOfKey};
 use crate::replay::evaluator::Evaluated;
-use crate::replay::key_request::RequestOfKey;
 use crate::replay::survey::Survey;
 use crate::rules::PlanEntry;
 use crate::rules::record_layout::time_of_word;
 use crate::sorter::{Sorted, SortedReader, Sorter};
-
-/// A visitor of one key after the other.
-pub(crate) trait Visitor {
-    /// Begins a key that requests at peak_in_two `peak_in_two` permits in any two windows.
-    fn begin(&mut self, _peak_in_two: u64) {}
-
-    /// Visits a request of the present key, in order of time.
-    fn request(&mut self, request: RequestOfKey);
-
-    /// Ends the present key.
-    ///
-    /// # Errors
-    ///
-    /// When a temporary file fails.
-    fn end(&mut self, key: u64) -> Result<(), Failure>;
-}
 
 /// Requests grouped by key.
 #[derive(Debug)]
@@ -91,15 +75,21 @@ impl ByKey {
     }
 
     fn surveyed(mut records: Sorted, entry: &PlanEntry, progress: &mut Progress) -> Result<Self, Failure> {
-        let mut surveying = Surveying {
-            survey: Survey::new(entry.window(), entry.max_request()),
-            peak_in_two: Sorter::new(2),
-        };
-        visit(&mut records, None, &mut surveying, progress)?;
+        let mut survey = Survey::new(entry.window(), entry.max_request());
+        let mut peak_in_two = Sorter::new(2);
+        visit(&mut records, None, progress, |batch| {
+            for (part, requests) in batch.parts() {
+                requests.iter().for_each(|request| survey.request(*request));
+                if part.ends {
+                    peak_in_two.push(&[part.key, survey.end(part.key)])?;
+                }
+            }
+            Ok(())
+        })?;
         Ok(Self {
             records,
-            peak_in_two: surveying.peak_in_two.finish()?,
-            survey: surveying.survey,
+            peak_in_two: peak_in_two.finish()?,
+            survey,
         })
     }
 
@@ -111,79 +101,67 @@ impl ByKey {
     /// Visits all requests.
     pub(crate) fn visit(
         &mut self,
-        visitor: &mut impl Visitor,
         progress: &mut Progress,
         what: &'static str,
+        mut each: impl FnMut(&Batch),
     ) -> Result<(), Failure> {
         progress.begin(what);
         let peak_in_two = self.peak_in_two.read()?;
-        visit(&mut self.records, Some(peak_in_two), visitor, progress)
+        visit(&mut self.records, Some(peak_in_two), progress, |batch| {
+            each(batch);
+            Ok(())
+        })
     }
 }
 
 /// The phase that the progress line shows.
 const BY_KEY: &str = "counting by key";
 
-/// Requests between two updates of the progress line.
-const REQUESTS_PER_UPDATE: u64 = 1 << 14;
-
+/// Visits the requests in batches. Without the peaks of the keys, those of the parts are unknown.
 fn visit(
     records: &mut Sorted,
     mut peak_in_two: Option<SortedReader<'_>>,
-    visitor: &mut impl Visitor,
     progress: &mut Progress,
+    mut each: impl FnMut(&Batch) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let all = records.records();
     let mut reading = records.read()?;
-    let mut present = None;
-    let mut seen = 0_u64;
+    let (mut batch, mut present, mut seen) = (Batch::default(), None::<Part>, 0);
     while let Some(record) = reading.next()? {
         let &[word, time, ref permits @ ..] = record else {
             continue;
         };
         let verdict = word & (ADMITTED | DENIED);
         let key = word ^ verdict;
-        let permits = permits.first().copied().unwrap_or(1);
-        if present != Some(key) {
-            if let Some(before) = present {
-                visitor.end(before)?;
-            }
-            present = Some(key);
-            if let Some(peak_in_two) = &mut peak_in_two {
+        if present.is_none_or(|part| part.key != key) {
+            present.iter().for_each(|part| batch.end(*part));
+            let peak = match &mut peak_in_two {
                 // Both readers have the same order of keys.
-                visitor.begin(peak_in_two.next()?.map_or(u64::MAX, |record| record[1]));
-            }
+                Some(peaks) => peaks.next()?.map(|record| record[1]),
+                None => None,
+            };
+            present = Some(Part {
+                key,
+                peak_in_two: peak.unwrap_or(u64::MAX),
+                ends: true,
+            });
         }
-        visitor.request(RequestOfKey {
+        batch.requests.push(RequestOfKey {
             time: time_of_word(time),
-            permits,
+            permits: permits.first().copied().unwrap_or(1),
             admitted: verdict & ADMITTED != 0,
             denied: verdict & DENIED != 0,
         });
-        seen += 1;
-        if seen.is_multiple_of(REQUESTS_PER_UPDATE) {
+        if batch.requests.len() == BATCH {
+            present
+                .iter()
+                .for_each(|part| batch.end(Part { ends: false, ..*part }));
+            each(&batch)?;
+            batch.clear();
+            seen += BATCH as u64;
             progress.show_phase(seen, all);
         }
     }
-    if let Some(last) = present {
-        visitor.end(last)?;
-    }
-    Ok(())
-}
-
-/// Surveys the keys, and records for each the most permits in two windows.
-struct Surveying {
-    survey: Survey,
-    peak_in_two: Sorter,
-}
-
-impl Visitor for Surveying {
-    #[inline]
-    fn request(&mut self, request: RequestOfKey) {
-        self.survey.request(request);
-    }
-
-    fn end(&mut self, key: u64) -> Result<(), Failure> {
-        self.peak_in_two.push(&[key, self.survey.end(key)])
-    }
+    present.iter().for_each(|part| batch.end(*part));
+    each(&batch)
 }

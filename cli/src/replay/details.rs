@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::input::row::{Row, shown};
@@ -35,7 +35,7 @@ pub(crate) struct Details {
 }
 
 /// The most frequent values of a field; the fields are those of the JSON object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FieldReport {
     pub(crate) field: String,
     /// Values with the number of denied requests, in descending order.

@@ -108,7 +108,7 @@ impl Step {
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     count: u64,
-    /// The times are no multiples of this number of the first steps.
+    /// The number of leading steps of which not all times are multiples.
     finer: usize,
     /// The times of the first and of the last request.
     pub(crate) first: i64,

@@ -78,7 +78,7 @@ impl<'e> Search<'e> {
     }
 
     /// Returns the lowest supported limit that is good and above all limits that were tried and are not. The gap below it is
-    /// searched in ever smaller steps. A limit above it that was not tried may be not good.
+    /// searched in ever smaller steps. Limits above it that were not tried may be bad.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 //! A replay: reading the inputs, evaluating the rules, and the report.
 
+mod batch;
 pub(crate) mod by_key;
 pub(crate) mod details;
 mod evaluator;
 pub(crate) mod findings;
-mod key_request;
 mod lazy_words;
 pub(crate) mod lowest;
 pub(crate) mod requests;

@@ -1,17 +1,11 @@
 //! Exact replays of one quota with other limits and algorithms, key by key, on several threads.
 
-use alloc::sync::Arc;
-use core::num::NonZeroUsize;
-use std::panic;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
-
 use ringgate::{Algorithm, AnyAlgorithm, Quota};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::replay::by_key::{ByKey, Visitor};
-use crate::replay::key_request::RequestOfKey;
+use crate::replay::batch::{Batch, RequestOfKey, on_threads};
+use crate::replay::by_key::ByKey;
 use crate::replay::lazy_words::LazyWords;
 use crate::replay::span::Span;
 use crate::replay::window::Window;
@@ -61,10 +55,7 @@ impl Simulation {
     }
 
     fn replay(&mut self, batch: &Batch) {
-        let mut start = 0;
-        for part in &batch.parts {
-            let requests = &batch.requests[start..part.end];
-            start = part.end;
+        for (part, requests) in batch.parts() {
             if self.admitted_in_window.is_none()
                 && self
                     .counting
@@ -107,135 +98,21 @@ impl Simulation {
     }
 }
 
-/// Requests of several keys in a row. The first key may continue from the batch before.
-#[derive(Debug, Default)]
-struct Batch {
-    requests: Vec<RequestOfKey>,
-    parts: Vec<PartTally>,
-}
-
-/// Requests of one key.
-#[derive(Clone, Copy, Debug)]
-struct PartTally {
-    /// The end of the requests in the batch.
-    end: usize,
-    /// The most permits that the key requests in two windows.
-    peak_in_two: u64,
-    /// Whether the key has no more requests.
-    ends: bool,
-}
-
-/// Requests of one batch.
-const BATCH: usize = 1 << 14;
-
-/// Batches in the queue of a thread.
-const WAITING: usize = 2;
-
-/// The largest number of threads.
-const THREADS: usize = 8;
-
-/// Forms batches, and sends each to all threads.
-struct Batcher {
-    batch: Batch,
-    peak_in_two: u64,
-    threads: Vec<SyncSender<Arc<Batch>>>,
-}
-
-impl Batcher {
-    fn part(&mut self, ends: bool) {
-        self.batch.parts.push(PartTally {
-            end: self.batch.requests.len(),
-            peak_in_two: self.peak_in_two,
-            ends,
-        });
-        if self.batch.requests.len() >= BATCH {
-            self.send();
-        }
-    }
-
-    fn send(&mut self) {
-        let batch = Arc::new(core::mem::take(&mut self.batch));
-        for thread in &self.threads {
-            // Sending fails only if the thread has panicked, which its join reports.
-            let _gone = thread.send(Arc::clone(&batch));
-        }
-    }
-}
-
-impl Visitor for Batcher {
-    fn begin(&mut self, peak_in_two: u64) {
-        self.peak_in_two = peak_in_two;
-    }
-
-    #[inline]
-    fn request(&mut self, request: RequestOfKey) {
-        self.batch.requests.push(request);
-        if self.batch.requests.len() >= BATCH {
-            self.part(false);
-        }
-    }
-
-    fn end(&mut self, _key: u64) -> Result<(), Failure> {
-        self.part(true);
-        Ok(())
-    }
-}
-
 /// Runs all simulations over the requests, each on one thread.
 ///
 /// # Errors
 ///
 /// When a temporary file fails.
 pub(crate) fn simulate(
-    simulations: Vec<Simulation>,
+    mut simulations: Vec<Simulation>,
     by_key: &mut ByKey,
     progress: &mut Progress,
     what: &'static str,
 ) -> Result<Vec<Simulation>, Failure> {
-    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = cores.min(THREADS).min(simulations.len()).max(1);
-    // Alternating, since lower limits take more time.
-    let mut shares: Vec<Vec<(usize, Simulation)>> = (0..threads).map(|_| Vec::new()).collect();
-    for (number, simulation) in simulations.into_iter().enumerate() {
-        shares[number % threads].push((number, simulation));
-    }
-    thread::scope(|scope| {
-        let (senders, running): (Vec<_>, Vec<_>) = shares
-            .into_iter()
-            .map(|share| {
-                let (sender, batches) = sync_channel(WAITING);
-                (sender, scope.spawn(move || work(share, &batches)))
-            })
-            .unzip();
-        let mut feeder = Batcher {
-            batch: Batch::default(),
-            peak_in_two: 0,
-            threads: senders,
-        };
-        let visited = by_key.visit(&mut feeder, progress, what);
-        feeder.send();
-        drop(feeder);
-        let mut done = Vec::new();
-        for thread in running {
-            done.extend(
-                thread
-                    .join()
-                    .unwrap_or_else(|panicked| panic::resume_unwind(panicked)),
-            );
-        }
-        visited?;
-        done.sort_unstable_by_key(|(number, _)| *number);
-        Ok(done.into_iter().map(|(_, simulation)| simulation).collect())
-    })
-}
-
-fn work(mut share: Vec<(usize, Simulation)>, batches: &Receiver<Arc<Batch>>) -> Vec<(usize, Simulation)> {
-    for batch in batches {
-        for (_, simulation) in &mut share {
-            simulation.replay(&batch);
-        }
-    }
-    share
+    by_key.visit(progress, what, |batch| {
+        on_threads(&mut simulations, |_, simulation| simulation.replay(batch));
+    })?;
+    Ok(simulations)
 }
 
 /// Approximately `count` limits from 1 to `top` in geometric steps, and `own`.

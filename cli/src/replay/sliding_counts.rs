@@ -1,6 +1,6 @@
 //! The sliding counts of the top keys over time.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::input::time::calendar::millis;
@@ -14,7 +14,7 @@ use crate::rules::record_layout::time_of_word;
 pub(crate) type Point = (i64, u64);
 
 /// The requested and the admitted permits of one key in the window that ends at each time.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct SlidingCounts {
     pub(crate) asked: Vec<Point>,
     pub(crate) admitted: Vec<Point>,

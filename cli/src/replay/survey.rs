@@ -3,7 +3,7 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
-use crate::replay::key_request::RequestOfKey;
+use crate::replay::batch::RequestOfKey;
 use crate::replay::window::Window;
 
 /// Statistics about one key.

@@ -3,7 +3,7 @@
 pub(crate) mod page;
 pub(crate) mod tables;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Number;
 
 use crate::replay::details::FieldReport;
@@ -13,7 +13,7 @@ use crate::replay::sliding_counts::{Point, SlidingCounts};
 pub(crate) const VERSION: u32 = 1;
 
 /// The results of a replay. Times are milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) version: u32,
     /// The names of the inputs.
@@ -49,7 +49,7 @@ pub(crate) struct Report {
 }
 
 /// A rule, or one of its quotas if it has several.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct RuleReport {
     pub(crate) name: String,
     pub(crate) quota: String,
@@ -75,7 +75,7 @@ pub(crate) struct RuleReport {
     /// Whether it is enforced for no key, or for a part of the keys.
     pub(crate) shadow: bool,
     /// The parts of the rule that other limits, other algorithms and the rule to copy leave out, as `tiers`.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_out: Vec<String>,
     /// Requests that the rule applied to.
     pub(crate) requests: u64,
@@ -104,7 +104,7 @@ impl RuleReport {
 }
 
 /// The requests of each interval of the log.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct SeriesReport {
     pub(crate) requests: Vec<u64>,
     pub(crate) denied: Vec<u64>,
@@ -112,7 +112,7 @@ pub(crate) struct SeriesReport {
 }
 
 /// One of the top keys.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct KeyReport {
     pub(crate) rule: String,
     pub(crate) key: String,
@@ -125,7 +125,7 @@ pub(crate) struct KeyReport {
 }
 
 /// The history of one key, for the chart of the page.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct ChosenReport {
     pub(crate) rule: String,
     pub(crate) key: String,
@@ -143,7 +143,7 @@ pub(crate) struct ChosenReport {
 }
 
 /// The denied requests of a rule at other limits.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct WhatIfReport {
     pub(crate) rule: String,
     /// Ascending.
@@ -155,7 +155,7 @@ pub(crate) struct WhatIfReport {
 }
 
 /// One row of the comparison of algorithms.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct ComparisonReport {
     pub(crate) rule: String,
     pub(crate) algorithm: String,
@@ -210,6 +210,11 @@ impl ChosenReport {
 }
 
 impl WhatIfReport {
+    /// The largest limit that was tried, and its denials.
+    pub(crate) fn largest(&self) -> Option<(u64, u64)> {
+        Some((*self.limits.last()?, *self.denied.last()?))
+    }
+
     /// The lowest limit that was tried at which, and at all tried ones above it, at most one percent of the requests is denied; and
     /// its denials.
     pub(crate) fn one_per_cent(&self) -> Option<(u64, u64)> {

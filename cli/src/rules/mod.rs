@@ -98,7 +98,8 @@ impl Plan {
             view.allowed + view.denied > 0 || has_prefixes
         };
         if !rules.rules().iter().any(needs_addresses) {
-            // Without lists and prefixes the hashes suffice. A prefix that changes nothing needs addresses, and leaves no trace.
+            // Without lists and prefixes, hashes suffice. A prefix of the default length leaves no trace in the name of its key,
+            // but needs addresses, so that this read fails.
             if let Ok(hashed) = read(RecordLayout::new(aliases)) {
                 (rules, fields) = hashed;
             }
@@ -323,8 +324,8 @@ impl Plan {
     }
 }
 
-/// Notes which entries share a state with others: the rule set then chooses another algorithm than for the entry alone. Rules that cannot
-/// be built are reported where they are built.
+/// Notes which entries share a state with others: the rule set then chooses another algorithm than for the entry alone. Rules
+/// that cannot be built are reported where they are built.
 fn note_shared_states(rules: &RuleSetBuilder<Event>, entries: &mut [PlanEntry]) {
     let small = rules.rules().iter().map(|rule| match rule.view().key {
         Some(_) => rule.clone().capacity(1),

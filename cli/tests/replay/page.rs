@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use crate::log::{lines, text};
@@ -48,8 +48,78 @@ fn the_page_contains_the_json_report() {
     let page = fs::read_to_string(page).unwrap();
     assert_eq!(report_of(&page), printed);
     assert_eq!(printed["denied"], 2);
-    let message = r#"The user <b><bdi class="key">&lt;/script&gt;</bdi></b> was denied most often: <b>2</b> of 4 requests"#;
-    assert!(page.contains(message), "{page}");
+    // Those of the report and of the script, which ends with its element.
+    assert_eq!(
+        (page.matches("</script").count(), page.matches("<!--").count()),
+        (2, 0)
+    );
+    let page = page.replace('\u{a0}', " ").replace("&nbsp;", " ");
+    for said in [
+        "<title>2 per 60 s for each user · ringgate replay</title>",
+        r#"The user <b><bdi class="key">&lt;/script&gt;</bdi></b> was denied most often: <b>2</b> of 4 requests (50.0 %) were denied"#,
+        r#"denied, <b>between <time datetime="2015-05-17T10:05:05Z">2015-05-17 10:05:05</time> and "#,
+        r#"At the peak, 4 permits were requested in 60 s, up to <time datetime="2015-05-17T10:05:06Z">"#,
+        "A limit of <b>4</b> instead of 2 per 60 s would have denied at most 1 % of the requests: 0 of 4 (0 %).",
+    ] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+}
+
+/// The page of a log of JSON by a rules file.
+fn page_of(log: &str, rules: &Value) -> String {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("log"), log).unwrap();
+    fs::write(path("rules.json"), rules.to_string()).unwrap();
+    let (rules, page) = (path("rules.json"), path("page"));
+    json(&run([
+        "replay",
+        "--json",
+        "--compare",
+        "--rules",
+        &rules,
+        "--html",
+        &page,
+        &path("log"),
+    ]));
+    fs::read_to_string(page).unwrap()
+}
+
+#[test]
+fn text_from_a_log_is_never_markup() {
+    let page = |name: &str| {
+        let line = json!({"time": 1_431_857_103, "user": name, "path": name, "status": name, "agent": name});
+        let rule = json!({"name": name, "quota": "2/60s", "key": "user", "when": format!("user!={name}x")});
+        let other = json!({"name": "other", "quota": "3/60s", "key": "user"});
+        page_of(&format!("{line}\n").repeat(5), &json!({"rules": [rule, other]}))
+    };
+    let usual = page("client").matches('<').count();
+    for name in [
+        "</script><script>alert(1)</script>",
+        "</title><img src=x onerror=alert(1)>",
+        "\"><b>\"'&lt;",
+        "<!--<script>",
+        "{{data}}{% if %}",
+    ] {
+        let html = page(name);
+        assert_eq!(html.matches('<').count(), usual, "{name}");
+        assert!(!html.contains(name) || name.contains('{'), "{name}");
+    }
+    let html = page("\u{202e}\0\u{1b}[31m");
+    assert!(!html.contains(['\u{202e}', '\0', '\u{1b}']), "{html}");
+}
+
+#[test]
+fn reports_without_denials_or_good_limits_have_pages() {
+    let log = "{\"time\": 1431857103, \"user\": \"ann\", \"n\": 2000000000000}\n".repeat(4);
+    let rule = json!({"name": "a", "quota": "9/60s", "key": "user"});
+    let html = page_of(&log, &json!({"rules": [rule]}));
+    assert!(html.contains("No request was denied."), "{html}");
+    let rule = json!({"name": "a", "quota": "9/60s", "key": "user", "cost": "n"});
+    let html = page_of(&log, &json!({"rules": [rule]})).replace('\u{a0}', " ");
+    let said = "No limit that was tried would have denied at most 1&nbsp;% of the requests; the largest, 1,000,000,000,000 per 60 s, \
+                denies 4 of 4 (100 %).";
+    assert!(html.contains(said), "{html}");
 }
 
 /// The page proposes the lowest limit that denies few enough requests, and the rule to copy has that limit.

@@ -257,21 +257,3 @@ fn path(target: &[u8]) -> &[u8] {
     };
     &target[..memchr::memchr(b'?', target).unwrap_or(target.len())]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::path;
-
-    #[test]
-    fn paths_have_no_host_and_no_query() {
-        for (target, expected) in [
-            ("/p?q", "/p"),
-            ("https://h:443/p?u=http://x/y", "/p"),
-            ("http://h", "/"),
-            ("/go?u=http://x/y", "/go"),
-            ("*", "*"),
-        ] {
-            assert_eq!(path(target.as_bytes()), expected.as_bytes(), "{target}");
-        }
-    }
-}

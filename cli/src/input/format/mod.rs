@@ -61,6 +61,16 @@ pub(crate) enum TimeKind {
     Full,
 }
 
+impl TimeKind {
+    /// Parses the time of a line around a message.
+    pub(crate) fn read(self, text: &[u8], timestamps: &mut TimestampParser) -> Option<i64> {
+        match self {
+            Self::WithoutYear => timestamps.syslog(text),
+            Self::Absent | Self::Full => timestamps.detected(text),
+        }
+    }
+}
+
 /// A parser of the lines of one input.
 pub(crate) trait LogFormat: Debug {
     /// Reads the wanted fields and the time of a line into an empty row.

@@ -22,8 +22,8 @@ pub(crate) struct Pattern {
     regex: Regex,
     columns: Columns,
     groups: CaptureLocations,
-    /// The expression of lines that the first one does not match. A line that it does not match either is unreadable. Without
-    /// it, a line that the first one does not match is another line.
+    /// The expression to try on a line that `regex` does not match. A line that neither matches is unreadable. Without this
+    /// expression, a line that `regex` does not match is no request.
     loose: Option<Regex>,
 }
 

@@ -53,9 +53,9 @@ fn realign(
     let mut found: Option<Alignment> = None;
     for column in 0..columns {
         if attempt(column, row).is_err() {
-            // The values may be a list of addresses, of which no column in particular has the first.
-            let mut joined = values[column..=column + extra].iter();
-            if joined.all(|value| client::address(value.trim_ascii()).is_some()) {
+            // The first values may be a list of addresses, of which no column in particular has the first.
+            let mut first = values[column..column + 2].iter();
+            if first.all(|value| client::address(value.trim_ascii()).is_some()) {
                 return None;
             }
             continue;

@@ -61,7 +61,7 @@ pub(crate) enum Split {
 pub(crate) struct WordFormat {
     layout: &'static Layout,
     columns: Columns,
-    pub(crate) strict: bool,
+    strict: bool,
 }
 
 impl WordFormat {
@@ -194,58 +194,8 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usiz
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::split;
-    use crate::failure::Failure;
-    use crate::input::format::{LogFormat, Parsed, WantedFields};
-    use crate::input::row::Row;
-    use crate::input::time::timestamp::TimestampParser;
-
-    /// The time of a line and these fields, without those that are missing.
-    pub(crate) fn fields(
-        format: &mut dyn LogFormat,
-        line: &str,
-        places: usize,
-    ) -> Result<(i64, Vec<Option<String>>), String> {
-        let mut timestamps = TimestampParser::detecting();
-        let mut row = Row::default();
-        match format.parse(line.as_bytes(), &mut timestamps, &mut row) {
-            Ok(Parsed::Request) => {}
-            Ok(Parsed::Other) => return Err("no request".to_owned()),
-            Err(error) => return Err(error.to_string()),
-        }
-        let text = |at| row.get(at).map(|text| String::from_utf8_lossy(text).into_owned());
-        Ok((row.time, (0..places).map(text).collect()))
-    }
-
-    /// Opens a format for some fields, and asserts that a line has this time and these values of them. An empty one is missing.
-    #[track_caller]
-    pub(crate) fn assert_values<F: LogFormat>(
-        open: impl FnOnce(&WantedFields) -> Result<F, Failure>,
-        line: &str,
-        time: i64,
-        expected: &[(&str, &str)],
-    ) -> F {
-        let (names, values): (Vec<&str>, Vec<&str>) = expected.iter().copied().unzip();
-        let mut format = open(&wanted(&names)).expect("known fields");
-        let values = values
-            .into_iter()
-            .map(|value| Some(value.to_owned()).filter(|value| !value.is_empty()));
-        assert_eq!(
-            fields(&mut format, line, names.len()),
-            Ok((time, values.collect())),
-            "{line}"
-        );
-        format
-    }
-
-    pub(crate) fn wanted(names: &[&str]) -> WantedFields {
-        WantedFields {
-            fields: names.iter().map(ToString::to_string).zip(0..).collect(),
-            time_place: names.len(),
-            ..WantedFields::default()
-        }
-    }
 
     #[test]
     fn words_are_split_at_spaces_outside_of_quotes() {

@@ -13,10 +13,10 @@ pub(crate) struct YearInference {
     assumed: Option<i16>,
 }
 
-/// The largest distance of the first timestamp after now, for clocks and zones that differ.
+/// The largest time from now to the first timestamp, because clocks and zones differ.
 const AHEAD: i64 = 24 * 3600 * SECOND;
 
-/// More than half a year, the largest distance of the nearest timestamp.
+/// The largest distance of a timestamp from the one before it: more than half a year, so that one year has a candidate.
 const NEAR: u64 = 200 * AHEAD.unsigned_abs();
 
 impl YearInference {

@@ -1,14 +1,13 @@
 //! The evaluation of all rules together, in order of time.
 
 use alloc::collections::BTreeMap;
-use core::num::NonZeroUsize;
-use std::thread;
 
 use ringgate::rules::RuleCounts;
 use ringgate::{ManualClock, Quota, RuleSet};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::replay::batch::{BATCH, on_threads, threads};
 use crate::replay::series::Series;
 use crate::replay::span::Span;
 use crate::rules::record_layout::{Event, time_of_word};
@@ -85,12 +84,6 @@ impl Evaluated {
     }
 }
 
-/// Requests of one batch.
-const BATCH: usize = 1 << 14;
-
-/// The largest number of threads.
-const THREADS: usize = 8;
-
 /// Evaluates all requests, on several threads if all rules have one key and one thread has room for all keys.
 ///
 /// # Errors
@@ -106,10 +99,7 @@ pub(crate) fn evaluate(
     progress.begin("applying rules");
     let threads = match plan.common_key() {
         // Several threads have more room together than one. Verdicts must not depend on their number.
-        Some(_) if events.records() > BATCH as u64 && plan.has_room(keys) => {
-            let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-            cores.min(THREADS)
-        }
+        Some(_) if events.records() > BATCH as u64 && plan.has_room(keys) => threads(),
         _ => 1,
     };
     let judged = judge(plan, events, keys, span, threads, progress)?;
@@ -165,18 +155,10 @@ fn judge(
         for evaluator in &mut evaluators {
             evaluator.verdicts.clear();
         }
-        thread::scope(|scope| {
-            let run = |(number, evaluator): (usize, &mut Evaluator<'_>)| {
-                for record in records().filter(|record| thread_of(record) == number) {
-                    evaluator.judge(record, span);
-                }
-            };
-            let mut evaluators = evaluators.iter_mut().enumerate();
-            let first = evaluators.next();
-            for other in evaluators {
-                scope.spawn(move || run(other));
+        on_threads(&mut evaluators, |number, evaluator| {
+            for record in records().filter(|record| thread_of(record) == number) {
+                evaluator.judge(record, span);
             }
-            first.map(run)
         });
         let mut decided: Vec<_> = evaluators
             .iter()

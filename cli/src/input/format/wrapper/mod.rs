@@ -1,9 +1,8 @@
 //! Lines that hold a line of another format: of syslog, of containers and of the journal.
 
 pub(crate) mod container;
+pub(crate) mod header;
 pub(crate) mod journald;
-pub(crate) mod rfc5424;
-pub(crate) mod syslog;
 
 use core::fmt::Debug;
 
@@ -189,10 +188,7 @@ impl LogFormat for Wrapped {
             }
         }
         if !has_time {
-            let read = match kind {
-                TimeKind::WithoutYear => timestamps.syslog(&parts.time),
-                TimeKind::Absent | TimeKind::Full => timestamps.detected(&parts.time),
-            };
+            let read = kind.read(&parts.time, timestamps);
             row.time = read.ok_or_else(|| Unreadable::field("time", &parts.time, "an existing time"))?;
         }
         for &(field, place) in &self.fields {

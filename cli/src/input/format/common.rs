@@ -483,6 +483,3 @@ fn has_request(mut rest: &[u8]) -> bool {
     }
     false
 }
-
-#[cfg(test)]
-mod tests;
