@@ -7,7 +7,8 @@
 #   ci/mutants.sh all        runs all mutations
 #   ci/mutants.sh TEXT...    runs those whose claim, code, file or test contains a TEXT
 #   ci/mutants.sh --list     lists the claims without a mutation, and the mutations that do not apply
-#   ci/mutants.sh --landed   records HEAD in ci/landed.txt, once a run has tried its mutations
+#   ci/mutants.sh --landed   records HEAD in ci/landed.txt, once a run has caught its mutations; commit that file with the
+#                            next change
 source "$(dirname "$0")/common.sh"
 
 needs python3 python3

@@ -43,7 +43,7 @@
 //! | test a rule before it is enforced (`rules`) | [`Rule::shadow`], [`Rule::enforce_percent`] |
 //! | read rules from a file (`config`), follow the file (`watch`) | [`RuleSetBuilder::from_file`](rules::RuleSetBuilder::from_file), [`rules::RulesWatcher`] |
 //! | export metrics and events (`observe`) | [`observe`] |
-//! | wait in order of arrival (`wait`) | [`Fair`]; over several machines `wait::SharedFair`; for streams and sinks [`wait`] |
+//! | wait in order of arrival (`wait`) | [`Fair`]; over several machines [`wait::SharedFair`]; for streams and sinks [`wait`] |
 //! | throttle the bytes of a connection (`wait`) | [`throttle::Throttled`] |
 //! | limit an HTTP or gRPC server (`tower`) | [`http::RateLimitLayer`] |
 //! | obey a server that answers with status 429 (`tower`) | [`http::ClientRateLimitLayer`] |

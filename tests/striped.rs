@@ -1,4 +1,4 @@
-//! `StripedLimiter` with one caller, compared with the plain ring and with an exact log of the calls. `models.rs` and
+//! `StripedLimiter` with one caller, compared with a single ring and with an exact log of the calls. `models.rs` and
 //! `stress.rs` test threads.
 #![cfg(all(feature = "striped", not(ringgate_loom)))]
 

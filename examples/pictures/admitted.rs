@@ -24,14 +24,15 @@ pub(crate) fn draw() -> Result<String, ConfigError> {
         height,
         "Admissions of each algorithm from the same requests, and their number in the last second",
     );
+    // The legend begins at the left edge, so that it ends before the head of the last column.
     svg.text(
-        LEFT,
+        10.0,
         16.0,
         Anchor::Start,
         "Limit 20 per second. Silence for 0.9 s, then 200 requests per second.",
     );
     svg.text(
-        LEFT,
+        10.0,
         33.0,
         Anchor::Start,
         "Ticks: admissions. Curve: admissions in the last second. Dashes: the limit.",

@@ -29,15 +29,16 @@ use crate::time::Nanos;
 /// would guarantee its clients less than 70 % of their limit. Permits that are [refunded](crate::RateLimiter::refund) or settled
 /// later need [`settled`](Self::settled): a log forfeits most refunds.
 ///
-/// | representation, limit per minute | a paced client gets at least | `Retry-After` after a burst | bytes a key |
-/// |---|--:|--:|--:|
-/// | log | 100 % | 60 s | 8·(L + 1), in a table up to 16·(L + 1) |
-/// | 60 cells | 98 % | 61 s | 496, in a table 160 to 200 for a limit of 60 to 1,000, for a rule with a key 640 |
-/// | one word, 10 | 91 % | 63 s | 8, in a table 33 |
-/// | one word, 60 | 89 % | 64 s | 8, in a table 33 |
-/// | one word, 1,000 | 86 % | 65 s | 8, in a table 33 |
-/// | one word, 1,000,000 | 79 % | 66 s | 8, in a table 33 |
+/// | representation, limit per minute | a paced client gets at least | `Retry-After` after a burst | bytes | bytes a key in a table |
+/// |---|--:|--:|--:|--:|
+/// | log | 100 % | 60 s | 8·(L + 1) | up to 16·(L + 1) |
+/// | 60 cells | 98 % | 61 s | 496 | 160 to 640 |
+/// | one word, 10 | 91 % | 63 s | 8 | 33 |
+/// | one word, 60 | 89 % | 64 s | 8 | 33 |
+/// | one word, 1,000 | 86 % | 65 s | 8 | 33 |
+/// | one word, 1,000,000 | 79 % | 66 s | 8 | 33 |
 ///
+/// In a table, 60 cells take 160 to 200 bytes a key for a limit of 60 to 1,000 per minute, and 640 in a rule.
 /// A paced client asks evenly, at the rate of the limit. [`UnitRing`] has the shares for each limit and window. To choose
 /// the cells yourself, use a [`CounterRing`].
 ///

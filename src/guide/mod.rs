@@ -1,4 +1,4 @@
-//! The guide: one page per task. Each page has code first, then reasons, then edge cases.
+//! The guide: one page per task, with code first, then reasons, then edge cases.
 //!
 //! | task | page |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | call an HTTP API that answers with status 429 | [`waiting`](waiting#clients-of-http-apis) |
 //! | limit the tokens of a language model | [`token_budgets`] |
 //! | refund or settle an estimated cost | [`token_budgets`] |
-//! | limit a server of axum, tonic or hyper, also behind a proxy | [`servers`] |
+//! | limit and test a server of axum, tonic or hyper, also behind a proxy | [`servers`] |
 //! | share a limit between machines | [`redis`] |
 //! | implement a clock, an algorithm or a store | [`extending`] |
 //! | move from governor, tower_governor or leaky-bucket, or from a sorted set in Redis | [`migrating`] |

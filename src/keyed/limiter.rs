@@ -42,10 +42,10 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{KeyedRateLimiter, Quota, TimestampRing};
+/// use ringgate::KeyedRateLimiter;
 ///
 /// // Five in any minute for each user, for up to 50,000 users that are active at once.
-/// let limiter = KeyedRateLimiter::new(TimestampRing::new(Quota::per_minute(5)?)?, 100_000)?;
+/// let limiter = KeyedRateLimiter::per_minute(5, 50_000)?;
 /// for _ in 0..5 {
 ///     assert!(limiter.check("alice").is_ok());
 /// }

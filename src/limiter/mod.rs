@@ -61,9 +61,9 @@ use settle::settle;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{CounterRing, Quota, RateLimiter};
+/// use ringgate::RateLimiter;
 ///
-/// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(2)?)?);
+/// let limiter = RateLimiter::per_second(2)?;
 /// assert!(limiter.check().is_ok());
 /// assert!(limiter.check().is_ok());
 /// match limiter.check() {

@@ -4,11 +4,13 @@
 //!
 //! A slot has a name that no other slot has. The store keeps the name with the time at which the slot ends.
 //!
-//! | event | by | step |
+//! | event | step of the store | by |
 //! |---|---|---|
-//! | *hold* | a decision | The store adds the slot if fewer than the limit are held. It ends a term later. |
-//! | *renew* | the task of the node, four times in a term | The store makes the slot end a term later, and adds it again if it was lost. |
-//! | *release* | the task, after the admission is dropped | The store removes the slot. |
+//! | *hold* | add the slot, which ends a term later | a decision, while fewer slots than the limit are held |
+//! | *renew* | make the slot end a term later | the task of the node, four times in a term |
+//! | *release* | remove the slot | the task, after the admission is dropped |
+//!
+//! A *renew* adds the slot again if the store has lost it.
 //!
 //! # Proof sketch
 //!

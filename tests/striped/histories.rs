@@ -1,4 +1,4 @@
-//! Histories of any calls, compared with a plain ring and with a log of the calls.
+//! Histories of any calls, compared with a single ring and with a log of the calls.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn step(clock: &ManualClock, permits: u64, pause: u32) -> (Nanos, u64) {
 
 proptest! {
     #[test]
-    fn one_caller_is_admitted_as_often_as_by_the_plain_ring(
+    fn one_caller_is_admitted_as_often_as_by_a_single_ring(
         (limit, stripes, batch) in shapes(),
         worker in 0..100_usize,
         step in 0..10_000_u64,
@@ -108,10 +108,10 @@ proptest! {
         prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
     }
 
-    /// A local stripe admits as many requests as a plain ring, again after each silence, and leaves the rest to the
+    /// A local stripe admits as many requests as a single ring, again after each silence, and leaves the rest to the
     /// other workers.
     #[test]
-    fn a_local_stripe_admits_as_many_as_the_plain_ring(
+    fn a_local_stripe_admits_as_many_as_a_single_ring(
         (limit, stripes, batch) in shapes(),
         worker in 0..100_usize,
         early in 0..50_u64,

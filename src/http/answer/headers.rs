@@ -45,12 +45,13 @@ pub enum QuotaHeaders {
     /// | parameter | value |
     /// |---|---|
     /// | `q` | limit |
-    /// | `qu` | unit of the limit, if it is not requests per window |
-    /// | `w` | window in seconds, rounded up; for a calendar, the length of the current period |
+    /// | `qu` | unit of a limit of requests in flight |
+    /// | `w` | window in seconds, rounded up |
     /// | `r` | permits that one request could take now |
-    /// | `t` | seconds until `r` grows, rounded up; omitted if nothing was charged or `r` never grows |
+    /// | `t` | seconds until `r` grows, rounded up |
     ///
-    /// `t` can exceed `w`, because a strict ring counts up to one cell more than the window.
+    /// `t` is omitted if nothing was charged or `r` never grows. It can exceed `w`, because a strict ring counts up to one cell more
+    /// than the window. For a calendar, `w` is the length of the current period.
     ///
     /// In a rejection, `r` of a violated quota is less than the cost of the request. All values are those that the decision saw,
     /// so a refund between the decision and the response does not change them. A rejection by the wait queue and a

@@ -16,10 +16,11 @@ use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 ///
 /// | header | read as |
 /// |---|---|
-/// | `Retry-After` | seconds, or a date: the time from `Date` of the same response, or from the wall clock without it; of several, the longest |
+/// | `Retry-After` | seconds, or a date |
 /// | `RateLimit` | a list of draft-ietf-httpapi-ratelimit-headers, such as `"burst";r=0;t=30` |
 /// | `RateLimit-Policy` | a list such as `"burst";q=100;w=60` |
 ///
+/// The time until a date is that from `Date` of the same response, or from the wall clock without it.
 /// If `RateLimit` has several items, the one that delays the client most is chosen: of those with `r=0` the one with the largest
 /// `t`, otherwise the one with the smallest `r`. The limit and the window are those of the policy with the same name. Without
 /// an item in `RateLimit`, they are those of the first policy.
