@@ -322,6 +322,30 @@ async fn a_wait_closes_only_the_state_where_it_waits() {
     large.abort();
 }
 
+/// A denied waiter returns to its queue, though another wait has filled the queue meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_denied_waiter_returns_to_a_full_queue() {
+    let store = Store::slow(200);
+    let rules = builder([log("all", "1/1s")]).build(store.clone()).unwrap();
+    let fair = Arc::new(SharedFair::new(Arc::new(rules)).max_waiting(1));
+    charge(&fair, (0, 1)).await;
+    let first = timed(&fair, (0, 1));
+    sleep(ms(300)).await;
+    assert_eq!(fair.waiting(), 1);
+    while fair.waiting() > 0 {
+        sleep(ms(1)).await;
+    }
+    // It asks, and before the store decides, another call takes the permit.
+    store.set(Behaviour::default());
+    assert!(fair.rules().check(&(0, 1)).await.is_ok());
+    let second = timed(&fair, (0, 1));
+    settle().await;
+    assert_eq!(fair.waiting(), 1);
+    sleep(ms(200)).await;
+    assert_eq!(fair.waiting(), 2);
+    assert!(first.await.unwrap().is_ok() && second.await.unwrap().is_ok());
+}
+
 /// A large request whose denial arrives late is behind the waiters that joined before.
 #[tokio::test(start_paused = true)]
 async fn a_late_denial_closes_nothing_for_earlier_waiters() {
