@@ -79,11 +79,12 @@ async fn a_closed_lease_gives_each_cost_its_own_retry_time() {
     }
 }
 
-/// Requests of more permits than a lease may have get no permits for the node, which would be kept from other nodes.
+/// Requests of more permits than a lease may have get no permits for the node, which would be kept from other nodes and from the
+/// requests themselves. The store grants a lease at most half of the limit.
 #[tokio::test(start_paused = true)]
 async fn requests_that_no_lease_covers_are_no_demand() {
-    for cost in [60, LIMIT + 1, 5000] {
-        let rules = rules(MODES[0], memory());
+    for (permits, cost) in [(50, 60), (50, LIMIT + 1), (50, 5000), (LIMIT, 51), (LIMIT, LIMIT)] {
+        let rules = rules(Mode::Lease { permits }, memory());
         for _ in 0..100 {
             let _ = rules.check(&cost).await;
             let _ = rules.check_now(&cost);

@@ -127,3 +127,22 @@ async fn a_flush_does_not_wait_for_the_next_key() {
         }
     }
 }
+
+/// A flush also ends the demand of requests that the store has decided. Otherwise the node would get a lease for them while the flush
+/// waits for another key, and the store would keep its permits after the process has ended.
+#[tokio::test(start_paused = true)]
+async fn a_flush_gets_no_lease_for_earlier_requests() {
+    let store = Connection::new(memory());
+    let rules = node(&store, Mode::Lease { permits: 50 }, OnError::Deny);
+    warm(&rules, "leased").await;
+    for _ in 0..6 {
+        let admitted = rules.check("asked").await.expect("room");
+        assert_eq!(admitted.decided_by(), DecidedBy::Store);
+    }
+    rules.flush().await.expect("the store answers");
+    for _ in 0..3 {
+        let stats = rules.lease_stats();
+        assert_eq!((stats.held, stats.uncharged), (0, 0));
+        sleep(PERIOD).await;
+    }
+}

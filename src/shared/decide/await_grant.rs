@@ -163,8 +163,8 @@ impl<R: ?Sized> SharedRules<R> {
         Ok(WithoutReserve::AskAgain(withheld))
     }
 
-    /// Checks the lease of a quota that the store has denied. The permits of the lease may have been in the way, or may
-    /// be about to be granted or given back. No request is denied because of them, unless their last renewal failed.
+    /// Checks the lease of a quota that the store has denied. If an answer about the lease is awaited, waits for it, for a period at
+    /// most: it may grant permits, or have given back those that were in the way.
     pub(super) async fn await_own_lease(
         &self,
         remote: &Remote<'_>,
@@ -202,13 +202,14 @@ impl<R: ?Sized> SharedRules<R> {
 
 /// The most permits that a lease of the quota may have.
 fn most_permits(planned: &PlannedQuota<'_>) -> u64 {
-    let most = match planned.mode {
-        Mode::Sync { pending, .. } => pending,
-        Mode::Lease { permits } => permits,
+    match planned.mode {
+        Mode::Sync { pending, .. } => pending.min(planned.capacity()),
+        // The store grants at most half of the free permits. If a request of more were demand, the lease would get that half
+        // again for each retry, and the store would deny the request because of it.
+        Mode::Lease { permits } => permits.min(planned.capacity().div_ceil(2)),
         // These modes need no lease.
         Mode::Local | Mode::Strict => 0,
-    };
-    most.min(planned.capacity())
+    }
 }
 
 /// The terms of a new lease.

@@ -29,6 +29,12 @@ impl Demand {
         self.counted_permits = 0;
     }
 
+    /// Sets the estimate to 0. The permits that callers wait for stay unmet.
+    pub(super) fn end(&mut self, state: &LeaseState) {
+        self.unmet_permits = self.unmet_permits.saturating_add(state.take_shortage());
+        self.target_permits = 0;
+    }
+
     /// Adds the demand since the last call to the estimate.
     pub(super) fn count(&mut self, state: &LeaseState, period: u64, now: u64) {
         let (used, shortage) = (state.balance().used(), state.take_shortage());

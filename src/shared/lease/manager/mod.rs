@@ -133,7 +133,10 @@ impl LeaseManager {
     /// Makes the next request give everything back, and returns its lease and sequence. `None`: the lease
     /// [is released](Self::is_released) already.
     pub(super) fn release(&mut self, state: &LeaseState) -> Option<(u128, u64)> {
-        if self.lease.is_none() || self.is_released(state) {
+        self.lease.as_ref()?;
+        if self.is_released(state) {
+            // No request reports it, so the demand so far would have the next one ask for permits again.
+            self.demand.end(state);
             return None;
         }
         self.is_release_due = true;
