@@ -259,13 +259,12 @@ impl<R: ?Sized> Extractor<R> {
                     if on_missing.denies() && self.blocked.is_none() {
                         extracted.handling = Handling::Deny;
                     }
-                    Key::<R>::hash_of_none(&seeds.tables)
+                    key.hash_without(request, &seeds.tables)
                 }
             };
             extracted.key = Store::fingerprint(hash);
             if self.enforced != KeyFraction::ALL && extracted.enforced {
-                let hash = key.hash(request, &seeds.percent);
-                let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.percent));
+                let hash = key.hash_or_shared(request, &seeds.percent);
                 extracted.enforced = self.enforced.contains(hash);
             }
         }
