@@ -66,7 +66,8 @@ impl StateRef<'_> {
             Self::Own(_) => ready(self.decides_from(reading)),
             Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(reading),
             Self::Shared(_, NextEntry { free, entered }) => match ready(reading) {
-                Some(ready) if free.is_none_or(|free| ready < free) => Some(ready),
+                // The catch-all decides at the reading itself, although an entry may become free soon.
+                Some(ready) if ready == reading || free.is_none_or(|free| ready < free) => Some(ready),
                 _ => ready_from(&StateWords::Fresh, reading.max(free?).max(entered)),
             },
             Self::Denied(until) => ready_from(&StateWords::Fresh, reading.max(until?)),

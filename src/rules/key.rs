@@ -54,6 +54,8 @@ use crate::keyed::{KeyHasher, Prefixes, SeededState};
 pub struct Key<R: ?Sized> {
     pub(super) name: Arc<str>,
     pub(super) hash: Arc<HashFn<R>>,
+    /// Hashes the present parts of a request that lacks others. `None`: all requests that lack the key share one hash.
+    pub(super) hash_without: Option<Arc<HashWithoutFn<R>>>,
     /// `None`: the default of the key.
     pub(super) on_missing: Option<OnMissingKey>,
     /// The treatment of a request that lacks the key, if it depends on the request.
@@ -69,6 +71,8 @@ pub struct Key<R: ?Sized> {
 pub(super) type WithPrefixes<R> = dyn Fn(Arc<str>, Option<OnMissingKey>, Prefixes) -> Key<R> + Send + Sync;
 /// A function that hashes the key of a request. `None` if the request has no key.
 pub(super) type HashFn<R> = dyn Fn(&R, &SeededState) -> Option<u64> + Send + Sync;
+/// A function that hashes a request that lacks a part of its key.
+pub(super) type HashWithoutFn<R> = dyn Fn(&R, &SeededState) -> u64 + Send + Sync;
 
 impl<R: ?Sized> Key<R> {
     /// Creates a key from a function that feeds the hasher.
@@ -125,6 +129,7 @@ impl<R: ?Sized> Key<R> {
         Self {
             name: name.into(),
             hash,
+            hash_without: None,
             on_missing: None,
             missing: None,
             entries: ListEntries::Unknown,
@@ -330,6 +335,7 @@ impl<R: ?Sized> Key<R> {
     /// A request that lacks one of them is treated as [`on_missing`](Self::on_missing) of that key says. By
     /// [`Share`](OnMissingKey::Share), requests that lack the same part share one budget if their other parts are equal. Any
     /// other treatment is replaced by `on_missing` of the new key. If a request lacks both, and one of them denies, it is denied.
+    /// A request that lacks a part lacks the new key, so with [`or`](Self#method.or) it is counted by the other key.
     ///
     /// Shared rules count by the parts of both, if both have parts for shared rules. Lists are errors, until
     /// [`parse_list_entry`](Self::parse_list_entry) is called.
@@ -360,13 +366,20 @@ impl<R: ?Sized> Key<R> {
         R: 'static,
     {
         let pair = [self.clone(), other.clone()];
-        let hashed = pair.clone();
+        let (hashed, of_share) = (pair.clone(), pair.clone());
         let hash = move |request: &R, seeds: &SeededState| {
             let mut hasher = seeds.build_hasher();
             for key in &hashed {
-                hasher.write_u64(key.hash_or_shared(request, seeds)?);
+                hasher.write_u64(key.hash(request, seeds)?);
             }
             Some(hasher.finish())
+        };
+        let hash_without = move |request: &R, seeds: &SeededState| {
+            let mut hasher = seeds.build_hasher();
+            for key in &of_share {
+                hasher.write_u64(key.hash_or_shared(request, seeds));
+            }
+            hasher.finish()
         };
         let name = alloc::format!("{} and {}", self.name, other.name);
         let key = Self::of_hash(name, Arc::new(hash));
@@ -382,16 +395,15 @@ impl<R: ?Sized> Key<R> {
                 let of_parts = pair.iter().filter_map(|key| key.missing_part(request));
                 Missing::first_denial(of_parts, on_missing)
             })),
+            hash_without: Some(Arc::new(hash_without)),
             ..key
         }
     }
 
-    /// Hashes the key of the request. Requests without it have one hash if they share a budget, and `None` otherwise.
-    fn hash_or_shared(&self, request: &R, seeds: &SeededState) -> Option<u64> {
-        self.hash(request, seeds).or_else(|| {
-            let shares = self.missing(request).on_missing == OnMissingKey::Share;
-            shares.then(|| Self::hash_of_none(seeds))
-        })
+    /// Hashes the key of the request, or the parts of it that the request has.
+    pub(crate) fn hash_or_shared(&self, request: &R, seeds: &SeededState) -> u64 {
+        let hash = self.hash(request, seeds);
+        hash.unwrap_or_else(|| self.hash_without(request, seeds))
     }
 
     /// The treatment of a request that lacks this key, as a part of another one. `None` if it has the key, or shares a budget.
@@ -470,10 +482,13 @@ impl<R: ?Sized> Key<R> {
         }
     }
 
-    /// The hash that all requests without a key share: that of no bytes.
+    /// The hash of a request without the key: of no bytes, or of the parts that the request has.
     #[cold]
-    pub(crate) fn hash_of_none(seeds: &SeededState) -> u64 {
-        seeds.build_hasher().finish()
+    pub(crate) fn hash_without(&self, request: &R, seeds: &SeededState) -> u64 {
+        match &self.hash_without {
+            Some(hash) => hash(request, seeds),
+            None => seeds.build_hasher().finish(),
+        }
     }
 
     /// The errors about the entries of a list that are no values of this key, with their indices. If the key does not know its
@@ -526,6 +541,7 @@ impl<R: ?Sized> Clone for Key<R> {
         Self {
             name: Arc::clone(&self.name),
             hash: Arc::clone(&self.hash),
+            hash_without: self.hash_without.clone(),
             on_missing: self.on_missing,
             missing: self.missing.clone(),
             entries: self.entries.clone(),

@@ -73,6 +73,10 @@ impl<R: ?Sized + 'static> Key<R> {
             }
             (None, _) | (_, None) => key,
         };
+        let hash_without = other.hash_without.clone().map(|hash| {
+            let tagged = move |request: &R, seeds: &SeededState| of_second(hash(request, seeds), seeds);
+            Arc::new(tagged) as Arc<_>
+        });
         let (first, second) = (self.clone(), other.clone());
         let in_first = self.clone();
         let prefixes = self.prefixes.clone().map(|(own, make)| {
@@ -100,6 +104,7 @@ impl<R: ?Sized + 'static> Key<R> {
                 Arc::new(move |request| in_first.has(request)),
             ),
             prefixes,
+            hash_without,
             ..key
         }
     }

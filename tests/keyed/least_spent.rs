@@ -167,6 +167,26 @@ fn filled_ring() -> (super::ByHand, ManualClock) {
     )
 }
 
+/// While the catch-all decides about a key, a peek shows what it decides, also after it has admitted the key.
+#[test]
+fn a_peek_of_a_key_of_the_catch_all_is_the_next_decision() {
+    let (limiter, _) = filled_ring();
+    for key in 1..=limiter.capacity() as u64 {
+        assert!(!limiter.check(&key).expect("another's entry").is_overflow());
+    }
+    // Every entry was evicted in this cell.
+    for left in (1..=10).rev() {
+        let peek = limiter.peek(&40);
+        let seen = (peek.is_overflow(), peek.remaining(), peek.retry_after(1));
+        assert_eq!(seen, (true, left, Some(Duration::ZERO)));
+        assert!(limiter.check(&40).expect("the catch-all").is_overflow());
+    }
+    let wait = limiter.peek(&40).retry_after(1);
+    assert!(wait > Some(Duration::ZERO));
+    let denied = limiter.check(&40).expect_err("ten are admitted");
+    assert_eq!(denied.retry_after(), wait);
+}
+
 #[test]
 fn a_peek_of_a_barred_key_is_a_denial() {
     let (limiter, clock) = filled_ring();

@@ -115,13 +115,16 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         SECOND * if escalates { grown } else { first }
     };
     let forgive = if escalates { forgive * SECOND / TICK } else { 0 };
-    // A request of two permits is never admitted, so it violates the rule. One that is admitted shows that its key is not blocked.
-    let rules = build([rule("a", "1/s")
+    // A request of two permits or more is never admitted, so it violates the rule. One that is admitted shows that its key is not
+    // blocked. A rule with a block is decided in another way if it is the only rule.
+    let blocking = rule("a", "1/s")
         .algorithm(RuleAlgorithm::Gcra)
         .capacity(40)
         .cost(&by_cost())
         .by(&by_user())
-        .block(block)]);
+        .block(block);
+    let others = (seed % 2 == 0).then(|| rule("b", "1_000_000/s"));
+    let rules = build([blocking].into_iter().chain(others));
     let (mut keys, mut now) = (HashMap::<u64, Reference>::new(), 100 * SECOND);
     let mut begun = 0;
     for _ in 0..400 {
@@ -135,7 +138,7 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         rules.clock().set(Nanos::new(now));
         let key = random.below(3);
         let reference = keys.entry(key).or_default();
-        let request = user(key).cost(2);
+        let request = user(key).cost([2, 3, u64::MAX - 1, u64::MAX][random.below(4) as usize]);
         let was_blocked = reference.is_blocked(now);
         let denied = rules.check(&request).expect_err("two permits are too many");
         let by_block = denied.violations().any(|violation| violation.is_block());

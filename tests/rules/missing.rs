@@ -89,6 +89,43 @@ fn a_reservation_knows_whether_anything_was_charged() {
     assert!(!charged(with_plan(None, 1)));
 }
 
+/// A pair of keys is treated as it was told when a part is missing, whatever the part's own treatment is.
+#[test]
+fn a_pair_of_keys_can_replace_the_treatments_of_its_parts() {
+    use OnMissingKey::{Deny, Fail, Share, Skip};
+    let plan = |missing| Key::text("plan", |request: &Request| request.plan).on_missing(missing);
+    let admitted = |key: &Key<Request>| {
+        let (rules, _) = by_hand([rule("pair", "2/s").by(key)]);
+        // Requests of one address share a budget, or are denied, or not limited.
+        [1, 1, 1, 2, 2, 2].map(|address| rules.check(&with_plan(None, 1).address(address)).is_ok())
+    };
+    for own in [Share, Deny, Skip, Fail] {
+        let expected = |treatment| match treatment {
+            Deny | Fail => [false; 6],
+            Skip => [true; 6],
+            _ => [true, true, false, true, true, false],
+        };
+        for pair in [plan(own).and(&by_address()), by_address().and(&plan(own))] {
+            assert_eq!(admitted(&pair), expected(own), "{own:?}");
+            for replaced in [Share, Deny, Skip, Fail] {
+                let replaced_key = pair.clone().on_missing(replaced);
+                assert_eq!(
+                    admitted(&replaced_key),
+                    expected(replaced),
+                    "{own:?}, {replaced:?}"
+                );
+            }
+            // The request does not have the pair, so it is counted by the second key.
+            let or_user = pair.or(&by_user());
+            assert_eq!(
+                admitted(&or_user),
+                [true, true, false, false, false, false],
+                "{own:?}"
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: if cfg!(miri) { 3 } else { 300 },

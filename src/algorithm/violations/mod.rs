@@ -95,7 +95,7 @@ impl Violations {
     pub(crate) const BEGAN: u64 = 1;
 
     /// The most permits of a request that may be admitted.
-    const MAX_REQUEST: u64 = u64::MAX - 1;
+    pub(crate) const MAX_REQUEST: u64 = u64::MAX - 1;
 
     /// Creates the algorithm. `after` has at most [`MAX_LIMIT`](Self::MAX_LIMIT) violations.
     pub(crate) fn new(after: Quota, length: BlockLength, forgiveness: Duration, extends: bool) -> Self {

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use super::block::filter::BlockFilter;
 use super::key_hashes::{KeyHashes, Seeds};
 use super::request_limit::RequestLimit;
+use crate::algorithm::Violations;
 use crate::error::ConfigError;
 use crate::keyed::Store;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
@@ -229,11 +230,13 @@ impl<R: ?Sized> Extractor<R> {
         if self.is_in_flight {
             extracted.handling = Handling::Hold;
         }
-        if self.blocked.is_some() {
-            extracted.handling = Handling::Block;
-        }
         if let Some(cost) = &self.cost {
             extracted.permits = (cost.0.function())(request);
+        }
+        // A block admits each cost while the key is not blocked. Its algorithm never admits `u64::MAX` permits.
+        if self.blocked.is_some() {
+            extracted.handling = Handling::Block;
+            extracted.permits = extracted.permits.min(Violations::MAX_REQUEST);
         }
         extracted.enforced = self.enforced != KeyFraction::NONE;
         if let Some(key) = &self.key {
@@ -258,13 +261,12 @@ impl<R: ?Sized> Extractor<R> {
                     if on_missing.denies() && self.blocked.is_none() {
                         extracted.handling = Handling::Deny;
                     }
-                    Key::<R>::hash_of_none(&seeds.tables)
+                    key.hash_without(request, &seeds.tables)
                 }
             };
             extracted.key = Store::fingerprint(hash);
             if self.enforced != KeyFraction::ALL && extracted.enforced {
-                let hash = key.hash(request, &seeds.percent);
-                let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.percent));
+                let hash = key.hash_or_shared(request, &seeds.percent);
                 extracted.enforced = self.enforced.contains(hash);
             }
         }
