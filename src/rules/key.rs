@@ -332,10 +332,10 @@ impl<R: ?Sized> Key<R> {
 
     /// Returns a key that counts by both keys together, such as the client and the route. Its name is `a and b`.
     ///
-    /// A request that lacks one of them is treated as [`on_missing`](Self::on_missing) of that key says. By
-    /// [`Share`](OnMissingKey::Share), requests that lack the same part share one budget if their other parts are equal. Any
-    /// other treatment is replaced by `on_missing` of the new key. If a request lacks both, and one of them denies, it is denied.
-    /// A request that lacks a part lacks the new key, so with [`or`](Self#method.or) it is counted by the other key.
+    /// A request that lacks one of them is treated as [`on_missing`](Self::on_missing) of that key says, unless `on_missing` of
+    /// the new key is called. By [`Share`](OnMissingKey::Share), requests that lack the same part share one budget if their other
+    /// parts are equal. If a request lacks both, and one of them denies, it is denied. A request that lacks a part lacks the new
+    /// key, so with [`or`](Self#method.or) it is counted by the other key.
     ///
     /// Shared rules count by the parts of both, if both have parts for shared rules. Lists are errors, until
     /// [`parse_list_entry`](Self::parse_list_entry) is called.
