@@ -406,7 +406,10 @@ impl LeaseManager {
                 self.begin(new_id(), standing);
             }
         }
-        self.is_release_due &= !self.is_released(state);
+        if self.is_release_due && self.is_released(state) {
+            self.is_release_due = false;
+            self.demand.end(state);
+        }
         Some(fallback)
     }
 

@@ -54,6 +54,21 @@ fn a_shortage_is_kept_until_a_request_is_made() {
     assert_eq!(request.wanted(), 10);
 }
 
+/// A release that is due when an answer leaves nothing to release ends the demand, too.
+#[test]
+fn an_answer_that_leaves_nothing_to_release_ends_the_demand() {
+    let state = LeaseState::new();
+    let mut manager = assigned(&state, true);
+    state.note_shortage(8);
+    let asked = manager.request(&state, 2 * PERIOD, true, || 8);
+    let (request, _) = asked.expect("it is due");
+    assert!(manager.release(&state).is_some());
+    let answer = (&request, LeaseGrant::of(0));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
+    assert!(manager.is_released(&state));
+    assert!(manager.request(&state, 3 * PERIOD, false, || 8).is_none());
+}
+
 /// The use of a budget that the store has ended is charged by the first request of the next one, whether it was reported
 /// before or is spent meanwhile.
 #[test]
