@@ -123,7 +123,7 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         .cost(&by_cost())
         .by(&by_user())
         .block(block);
-    let others = (seed % 2 == 0).then(|| rule("b", "1_000_000/s"));
+    let others = seed.is_multiple_of(2).then(|| rule("b", "1_000_000/s"));
     let rules = build([blocking].into_iter().chain(others));
     let (mut keys, mut now) = (HashMap::<u64, Reference>::new(), 100 * SECOND);
     let mut begun = 0;
