@@ -24,24 +24,30 @@ impl Clock for Paused {
     }
 }
 
-/// The longest wait of a request: two periods of its budget, with their jitter. The time is that of tokio, which
-/// stands still while any task can run.
-const PATIENCE: Duration = Duration::from_millis(60);
+/// The period of the budgets in milliseconds. The node lengthens it by up to a half.
+const PERIOD: u64 = 20;
+
+/// The duration of a call of the store in milliseconds.
+const CALL: u64 = 2;
+
+/// The longest wait of a request: two periods of its budget, each with the call that follows. A timer of tokio may be late by 1 ms.
+/// The time is that of tokio, which stands still while any task can run.
+const PATIENCE: Duration = Duration::from_millis(2 * (PERIOD + PERIOD / 2 + 1 + CALL + 1));
 
 /// One window holds all requests, so each key is admitted exactly its limit. A budget may be the whole limit.
 #[tokio::test(start_paused = true)]
 async fn no_request_of_many_keys_and_tasks_is_denied_while_permits_remain() {
     for pending in [LIMIT, 10 * LIMIT] {
-        let period = Duration::from_millis(20);
         let key = Key::new("key", |key: &u64, hasher| core::hash::Hash::hash(key, hasher));
         let key = key.shared_as(|key, parts| {
             parts.part(key.to_be_bytes());
         });
+        let period = Duration::from_millis(PERIOD);
         let rule = Rule::new("keys", "10/h".parse().expect("a quota")).by(&key);
         let limiter = SharedRules::builder()
             .rule(rule.mode(Mode::Sync { period, pending }))
             .term_clock(Paused(Instant::now()))
-            .build(Arc::new(Pausing::slow(Duration::from_millis(2))))
+            .build(Arc::new(Pausing::slow(Duration::from_millis(CALL))))
             .expect("rules");
         let limiter = Arc::new(limiter);
         let began = Instant::now();
