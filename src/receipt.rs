@@ -42,7 +42,7 @@ pub(crate) enum ChargedTo {
     /// The entry with this number in this generation of the table.
     Entry(usize, u32),
     /// The catch-all in this generation of the table.
-    Shared(u32),
+    CatchAll(u32),
     /// No state: the request was admitted uncounted.
     Uncounted,
 }
@@ -81,7 +81,7 @@ impl Receipt {
 
     /// Whether the charge was made to the catch-all of a table, which decides requests of several keys.
     pub(crate) const fn is_of_catch_all(&self) -> bool {
-        matches!(self.charged_to, ChargedTo::Shared(_))
+        matches!(self.charged_to, ChargedTo::CatchAll(_))
     }
 
     /// Returns the time that the decision used: the caller's reading, or a newer time that was published before. By these

@@ -143,7 +143,7 @@ impl<A: Algorithm> Peek<'_, A> {
         Peek {
             algorithm: self.algorithm,
             // No time is known at which another entry would be free, so the copied words decide at any time.
-            state: StateRef::Shared(words, NextEntry::UNKNOWN),
+            state: StateRef::CatchAll(words, NextEntry::UNKNOWN),
             now: self.now,
             reading: self.reading,
         }

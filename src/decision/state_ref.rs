@@ -19,7 +19,7 @@ pub(crate) enum StateRef<'a> {
     /// The fresh state of a key that has no entry and would get one.
     Fresh,
     /// The catch-all. The table is full, and the key shares these words until it gets an entry.
-    Shared(&'a [AtomicU64], NextEntry),
+    CatchAll(&'a [AtomicU64], NextEntry),
     /// No state: the table is full, and the key is not limited.
     Unlimited,
     /// No state: the table is full, and the key is denied until the given time.
@@ -65,7 +65,7 @@ impl StateRef<'_> {
             // Claim: pause 3, a retry time is no earlier than the end of the pause.
             Self::Own(_) => ready(self.decides_from(reading)),
             Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(reading),
-            Self::Shared(_, NextEntry { free, entered }) => match ready(reading) {
+            Self::CatchAll(_, NextEntry { free, entered }) => match ready(reading) {
                 // The catch-all decides at the reading itself, although an entry may become free soon.
                 Some(ready) if ready == reading || free.is_none_or(|free| ready < free) => Some(ready),
                 _ => ready_from(&StateWords::Fresh, reading.max(free?).max(entered)),
@@ -81,7 +81,7 @@ impl StateRef<'_> {
             Self::Inline(_)
             | Self::Entry(..)
             | Self::Fresh
-            | Self::Shared(..)
+            | Self::CatchAll(..)
             | Self::Unlimited
             | Self::Denied(_) => now,
         }
@@ -95,7 +95,7 @@ impl StateRef<'_> {
             Self::Inline(_)
             | Self::Entry(..)
             | Self::Fresh
-            | Self::Shared(..)
+            | Self::CatchAll(..)
             | Self::Unlimited
             | Self::Denied(_) => None,
         }
@@ -103,7 +103,7 @@ impl StateRef<'_> {
 
     /// Whether the key had no entry because the table is full.
     pub(super) const fn is_overflow(self) -> bool {
-        matches!(self, Self::Shared(..) | Self::Unlimited | Self::Denied(_))
+        matches!(self, Self::CatchAll(..) | Self::Unlimited | Self::Denied(_))
     }
 
     /// The most permits that one request gets at the time `now`, if the words do not decide: none during a pause or if a full table
@@ -113,7 +113,7 @@ impl StateRef<'_> {
             Self::Own(words) => words.pause().ends_after(now).then_some(0),
             Self::Denied(_) => Some(0),
             Self::Unlimited => Some(most),
-            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::Shared(..) => None,
+            Self::Inline(_) | Self::Entry(..) | Self::Fresh | Self::CatchAll(..) => None,
         }
     }
 }
@@ -131,7 +131,7 @@ impl<'a> StateWords<'a> {
         match state {
             StateRef::Own(words) => Self::Words(words.get()),
             StateRef::Inline(word) => Self::Words(slice::from_ref(word)),
-            StateRef::Shared(words, _) => Self::Words(words),
+            StateRef::CatchAll(words, _) => Self::Words(words),
             StateRef::Entry(entry, key) => {
                 SeenWord::read(entry, key).map_or(Self::Fresh, |seen| Self::Entry(entry, key, seen))
             }

@@ -2,9 +2,9 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
+use super::key_states::KeyStates;
 use super::limiter::KeyedRateLimiter;
 use super::on_full::OnFull;
-use super::store::Store;
 use crate::algorithm::{Algorithm, Reclaim};
 use crate::clock::Clock;
 use crate::error::ConfigError;
@@ -126,7 +126,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
             ));
         }
         Ok(KeyedRateLimiter {
-            store: Store::new(self.capacity, words)?,
+            states: KeyStates::new(self.capacity, words)?,
             algorithm,
             lower_tiers,
             on_full: self.on_full,

@@ -1,5 +1,5 @@
+use super::key_states::KeyStates;
 use super::on_full::OnFull;
-use super::store::Store;
 use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer, answer_at};
 use crate::receipt::{ChargedTo, Receipt};
@@ -7,10 +7,10 @@ use crate::sync::Shared;
 use crate::table::{Entry, Event, InsertOutcome, Insertion, NoEntry, OccupiedWords, SeenWord, View};
 use crate::time::Nanos;
 
-/// Decides about keys: a store, an algorithm, and a policy for keys without an entry.
+/// Decides about keys: their states, an algorithm, and a policy for keys without an entry.
 #[derive(Debug)]
 pub(crate) struct Decider<'a, A> {
-    pub(super) store: &'a Store,
+    pub(super) states: &'a KeyStates,
     pub(super) algorithm: &'a A,
     /// Only read for a key without an entry. By reference, so that no other decision loads it.
     pub(super) on_full: &'a OnFull,
@@ -42,9 +42,9 @@ impl<A> Copy for Decider<'_, A> {}
 
 impl<'a, A> Decider<'a, A> {
     #[inline(always)]
-    pub(crate) const fn new(store: &'a Store, algorithm: &'a A, on_full: &'a OnFull) -> Self {
+    pub(crate) const fn new(states: &'a KeyStates, algorithm: &'a A, on_full: &'a OnFull) -> Self {
         Self {
-            store,
+            states,
             algorithm,
             on_full,
         }
@@ -54,7 +54,7 @@ impl<'a, A> Decider<'a, A> {
 impl<'a, A: Reclaim> Decider<'a, A> {
     #[inline(always)]
     pub(super) fn insertion(self, key: u64, now: Nanos) -> Insertion<'a, A> {
-        Insertion::new(&self.store.table, self.algorithm, key, now)
+        Insertion::new(&self.states.table, self.algorithm, key, now)
     }
 
     /// Takes `permits` of `key`, all or none of them.
@@ -67,7 +67,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         // The lookup starts before the clock is read, because reading the clock holds back later instructions. A cache miss
         // then overlaps with the reading.
-        let found = self.store.table.find_in_primary(key);
+        let found = self.states.table.find_in_primary(key);
         self.decide_with(found, key, now(), permits)
     }
 
@@ -88,7 +88,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             let state = StateRef::Entry(entry, key);
             return answer(self.algorithm, state, now, permits, receipt);
         }
-        Self::decide_inserting::<true>(self.store, self.algorithm, self.on_full, key, now, permits)
+        Self::decide_inserting::<true>(self.states, self.algorithm, self.on_full, key, now, permits)
     }
 
     /// Charges `permits` of `key`, all or none of them, as [`decide_with`](Self::decide_with) decides. An error is a denial:
@@ -107,7 +107,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 overflow: false,
             }),
             Some(None) => Err(false),
-            None => Self::charge_inserting(self.store, self.algorithm, self.on_full, key, now, permits),
+            None => Self::charge_inserting(self.states, self.algorithm, self.on_full, key, now, permits),
         }
     }
 
@@ -115,14 +115,14 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     #[cold]
     #[inline(never)]
     pub(crate) fn charge_inserting(
-        store: &'a Store,
+        states: &'a KeyStates,
         algorithm: &'a A,
         on_full: &'a OnFull,
         key: u64,
         now: Nanos,
         permits: u64,
     ) -> Result<Charged, bool> {
-        match Self::decide_inserting::<true>(store, algorithm, on_full, key, now, permits) {
+        match Self::decide_inserting::<true>(states, algorithm, on_full, key, now, permits) {
             Ok(admitted) => Ok(Charged {
                 overflow: admitted.is_overflow(),
                 receipt: admitted.into_receipt(),
@@ -159,7 +159,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         let words = OccupiedWords::new(entry, key, &seen);
         match self.algorithm.attempt(None, words, now, permits) {
             Attempt::Admitted(receipt) => {
-                let charged_to = ChargedTo::Entry(entry.number(), self.store.generation);
+                let charged_to = ChargedTo::Entry(entry.number(), self.states.generation);
                 Some(Some(receipt.with_charged_to(charged_to)))
             }
             // A denial changes nothing, so no exchange has validated it.
@@ -178,17 +178,17 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     #[cold]
     #[inline(never)]
     fn decide_inserting<const FIRST: bool>(
-        store: &'a Store,
+        states: &'a KeyStates,
         algorithm: &'a A,
         on_full: &'a OnFull,
         key: u64,
         reading: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let decider = Self::new(store, algorithm, on_full);
+        let decider = Self::new(states, algorithm, on_full);
         if FIRST
             && !algorithm.is_inline()
-            && let Some(entry) = store.table.find(key)
+            && let Some(entry) = states.table.find(key)
             && let Some(receipt) = decider.charge_found(Some(entry), key, reading, permits)
         {
             return answer(algorithm, StateRef::Entry(entry, key), reading, permits, receipt);
@@ -208,7 +208,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 }
                 InsertOutcome::NoEntry(no_entry) => {
                     let decision = Self::decide_without_entry(
-                        store, algorithm, on_full, key, reading, permits, no_entry,
+                        states, algorithm, on_full, key, reading, permits, no_entry,
                     );
                     if let Some(decision) = decision {
                         return decision;
@@ -217,7 +217,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 InsertOutcome::Retry => {}
             }
             if FIRST {
-                return Self::decide_inserting::<false>(store, algorithm, on_full, key, reading, permits);
+                return Self::decide_inserting::<false>(states, algorithm, on_full, key, reading, permits);
             }
         }
     }
@@ -226,7 +226,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// arguments, because a reference to it, or to the insertion, would keep both in memory during the search.
     #[inline(never)]
     fn decide_without_entry(
-        store: &'a Store,
+        states: &'a KeyStates,
         algorithm: &'a A,
         on_full: &'a OnFull,
         key: u64,
@@ -234,7 +234,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
         no_entry: NoEntry,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        let decider = Self::new(store, algorithm, on_full);
+        let decider = Self::new(states, algorithm, on_full);
         let insertion = &decider.insertion(key, reading);
         let now = no_entry.now;
         let state = decider.state_without_entry(insertion, no_entry);
@@ -257,7 +257,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let found = self.store.table.find(key);
+        let found = self.states.table.find(key);
         if let Some(entry) = found
             && let Some(receipt) = self.charge_found(found, key, now, permits)
         {
@@ -276,7 +276,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         match *self.on_full {
             // With `Forget` this happens only if no entry in the buckets of the key can be evicted at this instant.
             OnFull::Share | OnFull::Forget => {
-                StateRef::Shared(self.store.catch_all.get(), NextEntry::UNKNOWN)
+                StateRef::CatchAll(self.states.catch_all.get(), NextEntry::UNKNOWN)
             }
             OnFull::Deny => StateRef::Denied(insertion.evictable_at()),
             OnFull::Admit => StateRef::Unlimited,
@@ -287,13 +287,13 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// may get an entry as soon as one is evictable, and a fresh entry admits whatever the catch-all admits.
     fn with_next_entry(self, state: StateRef<'a>, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match (state, insertion.barred_until()) {
-            (StateRef::Shared(words, _), Some(entered)) => {
+            (StateRef::CatchAll(words, _), Some(entered)) => {
                 let free = match *self.on_full {
                     // The key can take an entry over before it is idle.
                     OnFull::Forget => Some(Nanos::ZERO),
                     OnFull::Share | OnFull::Deny | OnFull::Admit => insertion.evictable_at(),
                 };
-                StateRef::Shared(words, NextEntry { free, entered })
+                StateRef::CatchAll(words, NextEntry { free, entered })
             }
             (StateRef::Denied(until), Some(entered)) => {
                 StateRef::Denied(until.map(|until| until.max(entered)))
@@ -312,7 +312,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Attempt {
         let decision = match state {
-            StateRef::Shared(..) => self.attempt_by_catch_all(insertion, key, now, permits),
+            StateRef::CatchAll(..) => self.attempt_by_catch_all(insertion, key, now, permits),
             StateRef::Unlimited => {
                 Attempt::Admitted(Receipt::new(now, permits, 0).with_charged_to(ChargedTo::Uncounted))
             }
@@ -323,7 +323,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             | StateRef::Fresh => Attempt::Denied,
         };
         if decision != Attempt::Retry {
-            self.store.table.counts().add(key, Event::Overflowed);
+            self.states.table.counts().add(key, Event::Overflowed);
         }
         decision
     }
@@ -338,18 +338,18 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Attempt {
         let algorithm = self.algorithm;
-        let words = Shared::new(self.store.catch_all.get());
+        let words = Shared::new(self.states.catch_all.get());
         let receipt = algorithm.decide(words, now, permits);
         if let Some(receipt) = &receipt {
             // Before the lookup of an entry: a thread that inserts the key sees this mark, or the lookup finds its
             // entry.
             let end = algorithm.counts_until(words, receipt.at(), 0);
-            self.store.table.region(key).mark_overflow(key, now, end);
+            self.states.table.region(key).mark_overflow(key, now, end);
         }
         if !insertion.may_have_entry_since(now) {
             return match receipt {
                 Some(receipt) => {
-                    Attempt::Admitted(receipt.with_charged_to(ChargedTo::Shared(self.store.generation)))
+                    Attempt::Admitted(receipt.with_charged_to(ChargedTo::CatchAll(self.states.generation)))
                 }
                 None => Attempt::Denied,
             };
@@ -376,20 +376,20 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 return CapacityLeft { permits, overflow };
             }
         }
-        Self::capacity_left_without_entry(self.store, self.algorithm, self.on_full, key, now)
+        Self::capacity_left_without_entry(self.states, self.algorithm, self.on_full, key, now)
     }
 
     /// The fields are separate arguments, so that the caller does not have to store them in memory.
     #[cold]
     #[inline(never)]
     fn capacity_left_without_entry(
-        store: &'a Store,
+        states: &'a KeyStates,
         algorithm: &'a A,
         on_full: &'a OnFull,
         key: u64,
         now: Nanos,
     ) -> CapacityLeft {
-        let decider = Self::new(store, algorithm, on_full);
+        let decider = Self::new(states, algorithm, on_full);
         let peek = decider.peek(key, now);
         CapacityLeft {
             permits: peek.remaining(),

@@ -1,9 +1,9 @@
 use alloc::boxed::Box;
 
 use super::decider::Decider;
+use super::key_states::KeyStates;
 use super::keys::{AnyKey, Keys};
 use super::on_full::OnFull;
-use super::store::Store;
 use crate::algorithm::{Reclaim, SlidingWindow};
 use crate::clock::{Clock, DefaultClock};
 use crate::decision::{Admitted, Denied, Peek, take_up_to};
@@ -59,7 +59,7 @@ pub struct KeyedRateLimiter<A = SlidingWindow, C = DefaultClock, K = AnyKey> {
     /// The algorithm of tier 0. Those of the other tiers use the same words.
     pub(super) algorithm: A,
     pub(super) lower_tiers: Box<[A]>,
-    pub(super) store: Store,
+    pub(super) states: KeyStates,
     pub(super) on_full: OnFull,
     pub(super) clock: C,
     pub(super) keys: K,
@@ -251,7 +251,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// It needs exclusive access, because a concurrent decision must not be charged to the next key of its
     /// entry. [`reset`](Self::reset) forgets one key and needs only shared access.
     pub fn clear(&mut self) {
-        self.store.clear();
+        self.states.clear();
     }
 
     /// Returns the number of keys that have an entry: keys whose window runs, and idle keys that no new key has
@@ -276,13 +276,13 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// every four keys, rounded up to whole cache lines.
     #[must_use]
     pub const fn capacity(&self) -> usize {
-        self.store.table().entries()
+        self.states.table().entries()
     }
 
     /// Returns the memory in bytes that all keys together can take.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.store.table().bytes()
+        self.states.table().bytes()
     }
 
     /// Returns how full the table is, and the counts of its events since it was built or cleared.
@@ -293,7 +293,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// uses the table.
     #[must_use]
     pub fn counts(&self) -> TableCounts {
-        self.store.table().counts().sum()
+        self.states.table().counts().sum()
     }
 
     /// Returns the most permits of one key that are admitted in any interval of one window, by the readings that
@@ -328,7 +328,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     pub(crate) fn decider_in(&self, tier: usize) -> Decider<'_, A> {
         let lower = tier.checked_sub(1).and_then(|tier| self.lower_tiers.get(tier));
         let algorithm = lower.unwrap_or(&self.algorithm);
-        Decider::new(&self.store, algorithm, &self.on_full)
+        Decider::new(&self.states, algorithm, &self.on_full)
     }
 
     /// Whether keys may have different limits.
@@ -350,6 +350,6 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        Store::fingerprint(self.keys.hash(key))
+        KeyStates::fingerprint(self.keys.hash(key))
     }
 }

@@ -44,7 +44,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         K: Keys<Q>,
     {
         let now = self.clock.now();
-        let table = self.store.table();
+        let table = self.states.table();
         let mut keys = keys.into_iter();
         let mut ahead = [const { None }; AHEAD];
         loop {

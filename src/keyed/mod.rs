@@ -17,7 +17,7 @@ mod random;
 mod saved;
 mod seeded_state;
 mod settle;
-mod store;
+mod key_states;
 mod with_limit;
 
 pub use crate::table::TableCounts;
@@ -37,6 +37,6 @@ pub use seeded_state::SeededState;
 pub use with_limit::WithLimit;
 
 pub(crate) use decider::{CapacityLeft, Charged, Decider};
+pub(crate) use key_states::KeyStates;
 #[cfg(feature = "std")]
 pub(crate) use saved::Charger;
-pub(crate) use store::Store;

@@ -15,16 +15,16 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         match receipt.charged_to() {
             _ if permits == 0 => true,
             ChargedTo::Uncounted => true,
-            ChargedTo::Shared(generation) => {
-                let words = Shared::new(self.store.catch_all.get());
+            ChargedTo::CatchAll(generation) => {
+                let words = Shared::new(self.states.catch_all.get());
                 // After clearing, the catch-all is fresh and holds nothing of the charge.
-                generation == self.store.generation && self.algorithm.refund(words, receipt, permits)
+                generation == self.states.generation && self.algorithm.refund(words, receipt, permits)
             }
             ChargedTo::Entry(number, generation) => {
                 // The charge is gone if the key has lost this entry, or if the table was cleared since.
                 // Claim: rules 7, a release finds the entry by its number.
                 let charged = self.insertion(key, receipt.at()).entry_numbered(number);
-                let charged = charged.filter(|_| generation == self.store.generation);
+                let charged = charged.filter(|_| generation == self.states.generation);
                 charged.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))
             }
             // The charge is not in this table.
@@ -85,9 +85,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             let peek = self.peek(key, now);
             if peek.is_overflow() {
                 // The catch-all may hold less than the debt. The key must not get an entry before the debt expires.
-                let catch_all = Shared::new(self.store.catch_all.get());
+                let catch_all = Shared::new(self.states.catch_all.get());
                 let end = self.algorithm.counts_until(catch_all, now, permits);
-                self.store.table.region(key).mark_overflow(key, now, end);
+                self.states.table.region(key).mark_overflow(key, now, end);
             }
             let permits = permits.min(peek.remaining());
             // A denial means that another thread took the capacity: read it again.

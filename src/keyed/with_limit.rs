@@ -164,6 +164,6 @@ impl<'a, A: Reclaim, C: Clock, K> WithLimit<'a, A, C, K> {
 
     #[inline(always)]
     const fn decider(&self) -> Decider<'_, Lowered<'a, A>> {
-        Decider::new(&self.limiter.store, &self.algorithm, &self.limiter.on_full)
+        Decider::new(&self.limiter.states, &self.algorithm, &self.limiter.on_full)
     }
 }

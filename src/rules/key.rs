@@ -478,7 +478,7 @@ impl<R: ?Sized> Key<R> {
     pub(crate) fn missing(&self, request: &R) -> Missing {
         match &self.missing {
             Some(missing) => missing(request, self.on_missing),
-            None => Missing::plain(self.on_missing.unwrap_or_default()),
+            None => Missing::of(self.on_missing.unwrap_or_default()),
         }
     }
 

@@ -68,11 +68,11 @@ pub(crate) fn add_part<R: ?Sized>(
 pub(crate) fn missing<R: ?Sized, S: AddressSource<R>>(source: &Arc<S>) -> Arc<MissingFn<R>> {
     let source = Arc::clone(source);
     Arc::new(move |request, on_missing| {
-        let plain = Missing::plain(on_missing.unwrap_or(OnMissingKey::Fail));
+        let missing = Missing::of(on_missing.unwrap_or(OnMissingKey::Fail));
         match source.cause(request) {
             Some((cause, true)) => Missing::ambiguous(cause),
-            Some((cause, false)) => plain.with_cause(Some(cause)),
-            None => plain,
+            Some((cause, false)) => missing.with_cause(Some(cause)),
+            None => missing,
         }
     })
 }

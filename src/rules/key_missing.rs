@@ -77,7 +77,7 @@ pub(crate) struct MissingCause {
 pub(crate) type MissingFn<R> = dyn Fn(&R, Option<OnMissingKey>) -> Missing + Send + Sync;
 
 impl Missing {
-    pub(crate) const fn plain(on_missing: OnMissingKey) -> Self {
+    pub(crate) const fn of(on_missing: OnMissingKey) -> Self {
         Self {
             on_missing,
             cause: None,
@@ -110,7 +110,7 @@ impl Missing {
             false if next.on_missing.denies() => next,
             false => first,
         });
-        let first = first.unwrap_or_else(|| Self::plain(OnMissingKey::default()));
+        let first = first.unwrap_or_else(|| Self::of(OnMissingKey::default()));
         match on_missing {
             Some(on_missing) if !first.is_ambiguous => Self { on_missing, ..first },
             Some(_) | None => first,

@@ -355,13 +355,13 @@ pub(super) fn whole_seconds(duration: Duration) -> u64 {
 
 /// Percent-encodes `%` and all bytes that are not printable ASCII. Different texts stay different.
 pub(super) fn percent_encode(text: &str) -> Cow<'_, str> {
-    let is_plain = |byte| matches!(byte, b' '..=b'~') && byte != b'%';
-    if text.bytes().all(is_plain) {
+    let is_kept = |byte| matches!(byte, b' '..=b'~') && byte != b'%';
+    if text.bytes().all(is_kept) {
         return Cow::Borrowed(text);
     }
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if is_plain(byte) {
+        if is_kept(byte) {
             encoded.push(char::from(byte));
         } else {
             // Writing to a `String` cannot fail.

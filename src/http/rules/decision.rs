@@ -40,7 +40,7 @@ impl Options {
 
     /// Whether a request is admitted or rejected at once, and an admission is final.
     #[inline(always)]
-    pub(super) const fn is_plain(&self) -> bool {
+    pub(super) const fn decides_at_once(&self) -> bool {
         !self.reserves() && self.max_wait.is_none()
     }
 

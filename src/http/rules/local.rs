@@ -23,7 +23,7 @@ pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static, T>(
 ) -> Outcome<T> {
     let rules = queue.limiter().load();
     let mut decided = None;
-    if options.is_plain() {
+    if options.decides_at_once() {
         decided = rules.check_by_key(head);
         if let Some(decided) = &decided
             && let Some(at) = decided.admitted_at()

@@ -102,8 +102,8 @@ const fn after_v6(bits: u8) -> u128 {
 
 /// Parses the length of a prefix: digits without a sign or leading zeros.
 fn parse_bits(text: &str) -> Option<u8> {
-    let is_plain = text == "0" || !text.starts_with(['0', '+']);
-    is_plain.then(|| text.parse().ok()).flatten()
+    let is_canonical = text == "0" || !text.starts_with(['0', '+']);
+    is_canonical.then(|| text.parse().ok()).flatten()
 }
 
 /// A set of networks. A lookup compares at most log₂ n + 1 of n networks.

@@ -1,10 +1,10 @@
 //! Tables of keys that are saved, and restored in another process.
 
 mod seeded_keys;
-mod store;
+mod key_states;
 
+pub(crate) use key_states::Charger;
 pub use seeded_keys::SeededKeys;
-pub(crate) use store::Charger;
 
 use alloc::format;
 use alloc::string::String;
@@ -70,7 +70,7 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
             sample: self.keys.sample(),
         };
         let mut to = SavedWriter::new(to, &header)?;
-        let keys = self.store.save(&self.algorithm, self.clock.now(), &mut to)?;
+        let keys = self.states.save(&self.algorithm, self.clock.now(), &mut to)?;
         to.finish()?;
         Ok(keys)
     }
@@ -104,7 +104,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
         )?;
         let now = limiter.clock.now();
         limiter
-            .store
+            .states
             .restore(&limiter.algorithm, now, elapsed, &mut from)?;
         from.finish()?;
         Ok(limiter)

@@ -150,7 +150,7 @@ impl<R: ?Sized> RuleStates<R> {
         violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
-        let extracted = Extracted::plain(key);
+        let extracted = Extracted::of_key(key);
         self.conclude(&self.states[0], &extracted, decision, request, violates, evidence)
     }
 

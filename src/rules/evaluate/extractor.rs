@@ -6,7 +6,7 @@ use super::key_hashes::{KeyHashes, Seeds};
 use super::request_limit::RequestLimit;
 use crate::algorithm::Violations;
 use crate::error::ConfigError;
-use crate::keyed::Store;
+use crate::keyed::KeyStates;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::Key;
 use crate::rules::key_list::{KeyList, ListKind};
@@ -50,7 +50,7 @@ pub(crate) const NO_KEY: u64 = 0;
 
 impl Extracted {
     /// The extraction of one permit of this key, for a rule that has only a quota and a key.
-    pub(crate) const fn plain(key: u64) -> Self {
+    pub(crate) const fn of_key(key: u64) -> Self {
         Self {
             key,
             permits: 1,
@@ -83,7 +83,7 @@ impl Extracted {
 #[derive(Debug)]
 pub(crate) struct Extractor<R: ?Sized> {
     /// Whether only the key and a lower limit are read from a request.
-    is_plain: bool,
+    reads_only_key: bool,
     key: Option<Key<R>>,
     cost: Option<Cost<R>>,
     when: Option<Condition<R>>,
@@ -108,7 +108,7 @@ impl<R: ?Sized> Extractor<R> {
             None => Ok(None),
         };
         Ok(Self {
-            is_plain: rule.when.is_none()
+            reads_only_key: rule.when.is_none()
                 && rule.cost.is_none()
                 && rule.tiers.is_empty()
                 && rule.allow.is_empty()
@@ -134,7 +134,7 @@ impl<R: ?Sized> Extractor<R> {
     /// deny the keys of that list.
     pub(crate) fn of_block(rule: &AnyRule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
         Ok(Self {
-            is_plain: false,
+            reads_only_key: false,
             tier_of: None,
             limit_by: None,
             is_in_flight: false,
@@ -165,11 +165,11 @@ impl<R: ?Sized> Extractor<R> {
     /// or if the request lacks the key.
     #[inline(always)]
     pub(super) fn only_key(&self, request: &R, seeds: &Seeds) -> Option<u64> {
-        if !self.is_plain || self.limit_by.is_some() {
+        if !self.reads_only_key || self.limit_by.is_some() {
             return None;
         }
         match &self.key {
-            Some(key) => key.hash(request, &seeds.tables).map(Store::fingerprint),
+            Some(key) => key.hash(request, &seeds.tables).map(KeyStates::fingerprint),
             None => Some(NO_KEY),
         }
     }
@@ -181,13 +181,13 @@ impl<R: ?Sized> Extractor<R> {
         seeds: &Seeds,
         mut hash: impl FnMut(&Key<R>) -> Option<u64>,
     ) -> Option<Extracted> {
-        if self.is_plain {
+        if self.reads_only_key {
             let key = match &self.key {
-                Some(key) => hash(key).map(Store::fingerprint),
+                Some(key) => hash(key).map(KeyStates::fingerprint),
                 None => Some(NO_KEY),
             };
             if let Some(key) = key {
-                let mut extracted = Extracted::plain(key);
+                let mut extracted = Extracted::of_key(key);
                 self.lower(&mut extracted, request);
                 return Some(extracted);
             }
@@ -226,7 +226,7 @@ impl<R: ?Sized> Extractor<R> {
         {
             return None;
         }
-        let mut extracted = Extracted::plain(NO_KEY);
+        let mut extracted = Extracted::of_key(NO_KEY);
         if self.is_in_flight {
             extracted.handling = Handling::Hold;
         }
@@ -264,7 +264,7 @@ impl<R: ?Sized> Extractor<R> {
                     key.hash_without(request, &seeds.tables)
                 }
             };
-            extracted.key = Store::fingerprint(hash);
+            extracted.key = KeyStates::fingerprint(hash);
             if self.enforced != KeyFraction::ALL && extracted.enforced {
                 let hash = key.hash_or_shared(request, &seeds.percent);
                 extracted.enforced = self.enforced.contains(hash);
@@ -341,7 +341,7 @@ impl<R: ?Sized> Extractor<R> {
     /// Returns an extractor that applies to the requests of the other one, at its cost.
     pub(crate) fn with_scope_of(&self, other: &Self) -> Self {
         Self {
-            is_plain: self.is_plain && other.when.is_none() && other.cost.is_none(),
+            reads_only_key: self.reads_only_key && other.when.is_none() && other.cost.is_none(),
             cost: other.cost.clone(),
             when: other.when.clone(),
             ..self.clone()
@@ -352,7 +352,7 @@ impl<R: ?Sized> Extractor<R> {
 impl<R: ?Sized> Clone for Extractor<R> {
     fn clone(&self) -> Self {
         Self {
-            is_plain: self.is_plain,
+            reads_only_key: self.reads_only_key,
             key: self.key.clone(),
             cost: self.cost.clone(),
             when: self.when.clone(),

@@ -121,7 +121,7 @@ impl<R: ?Sized> RuleStates<R> {
         now: Nanos,
         mut add: impl FnMut(EnforcedQuota<'a>),
     ) {
-        let extracted = Extracted::plain(decided.key);
+        let extracted = Extracted::of_key(decided.key);
         self.enforced_quotas_of((0, &extracted, None), now, false, |_, values| add(values));
     }
 

@@ -12,7 +12,7 @@ use super::storage::{StateStorage, StorageLookup};
 use crate::algorithm::{AnyAlgorithm, Lowered};
 use crate::decision::Peek;
 use crate::error::ConfigError;
-use crate::keyed::{CapacityLeft, Charged, OnFull, Store};
+use crate::keyed::{CapacityLeft, Charged, KeyStates, OnFull};
 use crate::own_words::OwnWords;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -77,7 +77,7 @@ impl<R: ?Sized> RuleState<R> {
         let algorithms = StateAlgorithms::new(rule, &windows, origin)?;
         let storage = match rule.key {
             None => StateStorage::Single(OwnWords::new(algorithms.words())),
-            Some(_) => StateStorage::Keyed(Store::new(rule.keys(), algorithms.words())?),
+            Some(_) => StateStorage::Keyed(KeyStates::new(rule.keys(), algorithms.words())?),
         };
         Ok(Self::with_storage(
             quotas,

@@ -60,7 +60,7 @@ impl<R: ?Sized> RuleStates<R> {
             return None;
         };
         let key = state.extractor.only_key(request, &self.seeds)?;
-        let decision = state.decide(&Extracted::plain(key), now);
+        let decision = state.decide(&Extracted::of_key(key), now);
         if decision.is_admitted_by_entry() {
             state.count(ShardId::current(), RuleEvent::Admitted(1));
         }

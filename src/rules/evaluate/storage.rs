@@ -1,7 +1,7 @@
 use super::state_decision::StateDecision;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
 use crate::decision::{Peek, StateRef};
-use crate::keyed::{CapacityLeft, Charged, Decider, OnFull, Store};
+use crate::keyed::{CapacityLeft, Charged, Decider, KeyStates, OnFull};
 use crate::own_words::OwnWords;
 use crate::receipt::Receipt;
 use crate::sync::{Ordering, Shared};
@@ -14,7 +14,7 @@ pub(crate) enum StateStorage {
     /// The words of one limiter, for all requests together.
     Single(OwnWords),
     /// A table with words for each key.
-    Keyed(Store),
+    Keyed(KeyStates),
 }
 
 /// The place where the words of a key were found. In a keyed state it is only a hint, which each operation validates.
@@ -22,7 +22,7 @@ pub(crate) enum StateStorage {
 pub(crate) enum StorageLookup<'a> {
     Single(&'a OwnWords),
     /// The table, and the result of the lookup.
-    Keyed(&'a Store, Option<Entry<'a>>),
+    Keyed(&'a KeyStates, Option<Entry<'a>>),
 }
 
 impl StateStorage {
@@ -30,7 +30,7 @@ impl StateStorage {
     pub(crate) fn find(&self, key: u64) -> StorageLookup<'_> {
         match self {
             Self::Single(words) => StorageLookup::Single(words),
-            Self::Keyed(store) => StorageLookup::Keyed(store, store.table().find(key)),
+            Self::Keyed(states) => StorageLookup::Keyed(states, states.table().find(key)),
         }
     }
 
@@ -52,12 +52,12 @@ impl StateStorage {
                 let receipt = algorithm.decide(Shared::new(words.get()), at, permits);
                 StateDecision::new(at, receipt.is_some(), false)
             }
-            Self::Keyed(store) => {
-                let found = store.table().find_in_primary(key);
+            Self::Keyed(states) => {
+                let found = states.table().find_in_primary(key);
                 let at = now();
-                match Decider::new(store, algorithm, on_full).charge_found(found, key, at, permits) {
+                match Decider::new(states, algorithm, on_full).charge_found(found, key, at, permits) {
                     Some(receipt) => StateDecision::new(at, receipt.is_some(), false),
-                    None => match Decider::charge_inserting(store, algorithm, on_full, key, at, permits) {
+                    None => match Decider::charge_inserting(states, algorithm, on_full, key, at, permits) {
                         Ok(charged) => StateDecision::new(at, true, charged.overflow),
                         Err(overflow) => StateDecision::new(at, false, overflow),
                     },
@@ -70,7 +70,7 @@ impl StateStorage {
     pub(crate) fn tracked_keys(&self) -> Option<u64> {
         match self {
             Self::Single(_) => None,
-            Self::Keyed(store) => Some(store.table().counts().sum().tracked),
+            Self::Keyed(states) => Some(states.table().counts().sum().tracked),
         }
     }
 
@@ -78,7 +78,7 @@ impl StateStorage {
     pub(crate) fn reset(&self, algorithm: &AnyAlgorithm, key: u64, now: Nanos) -> bool {
         match self {
             Self::Single(_) => false,
-            Self::Keyed(store) => Decider::new(store, algorithm, &OnFull::Share).reset(key, now),
+            Self::Keyed(states) => Decider::new(states, algorithm, &OnFull::Share).reset(key, now),
         }
     }
 
@@ -87,7 +87,7 @@ impl StateStorage {
         let first = match self {
             // Relaxed: the caller has synchronized with the writers that it needs to see (*grace* in rules/protocol.md).
             Self::Single(words) => words.get()[0].load(Ordering::Relaxed),
-            Self::Keyed(store) => store.table().first_state_word(key),
+            Self::Keyed(states) => states.table().first_state_word(key),
         };
         // The word of a bucket is the time at which the bucket will be full, and not the time of an event.
         if algorithm.is_bucket() {
@@ -110,7 +110,7 @@ impl StateStorage {
             Self::Single(words) => {
                 permits == 0 || algorithm.refund(Shared::new(words.get()), receipt, permits)
             }
-            Self::Keyed(store) => Decider::new(store, algorithm, on_full).refund(key, receipt, permits),
+            Self::Keyed(states) => Decider::new(states, algorithm, on_full).refund(key, receipt, permits),
         }
     }
 
@@ -124,14 +124,14 @@ impl StateStorage {
     ) -> Peek<'a, AnyAlgorithm> {
         match self {
             Self::Single(words) => Peek::new(algorithm, StateRef::Own(words), now),
-            Self::Keyed(store) => {
+            Self::Keyed(states) => {
                 // Most keys have an entry in their primary bucket. A search of the whole table would give the same view.
-                if let Some(entry) = store.table().find_in_primary(key)
+                if let Some(entry) = states.table().find_in_primary(key)
                     && SeenWord::read(entry, key).is_some()
                 {
                     return Peek::new(algorithm, StateRef::Entry(entry, key), now);
                 }
-                Decider::new(store, algorithm, on_full).peek(key, now)
+                Decider::new(states, algorithm, on_full).peek(key, now)
             }
         }
     }
@@ -141,8 +141,8 @@ impl StateStorage {
     pub(crate) fn charge_debt(&self, algorithm: &AnyAlgorithm, key: u64, now: Nanos, permits: u64) -> u64 {
         match self {
             Self::Single(words) => algorithm.charge(Shared::new(words.get()), now, permits),
-            Self::Keyed(store) => {
-                Decider::new(store, algorithm, &OnFull::Share).charge_debt(key, now, permits)
+            Self::Keyed(states) => {
+                Decider::new(states, algorithm, &OnFull::Share).charge_debt(key, now, permits)
             }
         }
     }
@@ -163,8 +163,8 @@ impl StorageLookup<'_> {
                 permits: algorithm.remaining(Shared::new(words.get()), now),
                 overflow: false,
             },
-            Self::Keyed(store, found) => {
-                Decider::new(store, algorithm, on_full).capacity_left(found, key, now)
+            Self::Keyed(states, found) => {
+                Decider::new(states, algorithm, on_full).capacity_left(found, key, now)
             }
         }
     }
@@ -187,8 +187,8 @@ impl StorageLookup<'_> {
                 }),
                 None => Err(false),
             },
-            Self::Keyed(store, found) => {
-                Decider::new(store, algorithm, on_full).charge_with(found, key, now, permits)
+            Self::Keyed(states, found) => {
+                Decider::new(states, algorithm, on_full).charge_with(found, key, now, permits)
             }
         }
     }

@@ -344,7 +344,7 @@ impl<R: ?Sized> AnyRule<R> {
         let (Some(own), Some(others)) = (self.kind.rate(), other.kind.rate()) else {
             return false;
         };
-        let plain = |rule: &Self| {
+        let treats_all_alike = |rule: &Self| {
             rule.enforced == Enforcement::All
                 && rule.tiers.is_empty()
                 && rule.limit_by.is_none()
@@ -357,8 +357,8 @@ impl<R: ?Sized> AnyRule<R> {
         if self.name == other.name {
             return true;
         }
-        plain(self)
-            && plain(other)
+        treats_all_alike(self)
+            && treats_all_alike(other)
             && own.algorithm == others.algorithm
             && own.cells == others.cells
             && self.capacity == other.capacity

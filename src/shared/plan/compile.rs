@@ -256,7 +256,7 @@ impl<R: ?Sized> Planner<R> {
             let key_hash = parts.finish();
             let quotas = 0..rule.kind.quotas().len();
             quotas.map(move |index| {
-                let extracted = Extracted::plain(NO_KEY);
+                let extracted = Extracted::of_key(NO_KEY);
                 self.planned((number, index), (0, 0), extracted, key_hash)
             })
         });

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use self::filter::BlockFilter;
 use crate::algorithm::Violations;
 use crate::error::ConfigError;
-use crate::keyed::{OnFull, Store};
+use crate::keyed::{KeyStates, OnFull};
 use crate::rules::decided_by::DecidedBy;
 use crate::rules::evaluate::admitted::Admitted;
 use crate::rules::evaluate::denied::{Denied, Violation};
@@ -58,7 +58,7 @@ impl<R: ?Sized> RuleState<R> {
             // A key without an entry is not blocked, and its violations are not counted.
             OnFull::Admit,
             algorithms,
-            StateStorage::Keyed(Store::new(entries, 1)?),
+            StateStorage::Keyed(KeyStates::new(entries, 1)?),
         ))
     }
 
@@ -100,8 +100,8 @@ impl<R: ?Sized> RuleState<R> {
     /// The number of blocked keys. Reads every entry.
     fn blocked_keys(&self, now: Nanos) -> u64 {
         let mut blocked = 0;
-        if let StateStorage::Keyed(store) = &*self.storage {
-            store.table().for_each_key(|key| {
+        if let StateStorage::Keyed(states) = &*self.storage {
+            states.table().for_each_key(|key| {
                 blocked += u64::from(self.blocked_until(key, now).is_some());
             });
         }

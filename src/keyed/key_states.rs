@@ -8,15 +8,15 @@ use crate::table::{Entry, Table};
 use crate::time::Nanos;
 
 /// The states of many keys: a table, and the catch-all that keys without an entry share.
-pub(crate) struct Store {
+pub(crate) struct KeyStates {
     pub(super) table: Table,
     pub(super) catch_all: OwnWords,
     /// How often the table was cleared.
     pub(super) generation: u32,
 }
 
-impl Store {
-    /// Makes a store for `capacity` keys of `words` words each.
+impl KeyStates {
+    /// Makes states for `capacity` keys of `words` words each.
     pub(crate) fn new(capacity: u64, words: usize) -> Result<Self, ConfigError> {
         Ok(Self {
             table: Table::new(capacity, words)?,
@@ -25,7 +25,7 @@ impl Store {
         })
     }
 
-    /// Makes the store as empty as a new one.
+    /// Makes all states fresh.
     pub(crate) fn clear(&mut self) {
         self.table.clear();
         self.catch_all = OwnWords::new(self.catch_all.len());
@@ -81,9 +81,9 @@ impl Store {
     }
 }
 
-impl fmt::Debug for Store {
+impl fmt::Debug for KeyStates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store")
+        f.debug_struct("KeyStates")
             .field("table", &self.table)
             .field("counts", &self.table.counts().sum())
             .finish_non_exhaustive()
@@ -105,13 +105,13 @@ mod tests {
     #[test]
     fn a_key_that_was_entered_since_its_lookup_is_found() {
         let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
-        let store = &Store::new(1, algorithm.words()).expect("a table");
-        let decider = Decider::new(store, algorithm, &OnFull::Deny);
+        let states = &KeyStates::new(1, algorithm.words()).expect("a table");
+        let decider = Decider::new(states, algorithm, &OnFull::Deny);
         let decide = |key| decider.decide_with(None, key, Nanos::new(1_000), 1).is_ok();
         let entered = (1..100)
             .filter(|&key| decide(key))
             .collect::<alloc::vec::Vec<_>>();
-        assert_eq!(entered.len(), store.table.entries());
+        assert_eq!(entered.len(), states.table.entries());
         assert!(entered.into_iter().all(decide));
     }
 
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn a_key_that_the_former_policy_admitted_is_told_when_it_gets_an_entry() {
         let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
-        let store = &Store::new(1, algorithm.words()).expect("a table");
+        let states = &KeyStates::new(1, algorithm.words()).expect("a table");
         let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
-        let decide = |on_full, key, now| match Decider::new(store, algorithm, on_full).decide(key, || now, 1)
+        let decide = |on_full, key, now| match Decider::new(states, algorithm, on_full).decide(key, || now, 1)
         {
             Ok(_) => Ok(()),
             Err(denied) => Err(denied.retry_after().expect("time does not end before")),
@@ -139,19 +139,19 @@ mod tests {
     #[test]
     fn capacity_is_not_read_from_an_entry_that_the_key_has_lost() {
         let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
-        let store = &Store::new(1, algorithm.words()).expect("a table");
-        let decider = Decider::new(store, algorithm, &OnFull::Deny);
+        let states = &KeyStates::new(1, algorithm.words()).expect("a table");
+        let decider = Decider::new(states, algorithm, &OnFull::Deny);
         let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
         let charge = |key, minutes, permits| decider.charge_with(None, key, at(minutes), permits).is_ok();
         assert!(charge(1, 60, 1));
-        let lost = store.table().find(1).expect("its entry");
+        let lost = states.table().find(1).expect("its entry");
         let left = |minutes| decider.capacity_left(Some(lost), 1, at(minutes));
         assert_eq!(left(60).permits, 1);
         assert!(decider.reset(1, at(60)));
         // Other keys take all twelve entries. One of these entries becomes idle before the others.
         assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
         assert!(charge(1, 650, 2));
-        assert_ne!(store.table().find(1).expect("another").number(), lost.number());
+        assert_ne!(states.table().find(1).expect("another").number(), lost.number());
         assert_eq!(left(650).permits, 0);
     }
 }

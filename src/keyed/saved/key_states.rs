@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::io::{self, Read, Write};
 
 use crate::algorithm::Reclaim;
-use crate::keyed::store::Store;
+use crate::keyed::key_states::KeyStates;
 use crate::limiter::SavedState;
 use crate::own_words::OwnWords;
 use crate::saved::{Reader, RestoreError, SavedWriter};
@@ -124,7 +124,7 @@ impl<'a, A: Reclaim> Charger<'a, A> {
     }
 }
 
-impl Store {
+impl KeyStates {
     /// Writes the permits that count at `now`, for each key and for the catch-all. Returns the number of keys.
     pub(crate) fn save<A: Reclaim>(
         &self,
@@ -174,7 +174,7 @@ impl Store {
         ))
     }
 
-    /// Charges the permits that [`save`](Self::save) has written, `elapsed` ago, to a fresh store that no other thread
+    /// Charges the permits that [`save`](Self::save) has written, `elapsed` ago, to fresh states that no other thread
     /// uses.
     pub(crate) fn restore<A: Reclaim>(
         &self,
