@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use memchr::{memchr, memrchr};
 use regex::bytes::Regex;
 
 use crate::input::format::columns::Part::{Address, AddressBeforePort, Path, PathOfRequest, Whole, Word};
@@ -166,7 +167,17 @@ pub(crate) const HAPROXY: Layout = Layout {
         &[("size", "bytes_read", Whole)],
     ],
     time: "accept_date",
-    split: |line, values| by_groups(&OF_HAPROXY, line, values),
+    split: |line, values| {
+        let rest = by_groups(&OF_HAPROXY, line, values)?;
+        // Captured headers, in which quotation marks are escaped, and the request, whose last quotation mark may be missing.
+        if values.len() == 12 && !rest.is_empty() {
+            let (headers, request) = rest.split_at(memchr(b'"', rest).unwrap_or(rest.len()));
+            values.push(headers.trim_ascii());
+            let end = |request: &[u8]| memrchr(b'"', request).unwrap_or(request.len());
+            values.extend(request.get(1..).map(|request| &request[..end(request)]));
+        }
+        Ok(Split::Whole)
+    },
     dash_is_missing: false,
     ..SPACED
 };
@@ -184,7 +195,7 @@ pub(crate) const PROXY_MANAGER: Layout = Layout {
         ("agent", "user_agent", Whole),
         ("vhost", "host", Whole),
     ]],
-    split: |line, values| by_groups(&OF_PROXY_MANAGER, line, values),
+    split: |line, values| by_groups(&OF_PROXY_MANAGER, line, values).map(|_| Split::Whole),
     ..SPACED
 };
 
@@ -200,10 +211,10 @@ fn is_proxy(words: &[&[u8]]) -> bool {
         && words[2].iter().all(u8::is_ascii_digit)
 }
 
-/// A log of TCP has three timers. Captured headers are in braces, and quotation marks in them are escaped. HAProxy cuts a line,
-/// so the words behind the status, the request or its last quotation mark may be missing.
+/// The words before the captured headers. A log of TCP has three timers. HAProxy cuts a line, so the words behind the status may be
+/// missing, and a last word without a space behind it is left out.
 static OF_HAPROXY: LazyLock<Regex> = LazyLock::new(|| {
-    let line = r#"(?s-u)^([^ ]+) \[([^ ]*)\] ([^ ]+) ([^ ]+) ([^ /]*(?:/[^ /]*){4}) ([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^"]*?) ?(?:"(.*?)(?:"[^"]*)?)?$)?)?)?)?)?)?)?"#;
+    let line = r"(?s-u)^([^ ]+) \[([^ \]]*)\] ([^ ]+) ([^ ]+) ([^ /]*(?:/[^ /]*){4}) ([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) )?)?)?)?)?)?";
     Regex::new(line).expect("a valid expression")
 });
 
@@ -214,12 +225,12 @@ static OF_PROXY_MANAGER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(line).expect("a valid expression")
 });
 
-/// Takes the groups of an expression as the words of a line.
+/// Takes the groups of an expression as the words of a line. Returns the rest of the line.
 fn by_groups<'l>(
     expression: &Regex,
     line: &'l [u8],
     values: &mut Vec<&'l [u8]>,
-) -> Result<Split, Unreadable> {
+) -> Result<&'l [u8], Unreadable> {
     let Some(found) = expression.captures(line) else {
         return Err(Unreadable::line("no line of the format"));
     };
@@ -233,5 +244,5 @@ fn by_groups<'l>(
             .iter()
             .map(|group| group.map_or(&b"-"[..], |group| group.as_bytes())),
     );
-    Ok(Split::Whole)
+    Ok(&line[found.get_match().end()..])
 }

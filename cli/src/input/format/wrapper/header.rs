@@ -12,7 +12,8 @@ use crate::input::format::{FirstLines, TimeKind};
 use crate::input::row::Unreadable;
 use crate::input::time::timestamp::TimestampParser;
 
-/// A header. The groups of its expression are `time`, `message`, its own fields, and `part` if the message continues.
+/// A header, behind which the message begins. The groups of its expression are `time`, its own fields other than `message`, and
+/// `part` if the message continues. No byte has two ways to match, so that the groups are found in one pass.
 #[derive(Debug)]
 pub(crate) struct Header {
     title: &'static str,
@@ -50,7 +51,7 @@ pub(crate) static RFC5424: Header = Header {
     fields: OF_SYSLOG,
     expression: LazyLock::new(|| {
         expression(
-            r#"<[0-9]{0,3}>1 (?<time>[^ ]+) (?:-|(?<host>[^ ]+)) (?:-|(?<program>[^ ]+)) (?:-|(?<pid>[^ ]+)) [^ ]+ (?:-|(?:\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\])+)(?:$| (?:\xef\xbb\xbf)?(?<message>.*))"#,
+            r#"<[0-9]{0,3}>1 (?<time>[^ ]+) (?<host>[^ ]+) (?<program>[^ ]+) (?<pid>[^ ]+) [^ ]+ (?:-|(?:\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\])+)(?:$| (?:\xef\xbb\xbf)?)"#,
         )
     }),
 };
@@ -63,7 +64,7 @@ pub(crate) static CRI: Header = Header {
     fields: &["stream"],
     expression: LazyLock::new(|| {
         // Colons separate tags, of which the first says whether the message ends.
-        expression(r"(?<time>[^ ]*) (?<stream>stdout|stderr) (?:F|(?<part>P))(?::[^ ]*)? (?<message>.*)")
+        expression(r"(?<time>[^ ]*) (?<stream>std(?:out|err)) (?:F|(?<part>P))(?::[^ ]*)? ")
     }),
 };
 
@@ -73,7 +74,7 @@ pub(crate) static TIMED: Header = Header {
     example: "2015-05-17T10:05:03Z message",
     time_kind: TimeKind::Full,
     fields: &[],
-    expression: LazyLock::new(|| expression(r"(?<time>[^ ]{4}-[^ ]*) (?<message>.*)")),
+    expression: LazyLock::new(|| expression(r"(?<time>[^ ]{4}-[^ ]*) ")),
 };
 
 const LINE_OF_SYSLOG: &str = "May 17 10:05:03 (or 2015-05-17T10:05:03+00:00) host program[1]: message";
@@ -82,14 +83,14 @@ const OF_SYSLOG: &[&str] = &["host", "program", "pid", "message"];
 
 /// The priority, the program and the process may be missing.
 fn syslog(time: &str) -> Regex {
-    let tag = r"(?<program>[^ :\[]*)(?:\[(?<pid>[^ :]*)\]|[^ :]*): ?";
+    let tag = r"(?<program>[^ :\[]*)(?:\[(?<pid>[^ :\]]*)(?:\][^ :]*)?)?: ?";
     expression(&format!(
-        r"(?:<[0-9]{{0,3}}>)?(?<time>{time}) (?<host>[^ ]+)(?: (?:{tag})?(?<message>.*))?"
+        r"(?:<[0-9]{{0,3}}>)?(?<time>{time}) (?<host>[^ ]+)(?: (?:{tag})?|$)"
     ))
 }
 
-fn expression(line: &str) -> Regex {
-    Regex::new(&format!("(?s-u)^{line}$")).expect("a valid expression")
+fn expression(header: &str) -> Regex {
+    Regex::new(&format!("(?s-u)^{header}")).expect("a valid expression")
 }
 
 /// The header of syslog that the first lines have.
@@ -141,12 +142,12 @@ impl Envelope for &'static Header {
             let first = text.split(|&byte| byte == b' ').next();
             client::address(first.unwrap_or_default()).is_some()
         });
-        let message = client.or(group("message")).unwrap_or_default();
+        let message = client.unwrap_or(&line[found.get_match().end()..]);
         for (number, name) in self.fields.iter().enumerate() {
             let value = match *name {
                 "message" => Some(message),
                 "program" | "pid" if client.is_some() => None,
-                name => group(name),
+                name => group(name).filter(|value| *value != b"-"),
             };
             parts.values.set(number, value.unwrap_or_default());
         }
