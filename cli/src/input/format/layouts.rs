@@ -211,8 +211,8 @@ fn is_proxy(words: &[&[u8]]) -> bool {
         && words[2].iter().all(u8::is_ascii_digit)
 }
 
-/// The words before the captured headers. A log of TCP has three timers. HAProxy cuts a line, so the words behind the status may be
-/// missing, and a last word without a space behind it is left out.
+/// The words before the captured headers. A log of TCP has three timers. HAProxy cuts a line, so the words behind the status may
+/// be missing, and a last word without a space behind it is left out.
 static OF_HAPROXY: LazyLock<Regex> = LazyLock::new(|| {
     let line = r"(?s-u)^([^ ]+) \[([^ \]]*)\] ([^ ]+) ([^ ]+) ([^ /]*(?:/[^ /]*){4}) ([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) (?:([^ ]+) )?)?)?)?)?)?";
     Regex::new(line).expect("a valid expression")

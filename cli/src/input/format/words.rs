@@ -137,19 +137,6 @@ impl LogFormat for WordFormat {
     }
 }
 
-/// Splits a line at spaces into its words.
-pub(crate) fn by_spaces<'l>(line: &'l [u8], words: &mut Vec<&'l [u8]>) -> Result<Split, Unreadable> {
-    let mut places = Vec::with_capacity(32);
-    let cut = split(line, &mut places);
-    words.extend(words_of(line, &places));
-    Ok(cut.map_or(Split::Whole, Split::Cut))
-}
-
-/// The words at some places of a line.
-pub(crate) fn words_of<'l>(line: &'l [u8], places: &[(usize, usize)]) -> impl Iterator<Item = &'l [u8]> {
-    places.iter().map(|&(start, end)| &line[start..end])
-}
-
 /// The place of the quotation mark that ends a text: one that no backslash escapes, and behind which `ends` holds, because some
 /// servers do not escape those in a value.
 #[inline]
@@ -165,17 +152,16 @@ pub(crate) fn closing(text: &[u8], ends: impl Fn(&[u8]) -> bool) -> Option<usize
     }
 }
 
-/// Splits a line at spaces. A word may be `"quoted"`, where a backslash escapes a byte, or `[in brackets]`; both are
-/// removed. Returns the place of a quotation mark that is not closed; the word behind it was cut, and is left out.
-pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usize> {
-    words.clear();
+/// Splits a line at spaces. A word may be `"quoted"`, where a backslash escapes a byte, or `[in brackets]`; both are removed. The
+/// word behind a quotation mark that is not closed was cut, and is left out.
+pub(crate) fn by_spaces<'l>(line: &'l [u8], words: &mut Vec<&'l [u8]>) -> Result<Split, Unreadable> {
     let mut at = 0;
     while at < line.len() {
         let to_space = || memchr::memchr(b' ', &line[at..]).map_or(line.len(), |length| at + length);
         let (start, end) = match line[at] {
             b'"' => match closing(&line[at + 1..], |rest| matches!(rest, [] | [b' ', ..])) {
                 Some(length) => (at + 1, at + 1 + length),
-                None => return Some(at),
+                None => return Ok(Split::Cut(at)),
             },
             b'[' => match memchr::memchr(b']', &line[at..]) {
                 Some(length) if matches!(line.get(at + length + 1), None | Some(b' ')) => {
@@ -186,16 +172,16 @@ pub(crate) fn split(line: &[u8], words: &mut Vec<(usize, usize)>) -> Option<usiz
             },
             _ => (at, to_space()),
         };
-        words.push((start, end));
+        words.push(&line[start..end]);
         // Behind the word, its closing mark and a space.
         at = end + usize::from(start > at) + 1;
     }
-    None
+    Ok(Split::Whole)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{Split, by_spaces};
 
     #[test]
     fn words_are_split_at_spaces_outside_of_quotes() {
@@ -207,8 +193,9 @@ mod tests {
             (r#"a "b"#, &["a"], Some(2)),
         ] {
             let mut words = Vec::new();
-            assert_eq!(split(line.as_bytes(), &mut words), cut, "{line}");
-            let words: Vec<&str> = words.iter().map(|&(from, to)| &line[from..to]).collect();
+            let end = cut.map_or(Split::Whole, Split::Cut);
+            assert_eq!(by_spaces(line.as_bytes(), &mut words), Ok(end), "{line}");
+            let expected: Vec<&[u8]> = expected.iter().map(|word| word.as_bytes()).collect();
             assert_eq!(words, expected, "{line}");
         }
     }
