@@ -147,7 +147,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Sets the status of rejections of requests without a key. The default is 400.
     ///
-    /// Rules deny such requests only with [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny).
+    /// Requests that [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny) denies get it. Those that `Fail` denies get 500.
     pub fn missing_key_status(self, status: StatusCode) -> Self {
         self.with(|settings| settings.statuses.missing_key = status)
     }
@@ -166,8 +166,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.skip_if(is_preflight)
     }
 
-    /// Exempts requests for exactly this path, such as a health check. In a nested router of axum, pass the whole path (feature
-    /// `axum`).
+    /// Exempts requests for exactly this path, such as a health check. With feature `axum`, pass the whole path in nested
+    /// routers, too.
     pub fn skip_path(self, path: impl Into<String>) -> Self {
         let path = path.into();
         self.skip_if(move |request| *path == *outer_path(request))
@@ -192,12 +192,12 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
     /// | [`SlidingWindow`](crate::rules::RuleAlgorithm::SlidingWindow) in one word (see below) | everything while the charge counts |
-    /// | a window of N cells | everything while the charge counts, which it does for at least N − 1 cells |
+    /// | a window of N cells | everything while the charge counts, for at least N − 1 cells |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
-    /// A rule with a key counts in one word by default, and at a high limit in units of several permits. There, each refund can
-    /// keep older permits in the count for longer, but fewer than one unit of them. So set [`cells`](crate::Rule::cells) if the
+    /// A rule with a key counts in one word by default, and at a high limit in units of several permits. Units have a
+    /// price: each refund can keep older permits, fewer than a unit, in the count for longer. So set [`cells`](crate::Rule::cells) if the
     /// predicate refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate
     /// returns `false` for each of them.
     ///
@@ -267,7 +267,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.rejection_response(response)
     }
 
-    /// Makes every rejection a gRPC status, for body types that cannot be made from a `String`, such as tonic's.
+    /// Makes every rejection a gRPC status, also for body types that cannot be made from a `String`, such as tonic's.
     ///
     /// The default, [`Problem`], does so for requests with a content type of gRPC or gRPC-Web.
     pub fn grpc(self) -> RateLimitLayer<S, Grpc, M> {
@@ -342,7 +342,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// # Guarantee
     ///
-    /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, and when
+    /// Each slot is released once: when the body ends, fails or is dropped, when the future of the request is dropped, or when
     /// the inner service fails or panics. A [`SlotGuard`](crate::http::SlotGuard) delays the release.
     ///
     /// # Examples
@@ -382,7 +382,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Delays the retry of each rejected client by a random time below `max_jitter`. The default is no delay.
     ///
     /// Without jitter, all clients that one limit rejects in a window are told to retry in the same second, and most of them are
-    /// rejected again. Set `max_jitter` to three times the time in which the limit admits one request of each client: 30 seconds
+    /// rejected again. Set `max_jitter` to three times the time in which the limit admits every client once: 30 seconds
     /// for 1,000 clients at 100 requests per second. Then at least 95 % are admitted at their first retry, if each obeys
     /// `Retry-After` and sends one request. A rule whose key is the client needs no jitter.
     ///
@@ -394,7 +394,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// # Cost
     ///
-    /// A random number for each rejection. The target `wasm32-unknown-unknown` has none, and so no jitter.
+    /// A random number for each rejection. `wasm32-unknown-unknown` has none, and lacks this method.
     ///
     /// # Examples
     ///
@@ -450,7 +450,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// - After a reload, call [`recheck`](Self::recheck), for example in the callback of a `RulesWatcher`.
     ///   Otherwise waiting requests are decided again only when their timers fire, which were set by the old rules.
     /// - Rules count each denied attempt as a denial, also of a request that waits and is admitted later. A rejection by the
-    ///   queue is no attempt.
+    ///   queue counts none.
     /// - Waiting needs the timer of tokio.
     ///
     /// # Examples

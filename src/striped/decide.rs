@@ -38,7 +38,7 @@ impl<C: Clock> StripedLimiter<C> {
         permits: u64,
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
-        // Without stripes the batch is zero, so no request is taken from a stripe.
+        // Without stripes the batch is zero, so no permit is taken from a stripe.
         if permits > 0 && permits <= self.batch {
             let index = self.stripe_of(thread_index);
             // An expiring stripe is left out, because only a clock reading shows whether its count has expired.
@@ -69,7 +69,7 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Returns the clock reading if the published denial denies this request: an earlier request for as many permits or fewer was
-    /// denied, and no permit can have become free since.
+    /// denied, and would still be denied.
     #[inline]
     pub(super) fn denied_at(&self, permits: u64, given: Option<Nanos>) -> Option<Nanos> {
         let until = self.published_denial.until(permits)?;
@@ -174,8 +174,8 @@ impl<C: Clock> StripedLimiter<C> {
         (0..self.stripes.len()).any(|step| {
             let index = self.stripe_of(thread_index.wrapping_add(step));
             let stripe = &self.stripes[index];
-            // An expired count must not be charged, because the charge would make it current again. So if `forget` fails, for
-            // whatever reason, this thread leaves the stripe uncharged.
+            // An expired count must not be charged, because the charge would make it current again. So if `forget` fails, this
+            // thread leaves the stripe uncharged.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
             if self.take_and_flush(index, permits, given) {
                 return true;
@@ -232,15 +232,15 @@ impl<C: Clock> StripedLimiter<C> {
         word.is_chargeable() && self.is_expired(word, now)
     }
 
-    /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`. The ring can publish no
-    /// later time for this reading. (After the last cell that a word can hold, it is the beginning of that cell.)
+    /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`, or of the last cell that
+    /// a word can hold, if that is earlier. The ring can publish no later time for the reading `at`.
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
     }
 
-    /// Returns the time at which the whole count of an expiring stripe has expired. `None` if the stripe is not expiring, because
-    /// then the period of its latest admission is unknown, or if no word can hold that time.
+    /// Returns the time at which the whole count of an expiring stripe has expired. `None` if no word can hold it, or if the
+    /// stripe is not expiring, because then the period of its latest admission is unknown.
     fn expires_at(&self, word: StripeWord) -> Option<Nanos> {
         if !word.is_expiring() {
             return None;
@@ -252,8 +252,8 @@ impl<C: Clock> StripedLimiter<C> {
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
     }
 
-    /// Charges a stripe that the caller has claimed. The first charge in a period, unless a denied one came before, also [charges
-    /// the old stripes](Self::charge_old_stripes).
+    /// Charges a stripe that the caller has claimed. If the word's period is older than that of the charge, this also
+    /// [charges the old stripes](Self::charge_old_stripes).
     #[cold]
     #[inline(never)]
     fn flush(&self, index: usize, word: StripeWord) {
@@ -308,7 +308,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// Charges the stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes
     /// expired counts.
     ///
-    /// The caller has just charged its own stripe at the time `at`, and `charged_before` is the period that the stripe word had
+    /// The caller has just charged a stripe at the time `at` or later, and `charged_before` is the period that its word had
     /// before. If `at` is not in a later period, this does nothing, so that the other stripes are not read at every charge.
     pub(super) fn charge_old_stripes(&self, charged_before: u64, at: Nanos) {
         let tick = self.periods.tick(at);

@@ -10,7 +10,7 @@ use crate::time::Nanos;
 
 /// Finds or inserts one key by [the protocol](super). `now` is the thread's reading of the clock.
 ///
-/// A comment that begins with "Claim:" names a claim of the protocol's proof, and not the event *claim*.
+/// A comment "Claim:" names a claim or invariant of the protocol's proof, and not the event *claim*.
 ///
 /// `resolve` and `withdraw` are not inlined, and take their inputs as arguments instead of `&self`. If a call passed a reference
 /// to an `Insertion`, the compiler would keep all of its fields in memory, and the inlined functions would load them again after
@@ -26,8 +26,8 @@ pub(crate) struct Insertion<'a, A> {
 /// How a search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, its first word (0 if no state has begun), and the time at which to decide: the reading, or the later
-    /// time at which a new state of the key begins.
+    /// The key's entry, its first word (0 if no state has begun), and the time to decide at: `begin_time` if this thread begins a
+    /// state of the key, else the reading.
     Entry(Entry<'a>, u64, Nanos),
     /// The key has no entry and can get none.
     NoEntry(NoEntry),
@@ -97,7 +97,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         // between the search and this read.
         let has_vacancy = alternate.has_vacancy();
         // The alternate bucket comes first, because most callers have searched the primary one. The primary one is searched
-        // again, because another thread may have entered the key before the bucket was full.
+        // again, because another thread may have entered the key since, before it was full.
         let key = self.probe.key;
         if let Some(entry) = alternate.entry_of(key).or_else(|| primary.entry_of(key)) {
             let seen = Seen::new(entry);
@@ -114,7 +114,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 return self.take_own::<COMMON>(own);
             }
         }
-        // If `scan` returns `None`, it has found neither the key's entry nor a vacant one. So the bucket is full, and need not be
+        // If this `scan` returns `None`, the alternate bucket has neither the key's entry nor a vacant one, and need not be
         // searched again.
         // Claim: table 3, a vacancy is read before the bucket is searched.
         if has_vacancy && let Some(outcome) = self.scan::<COMMON>(alternate) {
@@ -220,8 +220,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     /// The time at which a state of the key begins: the reading, or the region's `reclaimed` if that is later. A thread that
-    /// decides calls this after its scan. If the scan found no entry because the key was evicted from it, `reclaimed` is no
-    /// earlier than the reading of the evicting thread.
+    /// decides calls this after its scan. If the scan found no entry because the key was evicted, `reclaimed` is no earlier
+    /// than the reading of the evicting thread.
     #[inline(always)]
     pub(super) fn begin_time(&self) -> Nanos {
         self.now.max(self.region.reclaimed())
@@ -240,9 +240,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
-            // Before the claim, because a thread that finds the evicted key gone must see `reclaimed`. The evicted key's region
-            // gets the reading, `self.now`. The local `now` may come from the inserted key's region, so with it, a reading far
-            // ahead of the clock would spread from region to region.
+            // This precedes the claim: a thread that finds the evicted key gone must see `reclaimed`. The evicted key's region
+            // gets the reading, `self.now`. The local `now` may be the time of the inserted key's region. If that is far ahead of
+            // the clock, it would spread to this region.
             // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
@@ -255,9 +255,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         seen.entry.rename(self.probe.key);
         let tentative = seen.entry.publish(claimed);
         let met = self.region.rendezvous(self.probe.key);
-        // Suppose that the scan has missed an entry that another thread has published for the key. Then that thread's rendezvous
-        // comes after `before` was read. If this thread's rendezvous is the first since then, that thread's comes later, and that
-        // thread sees this entry. So no second scan is needed.
+        // Suppose that the scan has missed an entry that another thread has published for the key. Then the rendezvous of the
+        // other comes after `before` was read. If this thread's is the first after that read, the other's comes later, and the
+        // other sees this entry. So no second scan is needed.
         // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         let is_open = if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
             seen.entry.open(tentative)
@@ -301,8 +301,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 if this.is_current(tentative, begun, overflow_until) {
                     return entry.open(tentative) && entry.number() == number;
                 }
-                // Admissions by the catch-all, or in an entry that the key has lost since, may still count when this state
-                // begins.
+                // The state begins too early: admissions by the catch-all, or in an entry that the key has lost, may still
+                // count.
                 Self::withdraw(table, key, entry, tentative);
                 return false;
             };
@@ -318,8 +318,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // Never: `own_in` skips claimed entries. This thread need not wait for them, because a thread that has claimed
-                // one for this key has its rendezvous later, and then sees the entry of this thread.
+                // Never: `own_in` skips claimed entries. This thread need not wait for them: a thread that has claimed one for
+                // this key has its rendezvous after that of this thread, and sees this entry.
                 EntryState::Claimed => {}
             }
             // The next round may open an entry that this round has found, so a rendezvous comes in between.

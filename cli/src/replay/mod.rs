@@ -53,7 +53,7 @@ pub(crate) struct ReportParts {
     pub(crate) compare: bool,
 }
 
-/// The numbers of cells with which the algorithm `counter` is compared, too. An entry of a table then takes 64, 128 and 512
+/// Other numbers of cells for the algorithm `counter`, in the comparison. An entry of a table then takes 64, 128 and 512
 /// bytes.
 const OTHER_CELLS: [u64; 3] = [5, 13, 60];
 
@@ -143,7 +143,7 @@ pub(crate) fn replay(
         }
         top.extend(by_key.survey.top().map(|found| (entry_index, found)));
     }
-    // The sort is stable, so of equal keys those of the first rule come first.
+    // The sort is stable, so equal ranks stay in the order of the rules.
     top.sort_by_key(|(_, found)| Reverse(found.rank));
     top.truncate(MAX_KEYS);
     list_top_keys(&mut report, plan, &mut requests.names, &top)?;
@@ -269,7 +269,7 @@ fn compare(
     Ok(found)
 }
 
-/// Explains why a sliding window or a counter denies more requests than a log, and names the cells that would deny the fewest.
+/// Explains why a sliding window or a counter denies more than a log, and with which number of cells it denies the fewest.
 fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
     let denied = |name: &str| {
         found
@@ -330,8 +330,8 @@ fn coarse(
         let Ok(policy) = Quota::new(limit, window).and_then(|quota| spec.build(quota)) else {
             return Ok((note, None));
         };
-        // A window to measure (the last argument) turns off the shortcut for keys with little demand (`never_denies`). The
-        // shortcut knows the demand in two windows of the rule, but not in two of the longer window.
+        // A window to measure (the last argument) turns off the shortcut for keys with little demand (`never_denies`), which
+        // knows the demand in two windows of the rule, but not in two longer ones.
         simulations.push(Simulation::new(spec, policy, limit, span, Some(entry.window())));
     }
     let simulations = simulate(simulations, by_key, progress, "trying other times")?;

@@ -20,9 +20,8 @@ pub(super) mod word;
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
 /// Time is counted in *ticks*, and a cell of a window lasts one tick or more. The control word has the current tick and the total
-/// of all admissions. Each slot belongs to a cell, and has the total at which that cell was entered. The base has this total for
-/// the oldest cell that was entered and that the window sums. So the sum is the total in the control word minus the total in the
-/// base.
+/// of all admissions. Each slot belongs to a cell, and has the total at which that cell was entered. The base has this total of
+/// the oldest entered cell that the window sums. So the sum is the total in the control word minus the total in the base.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
     layout: TotalLayout,
@@ -128,8 +127,8 @@ impl WideRing {
                 return Attempt::Admitted(seen.tick());
             }
         } else if state.control() == seen {
-            // A refund may have raised a base since the first read of the control word, which lowers a sum. So at that read each
-            // sum was at least the one computed here, and the request did not fit.
+            // Since the first read of the control word, a refund may have raised a base, and so lowered a sum. At that read each
+            // sum was as high or higher, so the request did not fit.
             return Attempt::Denied;
         }
         Attempt::Retry
@@ -175,8 +174,8 @@ impl WideRing {
     /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do this, any number of
     /// times. A call after the cell was opened changes nothing.
     ///
-    /// No cell between the tick `newest_before` and the new cell was entered, so no slot of such a cell is read. If the state was
-    /// idle or fresh, and the caller knows the last tick, no slot is read at all.
+    /// No cell between the tick `newest_before` and the new cell was entered, so no slot of such a cell is read. If a window
+    /// does not sum the cell of `newest_before`, none of its slots is searched.
     fn publish_and_open<W: Words>(&self, state: State<W>, entering: TotalWord, newest_before: u64) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
@@ -251,8 +250,8 @@ impl WideRing {
                 continue;
             }
             counted = true;
-            // The slots are raised before the base. In the other order, the raised base could admit a request, and the next cell
-            // could take its base from a slot that is not raised yet. Its sum would count the refunded permits again.
+            // The slots are raised before the base. In the other order, a request could take the freed permits, and the next cell
+            // its base from a slot that is not raised yet: the sum of that cell would count both.
             for cell in (oldest..=charged_cell).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }

@@ -93,7 +93,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Decides a request of which more than the key is read, or that several states decide. Keys whose hashes are known are not
+    /// Decides a request if more than its key is read, or if several states decide it. Keys whose hashes are known are not
     /// extracted again.
     #[inline(always)]
     pub(crate) fn check_by_more<'a, E: Evidence<'a>>(
@@ -308,7 +308,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Charges the request to every state or to none, by [the protocol](crate::rules), at the time `now`. Adds the charges to
+    /// Charges the request by [the protocol](crate::rules) at `now`: to none if an enforced state denies. Adds the charges to
     /// `charged`. With `holds_slots`, a state that limits requests in flight is charged a slot, which the caller releases later.
     /// Without it, such a state is only peeked at.
     #[inline(always)]
@@ -342,8 +342,8 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(())
     }
 
-    /// Attempts once to charge the request to every state or to none, without counting the admission. The error is the evaluation
-    /// that denies. Then the charges in `charged` have been refunded.
+    /// Attempts once to charge the request to the states, without counting the admission. The error is the evaluation that
+    /// denies; the charges in `charged` have then been refunded.
     #[inline(always)]
     fn try_charge_all(
         evaluations: &[Evaluation<'_, R>],
@@ -378,7 +378,7 @@ impl<R: ?Sized> RuleStates<R> {
                     continue;
                 }
                 Handling::Block => continue,
-                // Only a state in the shadow gets here: for an enforced one, `peek_all` denies the request. It is no overflow.
+                // Only for a state in the shadow: for an enforced one, `peek_all` denies the request. `false`: no overflow.
                 Handling::Deny => Err(false),
             };
             match charge {

@@ -48,8 +48,8 @@ enum Standing {
     /// The store has answered no request about it.
     #[default]
     New,
-    /// The store has refused the lease before this one, and has answered no request about this one. A store that has started less
-    /// than a term and a window ago registers no lease. So the node asks only once in a period, even if callers wait.
+    /// The store has refused the lease before this one when it was new, and has not answered about this one. For a term and a
+    /// window after its start, a store registers no lease. So the node asks only once in a period, even if callers wait.
     BackingOff,
     /// The store has granted the lease permits, perhaps none.
     Held,
@@ -108,8 +108,7 @@ impl LeaseManager {
         !self.is_failing() && (state.balance().budget() > 0 || may_be_granted)
     }
 
-    /// Whether the last copy of the request was not answered. The next copy is sent a period after it, so no caller waits for
-    /// it.
+    /// Whether the last copy of the request was not answered. No caller waits for the next copy, sent a period later.
     pub(crate) const fn is_failing(&self) -> bool {
         matches!(self.phase, Phase::Failing { .. })
     }
@@ -135,7 +134,7 @@ impl LeaseManager {
     pub(super) fn release(&mut self, state: &LeaseState) -> Option<(u128, u64)> {
         self.lease.as_ref()?;
         if self.is_released(state) {
-            // No request reports it, so the demand so far would have the next one ask for permits again.
+            // No release is sent whose answer ends the demand, so a later request would ask for more.
             self.demand.end(state);
             return None;
         }
@@ -235,7 +234,7 @@ impl LeaseManager {
     /// of the unanswered one, or a new one. `None`: no request is due, or a copy is on its way.
     ///
     /// If the lease was marked (`dirty`), a new request may be [due](Self::is_due) before the period is over. The next copy of an
-    /// unanswered request is sent a period after the last copy, `dirty` or not.
+    /// unanswered one is sent about a period after the last, `dirty` or not.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -246,7 +245,7 @@ impl LeaseManager {
         let period = self.lease.as_ref()?.period;
         let (request, fallback) = match self.phase {
             Phase::Asking { .. } => return None,
-            // A call without `dirty` comes only once in a period, so it need not compare the time.
+            // A call without `dirty` comes about once a period, so it need not compare the time.
             Phase::Failing { sent_at, .. } if dirty && now < sent_at.saturating_add(period) => return None,
             Phase::Failing { request, .. } => (request, 0),
             Phase::Idle => self.begin_request(state, now, dirty, new_id)?,
@@ -290,7 +289,7 @@ impl LeaseManager {
         };
         if !releases && !self.is_due(lease, state, now, dirty) {
             if self.demand.target_permits == 0 {
-                // With so little demand, no caller waits for this lease (`is_worth_waiting`): the store decides the requests that
+                // No caller waits for a lease with so little demand (`is_worth_waiting`): the store decides the requests that
                 // `unmet_permits` counts.
                 self.demand.unmet_permits = 0;
             }
@@ -299,7 +298,7 @@ impl LeaseManager {
         let balance = state.balance();
         let has_nothing = balance.used() == 0 && !lease.holds(balance.budget());
         if self.standing == Standing::Held && has_nothing && now >= term_end {
-            // The lease has ended with its term, so the request begins another. A decider may have spent permits since `balance`
+            // The lease has ended with its term, so the request begins another. It charges what was spent since `balance`
             // was read.
             self.carried_permits += state.lose();
             self.begin(new_id(), Standing::New);
@@ -326,9 +325,9 @@ impl LeaseManager {
         Some((request, fallback))
     }
 
-    /// Whether a request is due: there is use to charge, or something to renew or to ask for. It is due when a period has passed.
-    /// A `dirty` lease whose budget is half used, or for which callers wait, is due earlier, unless the store has said that it
-    /// grants none now.
+    /// Whether a request is due. If there is use to charge, or something to renew or ask for, it is due a period after the last.
+    /// For a `dirty` lease whose budget is half used, or for which callers wait, it is due earlier, unless the store grants no
+    /// permits now.
     fn is_due(&self, lease: &Lease, state: &LeaseState, now: u64, dirty: bool) -> bool {
         let (balance, unmet) = (state.balance(), self.demand.unmet_permits);
         let is_needed = self.carried_permits + balance.used() > 0
@@ -383,7 +382,7 @@ impl LeaseManager {
                     Some(after) if grant.remaining() == 0 => {
                         let after = nanos(after);
                         let until = now.saturating_add(after.min(lease.period));
-                        // A grant states when the limit leaves one more permit, so this retry time is for requests of one permit.
+                        // The retry time of a grant is when one more permit is free, so it is for requests of one permit.
                         state.close((now, until), 0, (1, now.saturating_add(after)));
                     }
                     _ => state.reopen(),
