@@ -138,7 +138,8 @@ impl<C: Clock> StripedLimiter<C> {
             return;
         };
         let now = self.decision_time(now);
-        if let Some(until) = self.ready_at(now, permits).filter(|&until| until > now) {
+        let is_still_denied = |&ready_at: &Nanos| ready_at > now;
+        if let Some(until) = self.ready_at(now, permits).filter(is_still_denied) {
             self.published_denial.publish(closing, permits, until);
         }
     }

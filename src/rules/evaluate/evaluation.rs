@@ -180,10 +180,12 @@ impl<R: ?Sized> RuleStates<R> {
         }
         if !decision.is_admitted() {
             let at = decision.at;
-            let mut violations = SmallVec::new();
+            let (has_denied, mut violations) = (true, SmallVec::new());
             match evidence.violations() {
                 Some(seen) => violations = seen,
-                None => self.add_violations(0, extracted, at, true, |violation| violations.push(violation)),
+                None => self.add_violations(0, extracted, at, has_denied, |violation| {
+                    violations.push(violation)
+                }),
             }
             return Err(self.denied(shard, request, at, violations, violates, evidence));
         }
@@ -476,8 +478,10 @@ impl<R: ?Sized> RuleStates<R> {
     ) {
         let state = &self.states[usize::from(state_index)];
         let mut add_quota = |quota| {
-            let state = state_index;
-            add(Violation { state, quota });
+            add(Violation {
+                state: state_index,
+                quota,
+            });
         };
         if has_denied && state.quotas.len() == 1 {
             return add_quota(0);
