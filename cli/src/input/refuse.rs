@@ -20,8 +20,8 @@ const METHOD: &str = "(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)";
 
 /// Lines that are refused if enough of the first lines are of this kind.
 struct Kind {
-    /// Groups without a name have the addresses of a line, of which a kind with such groups has several. The group `rest` is that
-    /// of a line of the common format behind the client.
+    /// The groups other than `rest` have the addresses of a line, all of them clients. If groups have no name, the addresses must
+    /// differ. `rest` is that of a line of the common format behind the client.
     expression: Regex,
     /// The least part of the lines, as a number of lines of which one is of the kind.
     of: usize,
@@ -34,14 +34,17 @@ impl Kind {
         let Some(found) = self.expression.captures(line) else {
             return false;
         };
-        let groups = self.expression.capture_names().zip(found.iter()).skip(1);
-        let unnamed = groups.filter(|(name, _)| name.is_none());
-        let words = unnamed.filter_map(|(_, group)| Some(client::listed(group?.as_bytes())));
+        let names = || self.expression.capture_names().skip(1);
+        let groups = names()
+            .zip(found.iter().skip(1))
+            .filter(|(name, _)| *name != Some("rest"));
+        let words = groups.filter_map(|(_, group)| Some(client::listed(group?.as_bytes())));
         let words: Vec<&[u8]> = words.flatten().collect();
         let is_client = |word: &&[u8]| matches!(*word, b"-" | b"unknown") || client::address(word).is_some();
         let is_other = |word: &&[u8]| spelled(word) != spelled(words[0]);
         let has_rest = found.name("rest").is_none_or(|rest| is_common(rest.as_bytes()));
-        has_rest && (words.is_empty() || words.iter().all(is_client) && words.iter().any(is_other))
+        let may_be_equal = names().all(|name| name.is_some());
+        has_rest && words.iter().all(is_client) && (may_be_equal || words.iter().any(is_other))
     }
 }
 
@@ -78,7 +81,7 @@ pub(crate) fn refuse(lines: &FirstLines) -> Result<(), Failure> {
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let kinds = [
         (
-            r"^([^ ,]+(?:, ?[^ ,]+)+)(?: ([^ -][^ ]*))?(?<rest> .*)$".to_owned(),
+            r"^(?<list>[^ ,]+(?:, ?[^ ,]+)+)(?: (?<peer>[0-9a-fA-F]*[.:][0-9a-fA-F.:]*))?(?<rest> .*)$".to_owned(),
             10,
             format!(
                 "a log with X-Forwarded-For in the first column: which of several addresses is the client depends on the \
@@ -88,7 +91,7 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         ),
         (
             // A name or an address with a port is a virtual host.
-            r"^([^ :]+|[^ :\[]*:[^ :]*:[^ ]*) ([^ -][^ ]*)(?<rest> .*)$".to_owned(),
+            r"^(?<first>[^ :,]+|[^ :,\[]*:[^ :]*:[^ ,]*) (?<second>[^ -][^ ]*)(?<rest> .*)$".to_owned(),
             10,
             format!(
                 "a log with two addresses in the first columns, as X-Forwarded-For before the peer (expected one address; for \
@@ -106,7 +109,7 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
             ),
         ),
         (
-            r#"^\[[^\]]+\] "[^"]*" (?:(?:"[^"]*"|[^ "]+) ){6,9}"([^"]+)" (?:(?:"[^"]*"|[^ "]+)(?: |$)){4,}$"#.to_owned(),
+            r#"^\[[^\]]+\] "[^"]*" (?:(?:"[^"]*"|[^ "]+) ){6,9}?"([^"]+)" (?:(?:"[^"]*"|[^ "]+)(?: |$)){4,}$"#.to_owned(),
             10,
             "Envoy or Istio with several addresses in X-Forwarded-For (expected one; for the last, which the nearest \
              proxy saw: --pattern '^\\[(?<time>[^]]+)\\] \"(?<method>[^ \"]+) (?<path>[^ ?\"]+)[^\"]*\" \

@@ -2,8 +2,8 @@ use core::time::Duration;
 
 /// Which decisions about a shared rule a node makes without the store that keeps its counts.
 ///
-/// The module `shared` documents the bound and the cost of each mode. A local rule set ignores it. A rule in the shadow is always
-/// strict, even if it is in the shadow for some keys only.
+/// The module `shared` documents the bound and the cost of each mode. A local rule set ignores it. For a key for which
+/// the rule is in the shadow, it is `Strict` unless it is `Local`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {

@@ -206,6 +206,11 @@ fn other_formats_are_refused_with_a_pattern() {
             client(number)
         )
     };
+    let old_istio = |number| {
+        istio(number)
+            .replace(" via_upstream -", "")
+            .replace("\"-\"", "\"-\" \"-\"")
+    };
     for (name, log, software, clients) in [
         (
             "a list",
@@ -216,6 +221,21 @@ fn other_formats_are_refused_with_a_pattern() {
         (
             "a list without spaces",
             twenty(|number| format!("203.0.113.9,{} {}", client(number), rest(number))),
+            "X-Forwarded-For in the first column",
+            2,
+        ),
+        (
+            "a list before an identity",
+            twenty(|number| {
+                let rest = rest(number).replacen("- -", "ident bob", 1);
+                format!("203.0.113.9, {} {rest}", client(number))
+            }),
+            "X-Forwarded-For in the first column",
+            2,
+        ),
+        (
+            "a list of one address twice",
+            twenty(|number| format!("{0}, {0} {1}", client(number), rest(number))),
             "X-Forwarded-For in the first column",
             2,
         ),
@@ -264,6 +284,7 @@ fn other_formats_are_refused_with_a_pattern() {
         ),
         ("envoy", twenty(envoy), "Envoy or Istio", 2),
         ("istio", twenty(istio), "Envoy or Istio", 2),
+        ("old istio", twenty(old_istio), "Envoy or Istio", 2),
         (
             "an audit file",
             twenty(|number| {

@@ -83,9 +83,9 @@ const OF_SYSLOG: &[&str] = &["host", "program", "pid", "message"];
 
 /// The priority, the program and the process may be missing.
 fn syslog(time: &str) -> Regex {
-    let tag = r"(?<program>[^ :\[]*)(?:\[(?<pid>[^ :\]]*)(?:\][^ :]*)?)?: ?";
+    let tag = r"(?<tag>(?<program>[^ :\[]*)(?:\[(?<pid>[^ :\]]*)(?:\][^ :]*)?)?: ?)";
     expression(&format!(
-        r"(?:<[0-9]{{0,3}}>)?(?<time>{time}) (?<host>[^ ]+)(?: (?:{tag})?|$)"
+        r"(?:<[0-9]{{0,3}}>)?(?<time>{time}) (?<host>[^ ]+)(?: {tag}?|$)"
     ))
 }
 
@@ -137,7 +137,7 @@ impl Envelope for &'static Header {
         };
         let group = |name| found.name(name).map(|group| group.as_bytes());
         // The colons of an address do not end the name of a program.
-        let client = found.name("program").map(|program| &line[program.start()..]);
+        let client = found.name("tag").map(|tag| &line[tag.start()..]);
         let client = client.filter(|text| {
             let first = text.split(|&byte| byte == b' ').next();
             client::address(first.unwrap_or_default()).is_some()
