@@ -65,7 +65,7 @@
 //! | [`SlidingWindow`] | by its choice of the next three rows | **L** | by its choice | by its choice |
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
 //! | [`UnitRing`] | 8 | **L** | 83 to 94 % at limits of 5 to 10,000 per minute | up to W + W/N after the last permit of a *unit* |
-//! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1) with M = min(L, N): 98 % for L ≥ 60 with the default N = 60 | up to W + W/N |
+//! | [`CounterRing`], strict | 8 or 8·(N + 2) | **L** | about M/(M + 1) with M = min(L, N): 97 to 98 % for L ≥ 60 with the default N = 60 | up to W + W/N |
 //! | [`CounterRing`], classic | 8 or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8 or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |

@@ -103,17 +103,41 @@ impl Missing {
         self.is_ambiguous
     }
 
-    /// The first treatment that denies, or else the first one. `on_missing` replaces it, unless the key is ambiguous.
+    /// The first treatment of an ambiguous key, or else the first that denies, or else the first one. `on_missing` replaces it, unless
+    /// the key is ambiguous.
     pub(crate) fn first_denial(parts: impl Iterator<Item = Self>, on_missing: Option<OnMissingKey>) -> Self {
-        let first = parts.reduce(|first, next| match first.on_missing.denies() {
-            true => first,
-            false if next.on_missing.denies() => next,
-            false => first,
-        });
+        let rank = |part: &Self| (part.is_ambiguous, part.on_missing.denies());
+        let first = parts.reduce(|first, next| if rank(&next) > rank(&first) { next } else { first });
         let first = first.unwrap_or_else(|| Self::of(OnMissingKey::default()));
         match on_missing {
             Some(on_missing) if !first.is_ambiguous => Self { on_missing, ..first },
             Some(_) | None => first,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key that cannot be read is reported, wherever it is among parts that are missing.
+    #[test]
+    fn an_ambiguous_part_comes_first() {
+        let cause = MissingCause {
+            text: "a header in one line".into(),
+            given: None,
+        };
+        let ambiguous = || Missing::ambiguous(cause.clone());
+        for parts in [
+            [Missing::of(OnMissingKey::Deny), ambiguous()],
+            [ambiguous(), Missing::of(OnMissingKey::Fail)],
+            [Missing::of(OnMissingKey::Skip), ambiguous()],
+        ] {
+            let first = Missing::first_denial(parts.into_iter(), Some(OnMissingKey::Share));
+            assert!(first.is_ambiguous() && first.on_missing == OnMissingKey::Deny);
+        }
+        let parts = [OnMissingKey::Skip, OnMissingKey::Fail, OnMissingKey::Deny].map(Missing::of);
+        let first = Missing::first_denial(parts.into_iter(), None);
+        assert!(first.on_missing == OnMissingKey::Fail);
     }
 }

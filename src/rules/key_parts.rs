@@ -1,8 +1,3 @@
-#![cfg_attr(
-    not(feature = "shared"),
-    expect(dead_code, reason = "only shared rules read the parts")
-)]
-
 use core::fmt;
 use core::hash::Hasher;
 

@@ -213,15 +213,18 @@ pub(in crate::http) fn add<'a>(policies: &mut Policies<'a>, values: EnforcedQuot
     add_stricter(policies, QuotaPolicy::new(values));
 }
 
-/// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides: the one with fewer permits left, and
-/// of two without a difference the one that rejects for longer.
+/// Adds a policy. While a reload is pending, a quota has two states, and the stricter one decides: the one with fewer permits left. Of two
+/// with as many, it is the one that always denies, or else the one that rejects for longer.
 fn add_stricter<'a>(policies: &mut Policies<'a>, policy: QuotaPolicy<'a>) {
     let same = |other: &&mut QuotaPolicy<'_>| {
         other.rule() == policy.rule()
             && other.window() == policy.window()
             && other.is_block() == policy.is_block()
     };
-    let strictness = |policy: &QuotaPolicy<'_>| (policy.remaining(), Reverse(policy.rejects_for()));
+    let strictness = |policy: &QuotaPolicy<'_>| {
+        let may_admit = !policy.values.always_denied;
+        (policy.remaining(), may_admit, Reverse(policy.rejects_for()))
+    };
     match policies.iter_mut().find(same) {
         Some(other) if strictness(other) <= strictness(&policy) => {}
         Some(other) => *other = policy,

@@ -200,7 +200,7 @@ impl<R: ?Sized> Extractor<R> {
         self.read(request, seeds, |key| key.hash(request, &seeds.tables))
     }
 
-    /// Reads a request that lacks the key, or is of a rule that is not plain. Returns `None` also for a key that the filter of a
+    /// Reads a request that lacks the key, or is of a rule that reads more than the key. Returns `None` also for a key that the filter of a
     /// block shows as not blocked.
     #[inline(never)]
     fn extract_all(

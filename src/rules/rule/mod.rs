@@ -341,7 +341,27 @@ impl<R: ?Sized> AnyRule<R> {
                 (Some(_), None) | (None, Some(_)) => false,
             }
         }
-        let (Some(own), Some(others)) = (self.kind.rate(), other.kind.rate()) else {
+        // All fields, so that the compiler asks about each new one. A block has a state of its own.
+        let Self {
+            name,
+            renamed_from: _,
+            kind,
+            key,
+            cost,
+            when,
+            tier_of: _,
+            tiers: _,
+            limit_by: _,
+            capacity,
+            on_full,
+            enforced: _,
+            allow: _,
+            deny: _,
+            on_error,
+            mode,
+            block: _,
+        } = self;
+        let (Some(own), Some(others)) = (kind.rate(), other.kind.rate()) else {
             return false;
         };
         let treats_all_alike = |rule: &Self| {
@@ -354,22 +374,22 @@ impl<R: ?Sized> AnyRule<R> {
         if !own.is_one_state() {
             return false;
         }
-        if self.name == other.name {
+        if *name == other.name {
             return true;
         }
         treats_all_alike(self)
             && treats_all_alike(other)
             && own.algorithm == others.algorithm
             && own.cells == others.cells
-            && self.capacity == other.capacity
-            && self.on_full == other.on_full
-            && self.on_error == other.on_error
-            && self.mode == other.mode
-            && same(self.key.as_ref(), other.key.as_ref(), Key::is_same)
-            && same(self.cost.as_ref(), other.cost.as_ref(), |one, other| {
+            && *capacity == other.capacity
+            && *on_full == other.on_full
+            && *on_error == other.on_error
+            && *mode == other.mode
+            && same(key.as_ref(), other.key.as_ref(), Key::is_same)
+            && same(cost.as_ref(), other.cost.as_ref(), |one, other| {
                 one.0.is(&other.0)
             })
-            && same(self.when.as_ref(), other.when.as_ref(), |one, other| {
+            && same(when.as_ref(), other.when.as_ref(), |one, other| {
                 one.0.is(&other.0)
             })
     }

@@ -13,7 +13,7 @@ pub enum Mode {
     #[default]
     Strict,
     /// A node spends permits that the store has leased to it. The limit is exact, and decisions about busy keys cost no round trip.
-    /// The store makes all other decisions.
+    /// The store makes all other decisions, such as those about requests of more than half of the limit.
     Lease {
         /// The most permits of one key that a node may hold, 1 to [`MAX_PERMITS`](Mode::MAX_PERMITS).
         permits: u64,

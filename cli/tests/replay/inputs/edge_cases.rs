@@ -25,6 +25,14 @@ fn two_lines_that_were_written_as_one_are_unreadable() {
     assert_half_denied("", &twenty(agent));
 }
 
+/// The tool reads nested values without a stack of their depth.
+#[test]
+fn a_line_of_deeply_nested_values_is_unreadable() {
+    let line = |number: usize| format!(r#"{{"time":{},"client":"198.51.100.9"}}"#, 1_431_857_100 + number);
+    let deep = format!("{{\"time\":1431857100,\"client\":{}\n", "[".repeat(60_000));
+    assert_eq!(json(&replay("", &(twenty(line) + &deep)))["unreadable"], 1);
+}
+
 #[test]
 fn content_that_is_no_text_is_an_error() {
     let utf16: Vec<u8> = valid().encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -70,6 +70,7 @@ impl Case<'_> {
     /// Asserts that the line has its time and its fields, by a rule for each field.
     fn check(&mut self) {
         if self.fields.is_empty() {
+            assert_eq!(self.time, None, "a time without fields: {}", self.line);
             return;
         }
         let names = self.fields.iter().map(|(name, _)| name);
