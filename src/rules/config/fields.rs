@@ -152,7 +152,12 @@ pub(super) fn duration(field: &'static str, node: &Node, expected: &str) -> Resu
 
 pub(super) fn quota(field: &'static str, node: &Node) -> Result<Quota, FileError> {
     let quota = text(node, field, A_QUOTA)?.parse();
-    quota.map_err(|error| FileError::value(node.at, error))
+    quota.map_err(|error: ConfigError| {
+        // An unreadable text is an error of this field, and a number out of its range one of that number.
+        let of_text = error.field == "quota";
+        let field = if of_text { field } else { error.field };
+        FileError::value(node.at, ConfigError { field, ..error })
+    })
 }
 
 pub(super) fn whole(field: &'static str, node: &Node) -> Result<u64, FileError> {
