@@ -196,10 +196,10 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
-    /// A rule with a key counts in one word by default, and at a high limit in units of several permits. Units have a
-    /// price: each refund can keep older permits, fewer than a unit, in the count for longer. So set [`cells`](crate::Rule::cells) if the
-    /// predicate refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate
-    /// returns `false` for each of them.
+    /// A rule with a key counts in one word by default, and at a high limit in units of several permits. Units have a price: each
+    /// refund can make fewer than a unit of older permits count for longer. So set [`cells`](crate::Rule::cells) if the predicate
+    /// refunds most requests. With `Gcra` and the log, concurrent requests use up the limit even if the predicate returns `false`
+    /// for each of them.
     ///
     /// # Cost
     ///

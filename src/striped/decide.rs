@@ -233,8 +233,8 @@ impl<C: Clock> StripedLimiter<C> {
         word.is_chargeable() && self.is_expired(word, now)
     }
 
-    /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`, or of the last cell that
-    /// a word can hold, if that is earlier. The ring can publish no later time for the reading `at`.
+    /// Whether the whole count of a stripe has expired at the latest time that the ring can publish for the reading `at`: the
+    /// beginning of its cell, or of the last cell that a word can hold.
     fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
         self.expires_at(word)
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
@@ -299,8 +299,8 @@ impl<C: Clock> StripedLimiter<C> {
         if self.ring.take(at, word.count()) {
             Ok((at, word.charged(tick)))
         } else {
-            // If the clock was set back, the published time is later than `at`. The count is dated in the later of the two
-            // periods.
+            // If the clock was set back, the published time is later than `at`. The count is dated in the period of the later
+            // time.
             // Claim: striped 4, a kept count is not dated before the published time.
             Err(word.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }

@@ -242,7 +242,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         if has_owner {
             // This precedes the claim: a thread that finds the evicted key gone must see `reclaimed`. The evicted key's region
             // gets the reading, `self.now`. The local `now` may be the time of the inserted key's region. If that is far ahead of
-            // the clock, it would spread to this region.
+            // the clock, it must not spread to another.
             // Claim: table 7, an eviction raises the time of the region before its claim.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
@@ -256,8 +256,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         let tentative = seen.entry.publish(claimed);
         let met = self.region.rendezvous(self.probe.key);
         // Suppose that the scan has missed an entry that another thread has published for the key. Then the rendezvous of the
-        // other comes after `before` was read. If this thread's is the first after that read, the other's comes later, and the
-        // other sees this entry. So no second scan is needed.
+        // other comes after `before` was read. If none came between that read and this thread's, the other thread comes later,
+        // and sees this entry. So no second scan is needed.
         // Claim: table 4, an entry is opened without a second scan only if no other rendezvous came between.
         let is_open = if met.earlier == before && self.is_current(tentative, now, met.overflow_until) {
             seen.entry.open(tentative)

@@ -330,8 +330,8 @@ fn coarse(
         let Ok(policy) = Quota::new(limit, window).and_then(|quota| spec.build(quota)) else {
             return Ok((note, None));
         };
-        // A window to measure (the last argument) turns off the shortcut for keys with little demand (`never_denies`), which
-        // knows the demand in two windows of the rule, but not in two longer ones.
+        // The last argument, a window to measure, turns off `never_denies`, the shortcut for keys with little demand. It knows
+        // the demand in two windows of the rule, not in two longer ones.
         simulations.push(Simulation::new(spec, policy, limit, span, Some(entry.window())));
     }
     let simulations = simulate(simulations, by_key, progress, "trying other times")?;

@@ -20,7 +20,7 @@ pub(super) mod word;
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
 /// Time is counted in *ticks*, and a cell of a window lasts one tick or more. The control word has the current tick and the total
-/// of all admissions. Each slot belongs to a cell, and has the total at which that cell was entered. The base has this total of
+/// of all admissions. Each slot belongs to a cell, and has the total at which that cell was entered. The base has the same for
 /// the oldest entered cell that the window sums. So the sum is the total in the control word minus the total in the base.
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
@@ -251,7 +251,7 @@ impl WideRing {
             }
             counted = true;
             // The slots are raised before the base. In the other order, a request could take the freed permits, and the next cell
-            // its base from a slot that is not raised yet: the sum of that cell would count both.
+            // could get its base from a slot not yet raised: its sum would count both.
             for cell in (oldest..=charged_cell).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }

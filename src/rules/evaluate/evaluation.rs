@@ -310,7 +310,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Charges the request by [the protocol](crate::rules) at `now`: to none if an enforced state denies. Adds the charges to
+    /// Charges the states by [the protocol](crate::rules) at `now`, or none if an enforced one denies. Adds the charges to
     /// `charged`. With `holds_slots`, a state that limits requests in flight is charged a slot, which the caller releases later.
     /// Without it, such a state is only peeked at.
     #[inline(always)]

@@ -48,8 +48,8 @@ enum Standing {
     /// The store has answered no request about it.
     #[default]
     New,
-    /// The store has refused the lease before this one when it was new, and has not answered about this one. For a term and a
-    /// window after its start, a store registers no lease. So the node asks only once in a period, even if callers wait.
+    /// The store refused the previous lease when that was new, and has not answered about this one. For a term and a window after
+    /// its start, a store registers no lease. So the node asks only once in a period, even if callers wait.
     BackingOff,
     /// The store has granted the lease permits, perhaps none.
     Held,
@@ -134,7 +134,7 @@ impl LeaseManager {
     pub(super) fn release(&mut self, state: &LeaseState) -> Option<(u128, u64)> {
         self.lease.as_ref()?;
         if self.is_released(state) {
-            // No release is sent whose answer ends the demand, so a later request would ask for more.
+            // No release is sent, so the demand ends here. Else a later request would ask for more.
             self.demand.end(state);
             return None;
         }
@@ -304,8 +304,8 @@ impl LeaseManager {
             self.begin(new_id(), Standing::New);
         }
         if wanted_permits < state.balance().budget() {
-            // The request returns a part of the budget, so the store may have room. The notice that it has none ends, and the
-            // store decides the requests that the lease does not cover.
+            // The request returns a part of the budget, so the store may have room. This ends the notice that it has none: the
+            // store decides requests that the lease does not cover.
             state.reopen();
         }
         let mut report = state.report(wanted_permits);
