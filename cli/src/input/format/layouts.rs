@@ -244,5 +244,5 @@ fn by_groups<'l>(
             .iter()
             .map(|group| group.map_or(&b"-"[..], |group| group.as_bytes())),
     );
-    Ok(&line[found.get_match().end()..])
+    Ok(&line[found[0].len()..])
 }

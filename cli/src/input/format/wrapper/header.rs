@@ -142,7 +142,7 @@ impl Envelope for &'static Header {
             let first = text.split(|&byte| byte == b' ').next();
             client::address(first.unwrap_or_default()).is_some()
         });
-        let message = client.unwrap_or(&line[found.get_match().end()..]);
+        let message = client.unwrap_or(&line[found[0].len()..]);
         for (number, name) in self.fields.iter().enumerate() {
             let value = match *name {
                 "message" => Some(message),
