@@ -136,7 +136,7 @@ impl Observer {
 }
 
 /// Assigns the counts to this name, and removes them from any other name.
-fn assign(all: &mut SeriesByName, name: &Arc<str>, counts: &Arc<ShardedCounts>) {
+fn assign(all: &mut SeriesByName, name: &Arc<str>, counts: &ShardedCounts) {
     if all.get(name).is_some_and(|series| series.has(counts)) {
         return;
     }

@@ -19,7 +19,7 @@ pub(super) struct RuleSeries {
 
 /// The counts of a rule in one rule set.
 struct CountSource {
-    counts: Arc<ShardedCounts>,
+    counts: ShardedCounts,
     /// The part that was counted under another name.
     elsewhere: RuleTotals,
     /// As of the last call with the rule set that it belongs to.
@@ -41,27 +41,27 @@ impl RuleSeries {
         self.metrics.register_shared(rule);
     }
 
-    pub(super) fn has(&self, counts: &Arc<ShardedCounts>) -> bool {
+    pub(super) fn has(&self, counts: &ShardedCounts) -> bool {
         self.sources.iter().any(|source| source.is(counts))
     }
 
     /// Adds a source. Its part `elsewhere` was counted under another name.
-    pub(super) fn add(&mut self, counts: &Arc<ShardedCounts>, elsewhere: RuleTotals) {
+    pub(super) fn add(&mut self, counts: &ShardedCounts, elsewhere: RuleTotals) {
         self.sources.push(CountSource {
-            counts: Arc::clone(counts),
+            counts: counts.clone(),
             elsewhere,
             usage: RuleUsage::default(),
         });
     }
 
-    pub(super) fn set_usage(&mut self, counts: &Arc<ShardedCounts>, usage: RuleUsage) {
+    pub(super) fn set_usage(&mut self, counts: &ShardedCounts, usage: RuleUsage) {
         for source in self.sources.iter_mut().filter(|source| source.is(counts)) {
             source.usage = usage;
         }
     }
 
     /// Removes a source, and returns its current totals. `None` if there is no such source.
-    pub(super) fn remove(&mut self, counts: &Arc<ShardedCounts>) -> Option<RuleTotals> {
+    pub(super) fn remove(&mut self, counts: &ShardedCounts) -> Option<RuleTotals> {
         let at = self.sources.iter().position(|source| source.is(counts))?;
         let source = self.sources.swap_remove(at);
         let now = source.now();
@@ -72,9 +72,8 @@ impl RuleSeries {
     pub(super) fn publish(&mut self) {
         let mut live = RuleTotals::default();
         self.sources.retain_mut(|source| {
-            // This is checked before the totals are read: without another reference, no count is added after the read.
-            // Acquire, within `get_mut`: pairs with the Release of each dropped reference, so all its counts are visible.
-            let ended = Arc::get_mut(&mut source.counts).is_some();
+            // This is checked before the totals are read: without another clone, no count is added after the read.
+            let ended = source.counts.is_only_clone();
             let totals = source.now().minus(source.elsewhere);
             if ended {
                 self.ended = self.ended.plus(totals);
@@ -97,8 +96,8 @@ impl RuleSeries {
 }
 
 impl CountSource {
-    fn is(&self, counts: &Arc<ShardedCounts>) -> bool {
-        Arc::ptr_eq(&self.counts, counts)
+    fn is(&self, counts: &ShardedCounts) -> bool {
+        self.counts.is(counts)
     }
 
     fn now(&self) -> RuleTotals {

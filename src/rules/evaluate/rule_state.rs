@@ -27,9 +27,9 @@ pub(crate) struct RuleState<R: ?Sized> {
     /// The quotas: one for each window of the algorithms, in the same order.
     pub(crate) quotas: Box<[StateQuota]>,
     /// The counts of the rules whose first quota is in this state.
-    counts: Box<[Arc<ShardedCounts>]>,
+    counts: Box<[ShardedCounts]>,
     /// The counts of the other rules that have a quota in this state.
-    other_counts: Box<[Arc<ShardedCounts>]>,
+    other_counts: Box<[ShardedCounts]>,
     pub(crate) extractor: Extractor<R>,
     pub(crate) table_capacity: u64,
     pub(crate) on_full: OnFull,
@@ -111,7 +111,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// Returns the state with the counts of its rules. `counts` has those of all rules.
-    pub(crate) fn with_counts(self, counts: &[Arc<ShardedCounts>]) -> Self {
+    pub(crate) fn with_counts(self, counts: &[ShardedCounts]) -> Self {
         let (mut first, mut others): (Vec<u16>, Vec<u16>) = Default::default();
         for quota in &self.quotas {
             if quota.index == 0 {
@@ -125,7 +125,7 @@ impl<R: ?Sized> RuleState<R> {
         }
         let of = |rules: Vec<u16>| {
             let rules = rules.into_iter();
-            rules.map(|rule| Arc::clone(&counts[usize::from(rule)])).collect()
+            rules.map(|rule| counts[usize::from(rule)].clone()).collect()
         };
         Self {
             counts: of(first),
@@ -171,7 +171,7 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    fn all_counts(&self) -> impl Iterator<Item = &Arc<ShardedCounts>> {
+    fn all_counts(&self) -> impl Iterator<Item = &ShardedCounts> {
         self.counts.iter().chain(&self.other_counts)
     }
 
@@ -362,7 +362,7 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Whether a rule of the other state also counts in this state, by the same key.
     pub(crate) fn shares_counts_with(&self, other: &Self) -> bool {
-        let here = |theirs| self.all_counts().any(|own| Arc::ptr_eq(own, theirs));
+        let here = |theirs| self.all_counts().any(|own| own.is(theirs));
         self.extractor.has_key_of(&other.extractor) && self.is_of_kind(other) && other.all_counts().any(here)
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct RuleStates<R: ?Sized> {
 #[derive(Clone, Debug)]
 pub(crate) struct NamedCounts {
     pub(crate) name: Arc<str>,
-    pub(crate) counts: Arc<ShardedCounts>,
+    pub(crate) counts: ShardedCounts,
 }
 
 impl<R: ?Sized> Clone for RuleStates<R> {

@@ -41,11 +41,11 @@ pub(crate) fn migrate<R: ?Sized>(
     origin: ClockOrigin,
 ) -> Result<Migration<R>, RuleError> {
     Reason::all(validate::reasons(rules, rules, origin), rules)?;
-    let counts: Vec<Arc<ShardedCounts>> = rules
+    let counts: Vec<ShardedCounts> = rules
         .iter()
         .map(|rule| {
             old.and_then(|old| counts_of(old, rule))
-                .unwrap_or_else(|| Arc::new(ShardedCounts::new()))
+                .unwrap_or_else(ShardedCounts::new)
         })
         .collect();
     let successors = &Successors(rules);
@@ -139,9 +139,9 @@ impl<R: ?Sized> RetiredStates<R> {
 }
 
 /// The counts of the old rule with this rule's name, or with the name that it was renamed from.
-fn counts_of<R: ?Sized>(old: &RuleStates<R>, rule: &AnyRule<R>) -> Option<Arc<ShardedCounts>> {
+fn counts_of<R: ?Sized>(old: &RuleStates<R>, rule: &AnyRule<R>) -> Option<ShardedCounts> {
     let of = |name: &Arc<str>| old.rules.iter().find(|old| old.name == *name);
     of(&rule.name)
         .or_else(|| of(rule.renamed_from.as_ref()?))
-        .map(|old| Arc::clone(&old.counts))
+        .map(|old| old.counts.clone())
 }

@@ -78,7 +78,7 @@ impl<'a> LiveCounts<'a> {
     /// The name, the counts and the usage of each rule.
     pub(crate) fn rules(
         &self,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<ShardedCounts>, RuleUsage)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a ShardedCounts, RuleUsage)> + use<'a> {
         let usage = self.states.of_rules();
         let rules = self.rules.iter().enumerate();
         rules.map(move |(at, rule)| {

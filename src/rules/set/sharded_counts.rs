@@ -1,3 +1,4 @@
+use alloc::sync::Arc;
 use core::fmt;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +22,9 @@ pub(crate) enum RuleEvent {
     ByNode,
 }
 
-/// The counts of one rule, in one shard for each thread, so that threads do not write to the same cache line.
-pub(crate) struct ShardedCounts([CachePadded<Shard>; OWN_SHARDS + 1]);
+/// The counts of one rule, in one shard for each thread, so that threads do not write to the same cache line. Clones share them.
+#[derive(Clone)]
+pub(crate) struct ShardedCounts(Arc<[CachePadded<Shard>; SHARDS]>);
 
 /// The counts of one rule that one thread, or a group of threads, has made.
 #[derive(Debug, Default)]
@@ -43,9 +45,24 @@ struct Shard {
 /// The number of shards that belong to one thread each. All further threads share one more shard.
 const OWN_SHARDS: usize = 63;
 
+const SHARDS: usize = OWN_SHARDS + 1;
+
 impl ShardedCounts {
     pub(crate) fn new() -> Self {
-        Self([(); OWN_SHARDS + 1].map(|()| CachePadded::default()))
+        // An array would be built on the stack, of which it takes 8 KiB.
+        let shards: Arc<[_]> = (0..SHARDS).map(|_| CachePadded::default()).collect();
+        Self(shards.try_into().expect("as many shards"))
+    }
+
+    /// Whether both are the counts of one rule.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether no other clone is left. If it returns true, the caller sees all that the others have counted.
+    pub(crate) fn is_only_clone(&mut self) -> bool {
+        // Acquire, within `get_mut`: pairs with the Release of the last other clone's drop.
+        Arc::get_mut(&mut self.0).is_some()
     }
 
     #[inline(always)]

@@ -1,14 +1,12 @@
 //! The counts of shared rules on this node.
 
-use alloc::sync::Arc;
-
 use super::compile::Planner;
 use super::target::{CheckPlan, Target};
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
 
 /// A slot in flight that the store holds for this node. It is counted for its rule until it is dropped.
 #[derive(Debug)]
-pub(crate) struct CountedSlot(Arc<ShardedCounts>);
+pub(crate) struct CountedSlot(ShardedCounts);
 
 impl Drop for CountedSlot {
     fn drop(&mut self) {
@@ -32,7 +30,7 @@ impl<R: ?Sized> Planner<R> {
     pub(crate) fn counted_slot(&self, rule: u16) -> CountedSlot {
         let counts = &self.on_node.states.rules[usize::from(rule)].counts;
         counts.add(ShardId::current(), RuleEvent::SlotHeld);
-        CountedSlot(Arc::clone(counts))
+        CountedSlot(counts.clone())
     }
 
     /// Counts `permits` of an admitted request that were given back to one quota of a state, `lost` of them in vain.
