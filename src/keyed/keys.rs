@@ -1,7 +1,7 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
-use super::seeded_state::SeededState;
+use super::key_hasher::SeededState;
 
 /// Tells the keys of a table apart, and returns the tier of each.
 ///

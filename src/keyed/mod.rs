@@ -15,7 +15,6 @@ mod on_full;
 mod random;
 #[cfg(feature = "std")]
 mod saved;
-mod seeded_state;
 mod settle;
 mod key_states;
 mod with_limit;
@@ -25,7 +24,7 @@ pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
 pub(crate) use client::Prefixes;
 pub(crate) use client::networks::{Network, Networks};
-pub use key_hasher::KeyHasher;
+pub use key_hasher::{KeyHasher, SeededState};
 pub use keys::{AnyKey, Keys, Tiers};
 pub use limiter::KeyedRateLimiter;
 pub use on_full::OnFull;
@@ -33,7 +32,6 @@ pub use on_full::OnFull;
 pub use random::random_seeds;
 #[cfg(feature = "std")]
 pub use saved::SeededKeys;
-pub use seeded_state::SeededState;
 pub use with_limit::WithLimit;
 
 pub(crate) use decider::{CapacityLeft, Charged, Decider};

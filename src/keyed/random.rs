@@ -2,8 +2,8 @@
 
 use core::hash::BuildHasher;
 
+use super::key_hasher::SeededState;
 use super::keys::{AnyKey, Tiers};
-use super::seeded_state::SeededState;
 
 /// Returns random seeds for the hashes of keys, for limiters and rule sets that are built with a clock of the caller's choice.
 ///

@@ -403,5 +403,20 @@ mod tests {
                 assert_eq!(shown, [status(stricter)], "{both:?}");
             }
         }
+        // One that always denies is stricter than one that rejects for longer.
+        let statuses = [(0, 5), (0, 9)].map(status);
+        for always in [0, 1] {
+            let mut policies = Policies::new();
+            for (index, status) in statuses.iter().enumerate() {
+                let mut policy = QuotaPolicy::of_status(status);
+                policy.values.always_denied = index == always;
+                add_stricter(&mut policies, policy);
+            }
+            let denied: Vec<_> = policies
+                .iter()
+                .map(|policy| policy.values.always_denied)
+                .collect();
+            assert_eq!(denied, [true]);
+        }
     }
 }

@@ -1,7 +1,7 @@
 use core::hash::BuildHasher;
 
+use crate::keyed::key_hasher::SeededState;
 use crate::keyed::keys::{AnyKey, Tiers};
-use crate::keyed::seeded_state::SeededState;
 
 /// Keys whose hashes another process can compute again, as a saved table needs.
 ///
