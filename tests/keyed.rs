@@ -70,7 +70,7 @@ use ringgate::keyed::{AnyKey, KeyedBuilder, Keys, OnFull, TableCounts, Tiers};
 use ringgate::sync::Words;
 use ringgate::{
     Admitted, Algorithm, Clock, CounterRing, Denied, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota,
-    RateLimiter, Receipt, TimestampRing,
+    RateLimiter, Receipt, TimestampRing, UnitRing,
 };
 
 /// The hash of a key is the key itself, so that its buckets are the same in each run.
@@ -108,6 +108,7 @@ fn subjects(quota: Quota) -> Vec<Subject> {
         Subject::new("even, unpacked", built(builder().even().unpacked())),
         Subject::new("fixed window", CounterRing::fixed_window(quota).expect("a ring")),
         Subject::new("two windows", built(builder().also(longer))).and(longer.window(), longer.limit()),
+        Subject::new("units", UnitRing::new(quota).expect("a ring")),
         Subject::new("timestamps", TimestampRing::new(quota).expect("a ring")),
         Subject::new("bucket", Gcra::new(quota).expect("a bucket")),
     ];

@@ -24,7 +24,7 @@ use std::thread;
 
 use common::{Any, Log, Subject};
 use ringgate::{
-    Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Settled, TimestampRing,
+    Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Settled, TimestampRing, UnitRing,
 };
 
 fn quota(text: &str) -> Quota {
@@ -64,6 +64,7 @@ fn ten_per_second() -> Vec<Subject> {
             CounterRing::fixed_window(quota("10/s")).expect("a ring"),
         ),
         Subject::new("several windows", built(builder().also(quota("1000/min")))),
+        Subject::new("units", UnitRing::new(quota("10/s")).expect("a ring")),
         Subject::new("timestamps", stamps("10/s")),
         Subject::new("bucket", Gcra::new(quota("10/s")).expect("a bucket")),
     ]

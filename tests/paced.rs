@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{AnyKey, KeyedBuilder};
 use ringgate::{
     Algorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, SlidingWindow, TimestampRing,
@@ -96,6 +97,48 @@ fn figures_are_those_of_the_guide() -> Result<(), ConfigError> {
     assert_row("TimestampRing", &TimestampRing::new(quota)?);
     assert_row("Gcra", &Gcra::new(quota)?);
     assert_row("CounterRing::fixed_window", &CounterRing::fixed_window(quota)?);
+    Ok(())
+}
+
+/// The page of `SlidingWindow` states what each representation costs a client, and its memory.
+#[test]
+fn figures_are_those_of_the_sliding_window() -> Result<(), ConfigError> {
+    let page = include_str!("../src/algorithm/sliding_window.rs");
+    let row = |name: &str, window: &SlidingWindow, share: (u64, u64), bytes_a_key: &str| {
+        // A burst waits longest if it comes at the beginning of a cell.
+        let wait = |phase: u64| {
+            let clock = ManualClock::new();
+            clock.advance(60 * MINUTE + Duration::from_millis(phase));
+            let limiter = RateLimiter::with_clock(window.clone(), clock);
+            assert!(limiter.check_n(window.bound()).is_ok());
+            let denied = limiter.check().expect_err("the limit is reached");
+            denied.retry_after().expect("a wait")
+        };
+        let longest = (0..10_000).step_by(50).map(wait).max();
+        let retry_after = longest.expect("a burst").as_secs_f64().ceil();
+        let (percent, bytes) = ((100 * share.0 + share.1 / 2) / share.1, 8 * window.words());
+        let text = format!("/// | {name} | {percent} % | {retry_after} s | {bytes} | {bytes_a_key} |");
+        assert!(page.lines().any(|line| line.starts_with(&text)), "{text}");
+    };
+    let bytes_a_key = |limit| {
+        let table = KeyedBuilder::new(SlidingWindow::new(Quota::per_minute(limit)?)?);
+        let table = table.build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
+        let capacity = KeyedBuilder::<Gcra>::DEFAULT_CAPACITY as usize;
+        Ok::<_, ConfigError>(format!("{}", (table.bytes() + capacity / 2) / capacity))
+    };
+    row(
+        "log, 60",
+        &SlidingWindow::new(Quota::per_minute(60)?)?,
+        (1, 1),
+        "–",
+    );
+    let cells = SlidingWindow::settled(Quota::per_minute(1_000)?)?;
+    row("60 cells, 1,000", &cells, (1_000, 1_000 * 61 / 60 + 1), "200");
+    for (name, limit) in [("10", 10), ("60", 60), ("1,000", 1_000), ("1,000,000", 1_000_000)] {
+        let window = SlidingWindow::new(Quota::per_minute(limit)?)?.for_table(limit)?;
+        let share = UnitRing::new(Quota::per_minute(limit)?)?.guaranteed_share();
+        row(&format!("one word, {name}"), &window, share, &bytes_a_key(limit)?);
+    }
     Ok(())
 }
 

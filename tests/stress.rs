@@ -21,6 +21,7 @@ use random::Random;
 use ringgate::algorithm::CounterRingBuilder;
 use ringgate::{
     Algorithm, Clock, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Settled, TimestampRing,
+    UnitRing,
 };
 
 const WINDOW: Duration = Duration::from_millis(2);
@@ -56,6 +57,7 @@ fn subjects() -> Vec<Subject> {
             CounterRing::fixed_window(quota(20)).expect("a ring"),
         ),
         Subject::new("two windows", ring(builder(30).cells(4).also(longer))).and(longer.window(), 200),
+        Subject::new("units", UnitRing::new(quota(100)).expect("a ring")),
         Subject::new("timestamps", TimestampRing::new(quota(5)).expect("a ring")),
         Subject::new(
             "timestamps, many",

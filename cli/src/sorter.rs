@@ -1,5 +1,7 @@
 //! A sort of records by their first word in bounded memory. Runs that do not fit are in a temporary file, and are merged
 //! while they are read.
+//!
+//! The records are read several times, which the crates for external sorting do not offer.
 
 use alloc::borrow::Cow;
 use alloc::collections::BinaryHeap;

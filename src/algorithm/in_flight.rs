@@ -18,6 +18,9 @@
 //!
 //! # How it keeps the contract of the traits
 //!
+//! Slots are an algorithm, like the violations of a block, because a table reuses entries only through [`Reclaim`], and the
+//! evaluator of rules charges only through [`Algorithm`]. A state of another kind would need its own path through both.
+//!
 //! The contract of [`Algorithm`] speaks of permits that count for a time. A slot counts until it is released, however long.
 //!
 //! - The bound is the number of slots that are held at any instant, so it holds for a window of any length.

@@ -101,8 +101,9 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64;
 
-    /// Refunds `permits` of the charge of `receipt`. Later decisions are as if these permits had never been charged.
-    /// Returns false, and refunds nothing, if this is no longer possible.
+    /// Refunds `permits` of the charge of `receipt`. Later decisions are as if these permits had never been charged, except that
+    /// fewer permits than one unit of a [`UnitRing`](crate::UnitRing) may count for longer. Returns false, and refunds nothing, if
+    /// this is no longer possible.
     ///
     /// Decisions that are made during the refund may still count the permits. So may all decisions in a cell of a
     /// [`CounterRing`](crate::CounterRing) that is entered during the refund.

@@ -451,6 +451,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///   Otherwise waiting requests are decided again only when their timers fire, which were set by the old rules.
     /// - Rules count each denied attempt as a denial, also of a request that waits and is admitted later. A rejection by the
     ///   queue counts none.
+    /// - A slot [in flight](crate::Rule::in_flight) that another node releases wakes no request: a request that waits for a slot of
+    ///   shared rules asks the store once a second.
     /// - Waiting needs the timer of tokio.
     ///
     /// # Examples

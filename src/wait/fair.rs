@@ -15,7 +15,8 @@ use crate::time::Nanos;
 ///
 /// `Fair` wraps a [`RateLimiter`](crate::RateLimiter), a [`KeyedRateLimiter`](crate::KeyedRateLimiter), a
 /// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules). Share it by reference or in an `Arc`. `SharedFair` wraps
-/// `SharedRules`. With any other limiter, sleep for its `retry_after` and try again.
+/// `SharedRules`: a call of their store cannot be made in the poll that has its turn. With any other limiter, sleep for its
+/// `retry_after` and try again.
 ///
 /// # Requests
 ///

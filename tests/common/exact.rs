@@ -48,6 +48,8 @@ pub(crate) struct Charges {
     full_at: u128,
     /// The last charge of the bucket, unless it was refunded.
     last: Option<Mark>,
+    /// The permits of the unit that was not full after the charges before the list, and the cell of the last one of these.
+    before: (u64, u64),
 }
 
 impl Definition {
@@ -110,20 +112,15 @@ impl Definition {
                 charges.sum(|at| at / width <= cell && at / width + summed > cell)
             }
             Counting::Units { cells, unit, width } => {
-                let counts = |cell: u64, at: u64| cell + cells >= at;
-                // The cell of each full unit, the permits of the unit that is not full, and the cell of the last permit.
-                let (mut full, mut rest, mut last) = (Vec::new(), 0, 0);
-                for &(at, permits) in &charges.list {
-                    let cell = at / width;
-                    // The unit is given up when no permit of it counts.
-                    rest = permits + if counts(last, cell) { rest } else { 0 };
-                    last = cell;
-                    full.extend((0..rest / unit).map(|_| cell));
-                    rest %= unit;
-                }
                 let now = used / width;
-                let rest = if counts(last, now) { rest } else { 0 };
-                unit * full.iter().filter(|cell| counts(**cell, now)).count() as u64 + rest
+                let (mut full, mut part) = (0, charges.before);
+                for &(at, permits) in &charges.list {
+                    let units;
+                    (units, part) = add_to_units(part, at / width, permits, cells, unit);
+                    full += if at / width + cells >= now { units } else { 0 };
+                }
+                let (rest, last) = part;
+                unit * full + if last + cells >= now { rest } else { 0 }
             }
             Counting::Times { window, unit } => {
                 charges.sum(|at| at / unit + window.div_ceil(unit) > used / unit)
@@ -217,7 +214,31 @@ impl Definition {
     }
 }
 
+/// Adds the permits of a charge to the unit that is not full: its permits, and the cell of the last one. Returns the units that
+/// became full, and the unit that is not full then.
+fn add_to_units(
+    (rest, last): (u64, u64),
+    cell: u64,
+    permits: u64,
+    cells: u64,
+    unit: u64,
+) -> (u64, (u64, u64)) {
+    // The unit is given up when no permit of it counts.
+    let rest = permits + if last + cells >= cell { rest } else { 0 };
+    (rest / unit, (rest % unit, cell))
+}
+
 impl Charges {
+    /// Removes the first charges, whose units do not count any more.
+    fn forget_units(&mut self, cells: u64, unit: u64, width: u64) {
+        let newest = self.newest / width;
+        let counts = |&(at, _): &(u64, u64)| at / width + cells >= newest;
+        let first = self.list.iter().position(counts).unwrap_or(self.list.len());
+        for (at, permits) in self.list.drain(..first) {
+            (_, self.before) = add_to_units(self.before, at / width, permits, cells, unit);
+        }
+    }
+
     fn sum(&self, counts: impl Fn(u64) -> bool) -> u64 {
         let counted = self.list.iter().filter(|&&(at, _)| counts(at));
         counted.map(|&(_, permits)| permits).sum()
@@ -330,6 +351,9 @@ impl Exact {
             return Mark { at: now, ..mark };
         }
         // Only charges that a later decision counts.
+        if let Counting::Units { cells, unit, width } = self.own[0].counting {
+            self.charges.forget_units(cells, unit, width);
+        }
         let (newest, current) = (self.charges.newest, &self.current);
         self.charges.list.retain(|&(at, _)| {
             current.iter().any(|definition| match definition.counting {

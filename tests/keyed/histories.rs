@@ -39,7 +39,7 @@ fn verb() -> impl Strategy<Value = Verb> {
 /// Every algorithm, with windows that the cells divide evenly or not.
 fn subject() -> impl Strategy<Value = Subject> {
     let window = prop_oneof![1_000..100_000_u64, Just(1_000_000_000), Just(60_000_000_000)];
-    (0..9_usize, 1..8_u64, window, 1..7_u64).prop_map(|(kind, limit, window, cells)| {
+    (0..10_usize, 1..8_u64, window, 1..7_u64).prop_map(|(kind, limit, window, cells)| {
         let quota = Quota::new(limit, Duration::from_nanos(window)).expect("a quota");
         let ring = |unpacked: bool| {
             let builder = CounterRing::builder(quota).cells(cells);
@@ -54,6 +54,11 @@ fn subject() -> impl Strategy<Value = Subject> {
             6 => Subject::new(name, ring(true).also(longer).build().expect("a ring"))
                 .and(longer.window(), longer.limit()),
             7 => Subject::new(name, TimestampRing::new(quota).expect("a log")),
+            8 => {
+                // Units of several permits.
+                let more = Quota::new(9 * limit, Duration::from_nanos(window)).expect("a quota");
+                Subject::new(name, UnitRing::new(more).expect("a ring"))
+            }
             _ => Subject::new(name, Gcra::new(quota).expect("a bucket")),
         }
     })

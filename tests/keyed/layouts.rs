@@ -1,7 +1,7 @@
 //! Tables of a sliding window: the form that it chooses, and saved tables that another version would lay out in another way.
 
 use super::*;
-use ringgate::{SlidingWindow, UnitRing};
+use ringgate::SlidingWindow;
 
 fn file_of(algorithm: impl Reclaim + Clone) -> Vec<u8> {
     let table = build(sized(algorithm, 10, OnFull::Share), ManualClock::new(), Plain);

@@ -60,7 +60,7 @@ fn ask(limiter: &ByHand, clock: &ManualClock, times: u32, log: &mut Log) {
 fn whole_subjects() -> Vec<Subject> {
     let mut all = subjects(quota("10/s"));
     all.retain(|it| it.algorithm.max_request() == 10 && it.bounds.len() == 1);
-    assert_eq!(all.len(), 6);
+    assert_eq!(all.len(), 7);
     all
 }
 

@@ -15,7 +15,9 @@ use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
 use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
-use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, TimestampRing};
+use ringgate::{
+    CounterRing, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, TimestampRing, UnitRing,
+};
 
 #[cfg(not(ringgate_loom))]
 use alloc::sync::Arc;
@@ -236,6 +238,13 @@ fn wide(limit: u64, cells: u64) -> CounterRing {
         .unwrap()
 }
 
+/// A hundred permits in W, in units of several permits.
+fn units() -> UnitRing {
+    let ring = UnitRing::new(Quota::new(100, Duration::from_nanos(W)).unwrap()).unwrap();
+    assert!(ring.unit() > 1);
+    ring
+}
+
 fn log(limit: u64) -> TimestampRing {
     TimestampRing::new(Quota::new(limit, Duration::from_nanos(W)).unwrap()).unwrap()
 }
@@ -405,6 +414,11 @@ const LATE: Calls = Calls {
 #[test]
 fn keyed_late_packed() {
     late(packed(1, 1), &LATE);
+}
+
+#[test]
+fn keyed_late_units() {
+    late(units(), &LATE);
 }
 
 #[test]

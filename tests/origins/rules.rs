@@ -27,7 +27,8 @@ fn by_hand(rules: RuleSetBuilder<Request>) -> (RuleSet<Request, ManualClock>, Ma
     (rules, clock)
 }
 
-const ALGORITHMS: [RuleAlgorithm; 5] = [
+const ALGORITHMS: [RuleAlgorithm; 6] = [
+    RuleAlgorithm::SlidingWindow,
     RuleAlgorithm::Counter,
     RuleAlgorithm::Classic,
     RuleAlgorithm::Fixed,

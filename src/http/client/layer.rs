@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::server_limit::ServerLimit;
-use crate::algorithm::{Algorithm, CounterRing};
+use crate::algorithm::{Algorithm, SlidingWindow};
 use crate::clock::{Clock, DefaultClock};
 use crate::limiter::RateLimiter;
 use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
@@ -85,7 +85,7 @@ use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
-pub struct ClientRateLimitLayer<A = CounterRing, C = DefaultClock, N: Runtime = TokioRuntime> {
+pub struct ClientRateLimitLayer<A = SlidingWindow, C = DefaultClock, N: Runtime = TokioRuntime> {
     limiter: Limiter<A, C, N>,
     max_wait: Option<Duration>,
 }
@@ -147,7 +147,7 @@ where
 ///
 /// `T` is the inner service. It must be `Clone`: the future of a request takes the service that was ready, and a clone replaces
 /// it.
-pub struct ClientRateLimitService<T, A = CounterRing, C = DefaultClock, N: Runtime = TokioRuntime> {
+pub struct ClientRateLimitService<T, A = SlidingWindow, C = DefaultClock, N: Runtime = TokioRuntime> {
     inner: T,
     layer: ClientRateLimitLayer<A, C, N>,
 }

@@ -41,25 +41,32 @@ impl Counter {
         // A counter has fewer than 2^32 resets and changes.
         let first = first << 32;
         let window = nanos(request.window());
-        let (width, span) = match request.counting() {
-            Counting::Log | Counting::Gcra(_) | Counting::Slots | Counting::Violations => (1, window),
-            Counting::Cells(cells) => {
-                let width = window.div_ceil(cells.max(1)).max(1);
-                (width, width.saturating_mul(cells.saturating_add(1)))
-            }
-        };
-        Self {
-            width,
-            span,
+        let mut counter = Self {
+            width: 1,
+            span: window,
             cells: VecDeque::new(),
             charged: 0,
-            bucket: matches!(request.counting(), Counting::Gcra(_)).then(|| TokenBucket::new(first)),
-            slots: matches!(request.counting(), Counting::Slots).then(Slots::default),
-            violations: request.block().map(|block| Box::new(KeyViolations::new(block))),
+            bucket: None,
+            slots: None,
+            violations: None,
             leases: Leases::default(),
             era: first,
             latest: 0,
+        };
+        match request.counting() {
+            Counting::Log => {}
+            Counting::Cells(cells) => {
+                counter.width = window.div_ceil(cells.max(1)).max(1);
+                counter.span = counter.width.saturating_mul(cells.saturating_add(1));
+            }
+            Counting::Gcra(_) => counter.bucket = Some(TokenBucket::new(first)),
+            Counting::Slots => counter.slots = Some(Slots::default()),
+            Counting::Violations => {
+                let violations = request.block().map(|block| Box::new(KeyViolations::new(block)));
+                counter.violations = violations;
+            }
         }
+        counter
     }
 
     /// The end of the time in which a cell counts.

@@ -1,4 +1,6 @@
 //! Timestamps in all supported formats.
+//!
+//! Civil times are those of the crate jiff. Its parsers accept no fraction after a comma, no ` UTC`, and no text without a zone.
 
 use clap::ValueEnum;
 use jiff::civil::{Date, Time};

@@ -37,7 +37,8 @@ impl Demand {
 
     /// Adds the demand since the last call to the estimate.
     pub(super) fn count(&mut self, state: &LeaseState, period: u64, now: u64) {
-        let (used, shortage) = (state.balance().used(), state.take_shortage());
+        let used = state.balance().used();
+        let shortage = state.take_shortage();
         self.unmet_permits = self.unmet_permits.saturating_add(shortage);
         let permits = used.saturating_sub(self.counted_permits) + shortage;
         self.counted_permits = used;

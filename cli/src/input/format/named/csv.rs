@@ -1,4 +1,6 @@
 //! CSV: values between delimiters, with names in the first line.
+//!
+//! The crate csv reads `"a"b` as `ab`. Here such a line is unreadable, so that no value is guessed.
 
 use alloc::borrow::Cow;
 
