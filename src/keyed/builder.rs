@@ -17,7 +17,7 @@ use crate::error::ConfigError;
 /// pay gets the higher limit at the next request, and the permits spent before still count.
 ///
 /// ```
-/// use ringgate::keyed::{KeyedBuilder, Tiers};
+/// use ringgate::keyed::{AnyKey, KeyedBuilder, Tiers};
 /// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// #[derive(Hash)]
@@ -30,7 +30,7 @@ use crate::error::ConfigError;
 /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(100)?)?)
 ///     .tier(10)
 ///     .capacity(100_000)
-///     .build_with(ManualClock::new(), Tiers::random(tier))?;
+///     .build_with(ManualClock::new(), Tiers::new(tier, AnyKey::random()))?;
 /// assert!(limiter.check_n(&User { id: 1 }, 11).is_err());
 /// assert!(limiter.check_n(&User { id: 2 }, 11).is_ok());
 /// # Ok::<(), ringgate::ConfigError>(())
