@@ -3,10 +3,10 @@
 
 use core::time::Duration;
 
-use ringgate::keyed::{AnyKey, KeyedBuilder};
+use ringgate::keyed::AnyKey;
 use ringgate::{
-    Algorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, SlidingWindow, TimestampRing,
-    UnitRing,
+    Algorithm, ConfigError, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Quota, RateLimiter,
+    SlidingWindow, TimestampRing, UnitRing,
 };
 
 /// Figures of one algorithm with a limit of 60 per minute.
@@ -118,14 +118,14 @@ fn figures_are_those_of_the_readme() -> Result<(), ConfigError> {
         let quota = Quota::per_minute(limit)?;
         let (clock, keys) = (ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
         let bytes = match word {
-            true => KeyedBuilder::new(UnitRing::new(quota)?)
+            true => KeyedRateLimiter::builder(UnitRing::new(quota)?)
                 .build_with(clock, keys)?
                 .bytes(),
-            false => KeyedBuilder::new(CounterRing::new(quota)?)
+            false => KeyedRateLimiter::builder(CounterRing::new(quota)?)
                 .build_with(clock, keys)?
                 .bytes(),
         };
-        let capacity = KeyedBuilder::<Gcra>::DEFAULT_CAPACITY as usize;
+        let capacity = 65_536_usize;
         Ok::<_, ConfigError>((bytes + capacity / 2) / capacity)
     };
     for text in [

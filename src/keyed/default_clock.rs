@@ -126,9 +126,4 @@ impl<A: Reclaim> KeyedRateLimiter<A> {
     pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
         Self::builder(algorithm).capacity(capacity).build()
     }
-
-    /// Returns a builder, which sets capacity, tiers, clock and seeds.
-    pub fn builder(algorithm: A) -> KeyedBuilder<A> {
-        KeyedBuilder::new(algorithm)
-    }
 }

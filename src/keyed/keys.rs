@@ -10,8 +10,8 @@ use super::key_hasher::SeededState;
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{KeyedBuilder, Keys};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::Keys;
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// /// Customers by number; the first thousand have a higher limit. The service assigns the numbers, so a
@@ -30,7 +30,7 @@ use super::key_hasher::SeededState;
 ///     }
 /// }
 ///
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_second(100)?)?)
 ///     .tier(10)
 ///     .build_with(ManualClock::new(), Customers)?;
 /// assert!(limiter.check_n(&7, 100).is_ok());
@@ -58,12 +58,12 @@ pub trait Keys<Q: ?Sized> {
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{AnyKey, KeyedBuilder};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::AnyKey;
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// // Fixed seeds make a test repeatable.
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(1)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_second(1)?)?)
 ///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
 /// assert!(limiter.check("alice").is_ok());
 /// assert!(limiter.check(&("alice", 443_u16)).is_ok());
@@ -106,13 +106,13 @@ impl fmt::Debug for AnyKey {
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{AnyKey, KeyedBuilder, Tiers};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::{AnyKey, Tiers};
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// // Known users get 100 requests per second, all others 10, from one table.
 /// let tier = |name: &str| usize::from(name != "alice");
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_second(100)?)?)
 ///     .tier(10)
 ///     .build_with(ManualClock::new(), Tiers::new(tier, AnyKey::with_seeds([1, 2, 3, 4])))?;
 /// assert!(limiter.check_n("alice", 100).is_ok());

@@ -203,13 +203,13 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Examples
     ///
     /// ```
-    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
-    /// use ringgate::{CounterRing, ManualClock, Quota, Settled};
+    /// use ringgate::keyed::AnyKey;
+    /// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota, Settled};
     ///
     /// # fn main() -> Result<(), ringgate::ConfigError> {
     /// let tokens = CounterRing::new(Quota::per_minute(10_000)?)?;
     /// let keys = AnyKey::with_seeds([1, 2, 3, 4]);
-    /// let users = KeyedBuilder::new(tokens).build_with(ManualClock::new(), keys)?;
+    /// let users = KeyedRateLimiter::builder(tokens).build_with(ManualClock::new(), keys)?;
     /// let estimate = users.check_n("ann", 4_000).expect("a new key").into_receipt();
     /// assert_eq!(users.settle("ann", estimate, 500), Settled::Exact);
     /// assert_eq!(users.peek("ann").spent(), 500);

@@ -20,6 +20,7 @@ mod key_states;
 mod with_limit;
 
 pub use crate::table::TableCounts;
+pub(crate) use builder::DEFAULT_CAPACITY;
 pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
 pub(crate) use client::Prefixes;

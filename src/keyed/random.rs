@@ -14,14 +14,14 @@ use super::keys::AnyKey;
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{AnyKey, KeyedBuilder, random_seeds};
+/// use ringgate::keyed::{AnyKey, random_seeds};
 /// use ringgate::clock::SystemClock;
-/// use ringgate::{CounterRing, Quota};
+/// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let ring = CounterRing::new(Quota::per_minute(5)?)?;
 /// let keys = AnyKey::with_seeds(random_seeds());
-/// let limiter = KeyedBuilder::new(ring).build_with(SystemClock::new(), keys)?;
+/// let limiter = KeyedRateLimiter::builder(ring).build_with(SystemClock::new(), keys)?;
 /// assert!(limiter.check("ann").is_ok());
 /// # Ok(())
 /// # }

@@ -49,12 +49,12 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Examples
     ///
     /// ```
-    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
-    /// use ringgate::{CounterRing, ManualClock, Quota};
+    /// use ringgate::keyed::AnyKey;
+    /// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
     ///
     /// # fn main() -> Result<(), ringgate::ConfigError> {
     /// // No customer has more than 1,000 per minute. The database has the limit of each.
-    /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(1_000)?)?)
+    /// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(1_000)?)?)
     ///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
     /// assert!(limiter.with_limit(50)?.check_n("ann", 50).is_ok());
     /// assert!(limiter.with_limit(50)?.check("ann").is_err());

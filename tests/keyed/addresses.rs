@@ -61,7 +61,7 @@ fn a_prefix_is_1_to_128_bits() {
 #[test]
 fn many_addresses_of_a_client_share_its_limit() {
     let it = subjects(quota("3/s")).swap_remove(0).algorithm;
-    let table = KeyedBuilder::new(it).capacity(100);
+    let table = KeyedRateLimiter::builder(it).capacity(100);
     let limiter = table.build_with(ManualClock::new(), AnyKey::with_seeds([4, 3, 2, 1]));
     let limiter = limiter.expect("a table");
     for addresses in [

@@ -9,7 +9,7 @@ fn error(builder: KeyedBuilder<Any>) -> (&'static str, String) {
 }
 
 fn builder(it: impl Into<Any>) -> KeyedBuilder<Any> {
-    KeyedBuilder::new(it.into())
+    KeyedRateLimiter::builder(it.into())
 }
 
 #[test]
@@ -91,8 +91,7 @@ fn there_are_more_entries_than_keys() {
     }
     let default = builder(built(CounterRing::builder(quota("10/s")).cells(5)));
     let default: KeyedRateLimiter<_, _, _> = default.build_with(ManualClock::new(), Plain).expect("a table");
-    assert_eq!(KeyedBuilder::<Any>::DEFAULT_CAPACITY, 65_536);
-    assert_eq!(default.capacity(), 131_072);
+    assert_eq!(default.capacity(), 2 * 65_536);
     assert_eq!(default.counts(), TableCounts::default());
 }
 

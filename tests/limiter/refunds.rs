@@ -187,12 +187,13 @@ fn a_receipt_of_an_algorithm_alone_is_forfeited() {
 /// A table forfeits receipts of a limiter, and a limiter forfeits receipts of a table.
 #[test]
 fn receipts_of_tables_and_limiters_are_not_exchangeable() {
-    use ringgate::keyed::{AnyKey, KeyedBuilder};
+    use ringgate::KeyedRateLimiter;
+    use ringgate::keyed::AnyKey;
 
     let ring = ring();
     let clock = ManualClock::new();
     let limiter = RateLimiter::with_clock(ring.clone(), clock.clone());
-    let table = KeyedBuilder::new(ring)
+    let table = KeyedRateLimiter::builder(ring)
         .capacity(10)
         .build_with(clock, AnyKey::with_seeds([1, 2, 3, 4]))
         .expect("a small table");

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{AnyKey, KeyedBuilder};
+use ringgate::keyed::AnyKey;
 use ringgate::{
     Algorithm, ConfigError, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, Settled, SlidingWindow,
     UnitRing,
@@ -15,7 +15,7 @@ fn in_a_table(
     window: SlidingWindow,
     tiers: &[u64],
 ) -> Result<KeyedRateLimiter<SlidingWindow, ManualClock>, ConfigError> {
-    let builder = KeyedBuilder::new(window).capacity(100);
+    let builder = KeyedRateLimiter::builder(window).capacity(100);
     let builder = tiers.iter().fold(builder, |builder, &limit| builder.tier(limit));
     builder.build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
 }

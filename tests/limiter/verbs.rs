@@ -14,7 +14,7 @@ fn take_up_to_charges_the_available_permits() {
     let even = Subject::new("even", even);
     for Subject { name, algorithm, .. } in subjects(quota("10/s")).into_iter().chain([even]) {
         let (limiter, clock) = by_hand(algorithm.clone());
-        let table = ringgate::keyed::KeyedBuilder::new(algorithm)
+        let table = ringgate::KeyedRateLimiter::builder(algorithm)
             .capacity(4)
             .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))
             .expect("a table");

@@ -36,11 +36,11 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
-    /// use ringgate::{CounterRing, ManualClock, Quota};
+    /// use ringgate::keyed::AnyKey;
+    /// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let builder = KeyedBuilder::new(CounterRing::new(Quota::per_minute(5)?)?);
+    /// let builder = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(5)?)?);
     /// let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
     /// let before = builder.clone().build_with(ManualClock::new(), keys())?;
     /// assert!(before.check_n("alice", 4).is_ok());
