@@ -141,18 +141,10 @@ impl<'a, A: Reclaim, C: Clock, K> WithLimit<'a, A, C, K> {
             .peek(self.limiter.fingerprint(key), self.limiter.clock.now())
     }
 
-    /// Refunds the permits of a receipt to `key`, under the conditions of [`KeyedRateLimiter::refund`].
+    /// Settles an estimate for `key` at its actual cost, as [`KeyedRateLimiter::settle`] does. A cost of zero refunds all permits
+    /// of the receipt.
     ///
     /// The receipt may be of another limit, or of the limiter itself.
-    pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
-    where
-        K: Keys<Q>,
-    {
-        self.settle(key, taken, 0)
-    }
-
-    /// Settles an estimate for `key` at its actual cost, as [`KeyedRateLimiter::settle`] does, under the conditions of
-    /// [`refund`](Self::refund).
     pub fn settle<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>, actual: u64) -> Settled
     where
         K: Keys<Q>,

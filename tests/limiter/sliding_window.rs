@@ -118,18 +118,15 @@ fn a_ring_in_one_word_refuses_limits_that_it_cannot_lower_to() -> Result<(), Con
 #[cfg(all(feature = "quanta", not(miri)))] // Miri has no processor counter to calibrate.
 #[test]
 fn the_short_constructors_have_their_windows() -> Result<(), ConfigError> {
-    let hour = Duration::from_secs(3600);
     for (limiter, window) in [
         (RateLimiter::per_second(7)?, Duration::from_secs(1)),
         (RateLimiter::per_minute(7)?, MINUTE),
-        (RateLimiter::per_hour(7)?, hour),
     ] {
         assert_eq!((limiter.bound(), limiter.algorithm().window()), (7, window));
     }
     for (limiter, window) in [
         (KeyedRateLimiter::per_second(7, 10)?, Duration::from_secs(1)),
         (KeyedRateLimiter::per_minute(7, 10)?, MINUTE),
-        (KeyedRateLimiter::per_hour(7, 10)?, hour),
     ] {
         assert_eq!((limiter.bound(), limiter.algorithm().window()), (7, window));
         assert_eq!(limiter.algorithm().words(), 1);
