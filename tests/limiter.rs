@@ -31,8 +31,8 @@ use proptest::prelude::*;
 use ringgate::algorithm::CounterRingBuilder;
 use ringgate::limiter::SavedState;
 use ringgate::{
-    Admitted, Algorithm, CounterRing, Denied, Gcra, ManualClock, Nanos, Quota, RateLimiter, Receipt, Settled,
-    TimestampRing, UnitRing,
+    Admitted, Algorithm, CounterRing, Denied, Gcra, ManualClock, Nanos, OwnedDenied, Quota, RateLimiter,
+    Receipt, Settled, TimestampRing, UnitRing,
 };
 
 type ByHand = RateLimiter<Any, ManualClock>;
