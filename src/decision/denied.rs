@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::owned_denied::{OwnedDenied, never};
+use super::owned_denied::{OwnedDenied, write_denial};
 use super::peek::Peek;
 use crate::algorithm::Algorithm;
 use crate::time::Nanos;
@@ -97,10 +97,12 @@ impl<A> fmt::Debug for Denied<'_, A> {
 
 impl<A: Algorithm> fmt::Display for Denied<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.retry_after() {
-            Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => never(f, self.permits, self.peek.algorithm().max_request()),
-        }
+        write_denial(
+            f,
+            self.retry_after(),
+            self.permits,
+            self.peek.algorithm().max_request(),
+        )
     }
 }
 

@@ -59,23 +59,25 @@ pub struct OwnedDenied {
 
 impl fmt::Display for OwnedDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.retry_after {
-            Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => never(f, self.permits, self.max_request),
-        }
+        write_denial(f, self.retry_after, self.permits, self.max_request)
     }
 }
 
 impl core::error::Error for OwnedDenied {}
 
-/// Writes why a request for `permits` is never admitted.
-pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, max_request: u64) -> fmt::Result {
-    if permits > max_request {
-        write!(
+/// Writes the message of a denial of `permits`.
+pub(crate) fn write_denial(
+    f: &mut fmt::Formatter<'_>,
+    retry_after: Option<Duration>,
+    permits: u64,
+    max_request: u64,
+) -> fmt::Result {
+    match retry_after {
+        Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
+        None if permits > max_request => write!(
             f,
             "{permits} permits at once are never admitted; at most {max_request} are"
-        )
-    } else {
-        f.write_str("rate limit reached until the limiter's time ends")
+        ),
+        None => f.write_str("rate limit reached until the limiter's time ends"),
     }
 }

@@ -102,12 +102,7 @@ fn an_owned_denial_says_the_same() {
             let owned = OwnedDenied::from(denied);
             is_portable(&owned);
             assert_eq!(owned.to_string(), text, "{name}");
-            let owned_said = (
-                owned.at,
-                owned.permits,
-                owned.remaining,
-                owned.retry_after,
-            );
+            let owned_said = (owned.at, owned.permits, owned.remaining, owned.retry_after);
             assert_eq!(owned_said, said, "{name}");
             assert!(!owned.is_overflow);
         }
