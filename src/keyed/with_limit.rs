@@ -26,8 +26,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until a bucket is full does
     /// not change. So an empty bucket stays empty, and is refilled at the lower rate.
     ///
-    /// Whichever limits the decisions about a key have, its window holds at most the limiter's
-    /// [`bound`](KeyedRateLimiter::bound).
+    /// Whichever limits the decisions about a key have, its window holds at most the
+    /// [`bound`](crate::Algorithm::bound) of the limiter's algorithm.
     ///
     /// # Errors
     ///

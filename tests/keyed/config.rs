@@ -96,10 +96,15 @@ fn there_are_more_entries_than_keys() {
 }
 
 #[test]
-fn the_bound_is_that_of_the_algorithm() {
+fn a_table_has_its_algorithm_and_its_clock() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
-        assert_eq!(limiter.bound(), subject.bounds[0].1, "{}", subject.name);
+        assert_eq!(
+            limiter.algorithm().bound(),
+            subject.bounds[0].1,
+            "{}",
+            subject.name
+        );
         let in_table = subject.algorithm.for_table(subject.bounds[0].1).expect("a form");
         assert_eq!(format!("{:?}", limiter.algorithm()), format!("{in_table:?}"));
         assert_eq!(format!("{:?}", limiter.clock()), format!("{clock:?}"));

@@ -59,7 +59,10 @@ fn a_table_has_one_word_for_each_key() -> Result<(), ConfigError> {
     ] {
         let limiter = in_a_table(SlidingWindow::new(Quota::per_minute(limit)?)?, &[])?;
         assert_eq!(limiter.algorithm().to_string(), form);
-        assert_eq!((limiter.algorithm().words(), limiter.bound()), (1, limit));
+        assert_eq!(
+            (limiter.algorithm().words(), limiter.algorithm().bound()),
+            (1, limit)
+        );
     }
     Ok(())
 }
@@ -128,8 +131,8 @@ fn the_short_constructors_have_their_windows() -> Result<(), ConfigError> {
         (KeyedRateLimiter::per_second(7, 10)?, Duration::from_secs(1)),
         (KeyedRateLimiter::per_minute(7, 10)?, MINUTE),
     ] {
-        assert_eq!((limiter.bound(), limiter.algorithm().window()), (7, window));
-        assert_eq!(limiter.algorithm().words(), 1);
+        let it = limiter.algorithm();
+        assert_eq!((it.bound(), it.window(), it.words()), (7, window, 1));
     }
     assert!(RateLimiter::per_minute(0).is_err() && KeyedRateLimiter::per_minute(5, 0).is_err());
     Ok(())
