@@ -26,8 +26,7 @@ extern crate alloc;
 use core::time::Duration;
 use std::collections::HashSet;
 
-use common::{Any, Log, Subject};
-use proptest::prelude::*;
+use common::{Any, Subject};
 use ringgate::algorithm::CounterRingBuilder;
 use ringgate::limiter::SavedState;
 use ringgate::{

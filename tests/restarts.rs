@@ -29,7 +29,9 @@ use line::Line;
 use proptest::prelude::*;
 use ringgate::algorithm::Reclaim;
 use ringgate::rules::RuleSetBuilder;
-use ringgate::{Algorithm, CounterRing, Gcra, Key, ManualClock, Nanos, Quota, Rule, RuleSet, TimestampRing};
+use ringgate::{
+    Algorithm, CounterRing, Gcra, Key, ManualClock, Nanos, Quota, Rule, RuleSet, TimestampRing, UnitRing,
+};
 
 /// The window of every limit of these tests, in nanoseconds. It is a multiple of no number of cells but 1, 2 and 5.
 const WINDOW: u64 = 1_000_000_000;
@@ -109,6 +111,7 @@ fn subjects(limit: u64) -> Vec<Subject> {
         Subject::new("strict of 3", built(ring(3).unpacked())),
         Subject::new("strict of 5", built(ring(5))),
         Subject::new("strict of 60", built(ring(60))),
+        Subject::new("units", UnitRing::new(quota).expect("a ring")),
         Subject::new("log", TimestampRing::new(quota).expect("a ring")),
         Subject::new("bucket", Gcra::new(quota).expect("a bucket")),
         Subject::new("bucket of 1", Gcra::token_bucket(quota, 1).expect("a bucket")),
@@ -120,7 +123,7 @@ fn subjects(limit: u64) -> Vec<Subject> {
 }
 
 /// How many subjects there are.
-const SUBJECTS: usize = 18;
+const SUBJECTS: usize = 19;
 
 /// The width of a cell, or two units of a log, in nanoseconds.
 fn cell_of(subject: &Subject) -> u64 {
