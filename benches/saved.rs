@@ -71,7 +71,7 @@ fn measure<A: Reclaim + Clone>(
     name: &str,
     algorithm: A,
 ) -> Result<(), Box<dyn core::error::Error>> {
-    let builder = KeyedBuilder::new(algorithm).capacity(size.keys);
+    let builder = KeyedRateLimiter::builder(algorithm).capacity(size.keys);
     let limiter = builder
         .clone()
         .build_with(ManualClock::new(), AnyKey::with_seeds(SEEDS))?;

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use proptest::prelude::*;
 use ringgate::algorithm::{Calendar, CalendarQuota, Reclaim};
 use ringgate::clock::SystemClock;
-use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
-use ringgate::{Algorithm, Clock, ManualClock, Nanos, RateLimiter, Receipt};
+use ringgate::keyed::{AnyKey, OnFull};
+use ringgate::{Algorithm, Clock, KeyedRateLimiter, ManualClock, Nanos, RateLimiter, Receipt};
 
 const HOUR: u64 = 3_600_000_000_000;
 
@@ -160,7 +160,7 @@ fn threads_share_a_day() {
 #[test]
 fn a_clock_that_steps_back_gives_no_second_budget() {
     let clock = ManualClock::new();
-    let limiter = KeyedBuilder::new(calendar("10/day"))
+    let limiter = KeyedRateLimiter::builder(calendar("10/day"))
         .capacity(1)
         .on_full(OnFull::Share)
         .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
@@ -210,7 +210,7 @@ fn months_begin_with_their_day() {
 /// A restart in the middle of a day keeps its counts, and no longer.
 #[test]
 fn a_restart_gives_no_second_budget() {
-    let table = || KeyedBuilder::new(calendar("10/day")).capacity(100);
+    let table = || KeyedRateLimiter::builder(calendar("10/day")).capacity(100);
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(12 * 3600));
     let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
@@ -225,7 +225,7 @@ fn a_restart_gives_no_second_budget() {
     for (hours, is_spent) in [(0, true), (11, true), (12, false)] {
         let elapsed = Duration::from_secs(hours * 3600);
         let calendar = Calendar::with_origin(&quota, noon + elapsed).expect("in range");
-        let after = KeyedBuilder::new(calendar)
+        let after = KeyedRateLimiter::builder(calendar)
             .capacity(100)
             .restore_with(ManualClock::new(), keys(), &*file, elapsed)
             .expect("the same limit");

@@ -121,7 +121,7 @@ fn subjects(quota: Quota) -> Vec<Subject> {
 
 /// The settings of a table.
 fn sized<A: Reclaim>(it: A, capacity: u64, on_full: OnFull) -> KeyedBuilder<A> {
-    KeyedBuilder::new(it).capacity(capacity).on_full(on_full)
+    KeyedRateLimiter::builder(it).capacity(capacity).on_full(on_full)
 }
 
 fn build<A: Reclaim, C: Clock, K>(table: KeyedBuilder<A>, clock: C, keys: K) -> KeyedRateLimiter<A, C, K> {

@@ -4,10 +4,10 @@
 use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{AnyKey, KeyedBuilder};
+use ringgate::keyed::AnyKey;
 use ringgate::{
-    Algorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, SlidingWindow, TimestampRing,
-    UnitRing,
+    Algorithm, ConfigError, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Quota, RateLimiter,
+    SlidingWindow, TimestampRing, UnitRing,
 };
 
 /// Figures of one algorithm with a limit of 60 per minute.
@@ -121,9 +121,9 @@ fn figures_are_those_of_the_sliding_window() -> Result<(), ConfigError> {
         assert!(page.lines().any(|line| line.starts_with(&text)), "{text}");
     };
     let bytes_a_key = |limit| {
-        let table = KeyedBuilder::new(SlidingWindow::new(Quota::per_minute(limit)?)?);
+        let table = KeyedRateLimiter::builder(SlidingWindow::new(Quota::per_minute(limit)?)?);
         let table = table.build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
-        let capacity = KeyedBuilder::<Gcra>::DEFAULT_CAPACITY as usize;
+        let capacity = 65_536_usize;
         Ok::<_, ConfigError>(format!("{}", (table.bytes() + capacity / 2) / capacity))
     };
     row(
@@ -161,14 +161,14 @@ fn figures_are_those_of_the_readme() -> Result<(), ConfigError> {
         let quota = Quota::per_minute(limit)?;
         let (clock, keys) = (ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]));
         let bytes = match word {
-            true => KeyedBuilder::new(UnitRing::new(quota)?)
+            true => KeyedRateLimiter::builder(UnitRing::new(quota)?)
                 .build_with(clock, keys)?
                 .bytes(),
-            false => KeyedBuilder::new(CounterRing::new(quota)?)
+            false => KeyedRateLimiter::builder(CounterRing::new(quota)?)
                 .build_with(clock, keys)?
                 .bytes(),
         };
-        let capacity = KeyedBuilder::<Gcra>::DEFAULT_CAPACITY as usize;
+        let capacity = 65_536_usize;
         Ok::<_, ConfigError>((bytes + capacity / 2) / capacity)
     };
     for text in [

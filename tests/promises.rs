@@ -15,7 +15,8 @@ use core::time::Duration;
 use common::{Any, State, Subject};
 use ringgate::sync::Words;
 use ringgate::{
-    Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, TimestampRing, UnitRing,
+    Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, TimestampRing,
+    UnitRing,
 };
 
 fn subjects() -> Vec<Subject> {
@@ -408,13 +409,13 @@ fn unused_tokens_are_refunded_as_documented() {
 #[test]
 fn the_recommended_window_forfeits_at_most_a_twentieth() {
     use ringgate::SlidingWindow;
-    use ringgate::keyed::{AnyKey, KeyedBuilder};
+    use ringgate::keyed::AnyKey;
 
     let quota = Quota::per_minute(100_000).expect("a quota");
     let in_table = |window: SlidingWindow| {
         let clock = ManualClock::new();
         let keys = AnyKey::with_seeds([1, 2, 3, 4]);
-        let table = KeyedBuilder::new(window)
+        let table = KeyedRateLimiter::builder(window)
             .build_with(clock.clone(), keys)
             .expect("a table");
         let reserve = || Some(table.check_n("ann", 4_000).ok()?.into_receipt());

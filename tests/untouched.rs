@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use ringgate::keyed::{AnyKey, KeyedBuilder};
-use ringgate::{CounterRing, ManualClock};
+use ringgate::keyed::AnyKey;
+use ringgate::{CounterRing, KeyedRateLimiter, ManualClock};
 
 /// Resident memory of this process, in bytes.
 fn resident() -> u64 {
@@ -22,7 +22,7 @@ fn untouched_memory_of_a_table_is_not_resident() {
         .build()
         .expect("a ring");
     let before = resident();
-    let limiter = KeyedBuilder::new(ring)
+    let limiter = KeyedRateLimiter::builder(ring)
         .capacity(10_000_000)
         .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
         .expect("a table");

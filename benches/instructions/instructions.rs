@@ -18,7 +18,7 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{AnyKey, KeyedBuilder};
+use ringgate::keyed::AnyKey;
 use ringgate::rules::{Block, TierOf};
 use ringgate::{
     Algorithm, Clock, ConfigError, CounterRing, Gcra, Key, KeyedRateLimiter, ManualClock, Nanos, QuantaClock,
@@ -338,7 +338,7 @@ fn add_keyed<A: Reclaim + Clone + 'static>(
     denies: A,
 ) -> Result<(), ConfigError> {
     let of = |algorithm: &A| {
-        let builder = KeyedBuilder::new(algorithm.clone()).capacity(4 * KEYS);
+        let builder = KeyedRateLimiter::builder(algorithm.clone()).capacity(4 * KEYS);
         let limiter = builder.build_with(clock.clone(), AnyKey::with_seeds(SEEDS))?;
         assert!((0..KEYS).all(|key| limiter.check(&key).is_ok()));
         Ok(limiter)
@@ -394,7 +394,7 @@ fn new_key<A: Reclaim + 'static>(
     algorithm: A,
     decisions: u64,
 ) -> Result<Work, ConfigError> {
-    let builder = KeyedBuilder::new(algorithm).capacity(decisions);
+    let builder = KeyedRateLimiter::builder(algorithm).capacity(decisions);
     let limiter = builder.build_with(clock.clone(), AnyKey::with_seeds(SEEDS))?;
     let mut key = 0;
     Ok(counted(move || {
@@ -422,7 +422,7 @@ fn evicting_keys(clock: &QuantaClock) -> Result<Paths, ConfigError> {
 }
 
 fn evicting_key<A: Reclaim + 'static>(clock: &QuantaClock, algorithm: A) -> Result<Work, ConfigError> {
-    let builder = KeyedBuilder::new(algorithm).capacity(KEYS);
+    let builder = KeyedRateLimiter::builder(algorithm).capacity(KEYS);
     let limiter = builder.build_with(clock.clone(), AnyKey::with_seeds(SEEDS))?;
     let mut key = 0;
     let mut next = move || {
@@ -466,7 +466,7 @@ fn keyed_admitted_at<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work
 
 /// Asks each key once in a cell, with permits in all cells of the window.
 fn once_a_cell<A: Reclaim + 'static>(algorithm: A, cell: Duration) -> Result<Work, ConfigError> {
-    let builder = KeyedBuilder::new(algorithm).capacity(4 * KEYS);
+    let builder = KeyedRateLimiter::builder(algorithm).capacity(4 * KEYS);
     let limiter = builder.build_with(ManualClock::new(), AnyKey::with_seeds(SEEDS))?;
     let (mut turns, mut now) = (Turns(0), Nanos::ZERO);
     let mut next = move || {

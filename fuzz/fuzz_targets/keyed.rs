@@ -14,8 +14,8 @@ mod reference;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::{Corpus, fuzz_target};
-use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
-use ringgate::{Algorithm, ManualClock, Nanos};
+use ringgate::keyed::{Keys, OnFull};
+use ringgate::{Algorithm, KeyedRateLimiter, ManualClock, Nanos};
 use ringgate_fuzz::{HORIZON, Setting, Step};
 
 use common::Subject;
@@ -86,7 +86,7 @@ fuzz_target!(|input: Input| -> Corpus {
     if (1..=keys).any(|key| hasher.hash(&key) >= u64::MAX - 1) {
         return Corpus::Reject;
     }
-    let limiter = KeyedBuilder::new(algorithm.clone())
+    let limiter = KeyedRateLimiter::builder(algorithm.clone())
         .capacity(1 + u64::from(input.capacity % 20))
         .on_full(on_full)
         .build_with(ManualClock::new(), hasher)

@@ -16,8 +16,8 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{KeyedBuilder, Keys, SeededKeys};
-use ringgate::{Algorithm, Clock, ManualClock, Nanos};
+use ringgate::keyed::{Keys, SeededKeys};
+use ringgate::{Algorithm, Clock, KeyedRateLimiter, ManualClock, Nanos};
 use ringgate_fuzz::{Any, HORIZON, Setting, Step};
 
 use common::Log;
@@ -94,7 +94,7 @@ fuzz_target!(|input: Input| -> Corpus {
     if algorithm.words() > 70 {
         return Corpus::Reject;
     }
-    let table = |capacity: u8| KeyedBuilder::new(algorithm.clone()).capacity(1 + u64::from(capacity % 40));
+    let table = |capacity: u8| KeyedRateLimiter::builder(algorithm.clone()).capacity(1 + u64::from(capacity % 40));
     let clock = ManualClock::new();
     let latest = Cell::new(Nanos::ZERO);
     let mut readings = Vec::new();

@@ -19,8 +19,8 @@ use crate::time::Nanos;
 ///
 /// ```
 /// use ringgate::clock::InstantClock;
-/// use ringgate::keyed::{AnyKey, KeyedBuilder, random_seeds};
-/// use ringgate::{CounterRing, Quota, RateLimiter};
+/// use ringgate::keyed::{AnyKey, random_seeds};
+/// use ringgate::{CounterRing, KeyedRateLimiter, Quota, RateLimiter};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let clock = InstantClock::new();
@@ -29,7 +29,7 @@ use crate::time::Nanos;
 /// assert!(limiter.check().is_ok());
 ///
 /// let keys = AnyKey::with_seeds(random_seeds());
-/// let users = KeyedBuilder::new(ring).build_with(clock, keys)?;
+/// let users = KeyedRateLimiter::builder(ring).build_with(clock, keys)?;
 /// assert!(users.check("ann").is_ok());
 /// # Ok(())
 /// # }

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::owned_denied::{OwnedDenied, never};
+use super::owned_denied::{OwnedDenied, write_denial};
 use super::peek::Peek;
 use crate::algorithm::Algorithm;
 use crate::time::Nanos;
@@ -13,8 +13,8 @@ use crate::time::Nanos;
 /// denials of another type, and documents their cost.
 ///
 /// The retry time is computed by [`retry_after`](Self::retry_after), so a denial borrows the limiter. To return an error that
-/// borrows nothing, convert it into an [`OwnedDenied`]: by [`into_owned`](Self::into_owned), or by `?` in
-/// a function that returns one.
+/// borrows nothing, convert it into an [`OwnedDenied`]: by `OwnedDenied::from`, or by `?` in a function that returns one. The
+/// conversion computes the retry time, and reads the state once more.
 pub struct Denied<'a, A> {
     peek: Peek<'a, A>,
     permits: u64,
@@ -71,28 +71,18 @@ impl<A: Algorithm> Denied<'_, A> {
     pub fn retry_after(&self) -> Option<Duration> {
         self.peek.retry_after(self.permits)
     }
-
-    /// Returns the denial as an error that borrows nothing. Computes the retry time, and reads the state once more.
-    ///
-    /// # Concurrency
-    ///
-    /// Both include permits that were taken or refunded since the decision.
-    #[must_use]
-    pub fn into_owned(self) -> OwnedDenied {
-        OwnedDenied {
-            permits: self.permits,
-            at: self.at(),
-            remaining: self.remaining(),
-            retry_after: self.retry_after(),
-            is_overflow: self.is_overflow(),
-            max_request: self.peek.algorithm().max_request(),
-        }
-    }
 }
 
 impl<A: Algorithm> From<Denied<'_, A>> for OwnedDenied {
     fn from(denied: Denied<'_, A>) -> Self {
-        denied.into_owned()
+        Self {
+            permits: denied.permits,
+            at: denied.at(),
+            remaining: denied.remaining(),
+            retry_after: denied.retry_after(),
+            is_overflow: denied.is_overflow(),
+            max_request: denied.peek.algorithm().max_request(),
+        }
     }
 }
 
@@ -107,10 +97,12 @@ impl<A> fmt::Debug for Denied<'_, A> {
 
 impl<A: Algorithm> fmt::Display for Denied<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.retry_after() {
-            Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => never(f, self.permits, self.peek.algorithm().max_request()),
-        }
+        write_denial(
+            f,
+            self.retry_after(),
+            self.permits,
+            self.peek.algorithm().max_request(),
+        )
     }
 }
 

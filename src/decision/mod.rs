@@ -13,5 +13,5 @@ pub use owned_denied::OwnedDenied;
 pub use peek::Peek;
 
 pub(crate) use answer::{answer, answer_at, take_up_to};
-pub(crate) use owned_denied::never;
+pub(crate) use owned_denied::write_denial;
 pub(crate) use state_ref::{NextEntry, StateRef};

@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use crate::time::Nanos;
 
-/// The denial of a request, as an error that borrows nothing.
+/// The denial of a request, as an error that borrows nothing. It is made from a [`Denied`](crate::Denied).
 ///
 /// # Examples
 ///
@@ -35,72 +35,49 @@ use crate::time::Nanos;
 /// };
 /// // The limiter may be gone by now.
 /// drop(limiter);
-/// assert!(denied.retry_after().is_some());
+/// assert!(denied.retry_after.is_some());
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OwnedDenied {
-    pub(super) permits: u64,
-    pub(super) at: Nanos,
-    pub(super) remaining: u64,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) is_overflow: bool,
-    pub(super) max_request: u64,
-}
-
-impl OwnedDenied {
-    /// Returns the reading of the clock at which the request was denied.
-    #[must_use]
-    pub const fn at(&self) -> Nanos {
-        self.at
-    }
-
-    /// Returns the number of requested permits.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.permits
-    }
-
-    /// Returns whether the key had no entry in its table, so that [`OnFull`](crate::keyed::OnFull) decided.
-    #[must_use]
-    pub const fn is_overflow(&self) -> bool {
-        self.is_overflow
-    }
-
-    /// Returns the most permits that one request would have got.
-    #[must_use]
-    pub const fn remaining(&self) -> u64 {
-        self.remaining
-    }
-
-    /// Returns the time from [`at`](Self::at) until the request would be admitted, if no other request came before. `None`
-    /// means that it is never admitted.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
-    }
+    /// The number of requested permits.
+    pub permits: u64,
+    /// The reading of the clock at which the request was denied.
+    pub at: Nanos,
+    /// The most permits that one request would have got.
+    pub remaining: u64,
+    /// The time from `at` until the request would be admitted, if no other request came before. `None` means that it is never
+    /// admitted.
+    pub retry_after: Option<Duration>,
+    /// Whether the key had no entry in its table, so that [`OnFull`](crate::keyed::OnFull) decided.
+    pub is_overflow: bool,
+    /// The most permits that one request is ever admitted.
+    pub max_request: u64,
 }
 
 impl fmt::Display for OwnedDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.retry_after {
-            Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => never(f, self.permits, self.max_request),
-        }
+        write_denial(f, self.retry_after, self.permits, self.max_request)
     }
 }
 
 impl core::error::Error for OwnedDenied {}
 
-/// Writes why a request for `permits` is never admitted.
-pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, max_request: u64) -> fmt::Result {
-    if permits > max_request {
-        write!(
+/// Writes the message of a denial of `permits`.
+pub(crate) fn write_denial(
+    f: &mut fmt::Formatter<'_>,
+    retry_after: Option<Duration>,
+    permits: u64,
+    max_request: u64,
+) -> fmt::Result {
+    match retry_after {
+        Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
+        None if permits > max_request => write!(
             f,
             "{permits} permits at once are never admitted; at most {max_request} are"
-        )
-    } else {
-        f.write_str("rate limit reached until the limiter's time ends")
+        ),
+        None => f.write_str("rate limit reached until the limiter's time ends"),
     }
 }

@@ -9,7 +9,10 @@ use crate::algorithm::{Algorithm, Reclaim};
 use crate::clock::Clock;
 use crate::error::ConfigError;
 
-/// A builder of [`KeyedRateLimiter`]s.
+/// The default capacity of a table in keys.
+pub(crate) const DEFAULT_CAPACITY: u64 = 65_536;
+
+/// A builder of [`KeyedRateLimiter`]s, made by [`KeyedRateLimiter::builder`].
 ///
 /// # Examples
 ///
@@ -17,8 +20,8 @@ use crate::error::ConfigError;
 /// pay gets the higher limit at the next request, and the permits spent before still count.
 ///
 /// ```
-/// use ringgate::keyed::{KeyedBuilder, Tiers};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::{AnyKey, Tiers};
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// #[derive(Hash)]
 /// struct User {
@@ -27,10 +30,10 @@ use crate::error::ConfigError;
 ///
 /// // User 1 has not paid. Tier 0 is the algorithm's own limit, tier 1 the first that is added.
 /// let tier = |user: &User| usize::from(user.id == 1);
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(100)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(100)?)?)
 ///     .tier(10)
 ///     .capacity(100_000)
-///     .build_with(ManualClock::new(), Tiers::random(tier))?;
+///     .build_with(ManualClock::new(), Tiers::new(tier, AnyKey::random()))?;
 /// assert!(limiter.check_n(&User { id: 1 }, 11).is_err());
 /// assert!(limiter.check_n(&User { id: 2 }, 11).is_ok());
 /// # Ok::<(), ringgate::ConfigError>(())
@@ -44,21 +47,20 @@ pub struct KeyedBuilder<A> {
     on_full: OnFull,
 }
 
-impl<A: Reclaim> KeyedBuilder<A> {
-    /// The default capacity in keys.
-    pub const DEFAULT_CAPACITY: u64 = 65_536;
-
-    /// Creates a builder of a limiter that applies `algorithm` to each key.
-    pub const fn new(algorithm: A) -> Self {
-        Self {
+impl<A: Reclaim> KeyedRateLimiter<A> {
+    /// Returns a builder of a limiter that applies `algorithm` to each key. It sets capacity, tiers, clock and keys.
+    pub const fn builder(algorithm: A) -> KeyedBuilder<A> {
+        KeyedBuilder {
             algorithm,
             tiers: Vec::new(),
-            capacity: Self::DEFAULT_CAPACITY,
+            capacity: DEFAULT_CAPACITY,
             on_full: OnFull::Share,
         }
     }
+}
 
-    /// Sets the number of keys that have room in the table at once, 1 to 2^32.
+impl<A: Reclaim> KeyedBuilder<A> {
+    /// Sets the number of keys that have room in the table at once, 1 to 2^32. The default is 65,536.
     ///
     /// Set it to the number of keys that are active at the same time, and to twice that number if the algorithm has several
     /// words. The [guide](crate::guide::keys#sizing-a-table) explains how many keys are active.

@@ -32,16 +32,6 @@ impl KeyedRateLimiter<SlidingWindow> {
     pub fn per_minute(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
         Self::new(SlidingWindow::new(Quota::per_minute(limit)?)?, capacity)
     }
-
-    /// Creates a limiter of `limit` permits in any hour for each of `capacity` keys.
-    ///
-    /// # Errors
-    ///
-    /// - `limit`: 0 or more than [`Quota::MAX_LIMIT`].
-    /// - `capacity`: 0 or more than 2^32, or more than there is memory for.
-    pub fn per_hour(limit: u64, capacity: u64) -> Result<Self, ConfigError> {
-        Self::new(SlidingWindow::new(Quota::per_hour(limit)?)?, capacity)
-    }
 }
 
 impl<A: Reclaim> KeyedBuilder<A> {
@@ -125,10 +115,5 @@ impl<A: Reclaim> KeyedRateLimiter<A> {
     /// `capacity` or `algorithm`: invalid, as listed at [`KeyedBuilder::build_with`].
     pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
         Self::builder(algorithm).capacity(capacity).build()
-    }
-
-    /// Returns a builder, which sets capacity, tiers, clock and seeds.
-    pub fn builder(algorithm: A) -> KeyedBuilder<A> {
-        KeyedBuilder::new(algorithm)
     }
 }

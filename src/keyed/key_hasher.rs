@@ -5,7 +5,9 @@ use core::hash::{BuildHasher, Hasher};
 
 use ahash::{AHasher, RandomState};
 
-/// The hasher of keys. A [`SeededState`] builds it, and a rule passes it to the closure of a key.
+/// The hasher of keys, which begins with secret seeds. A rule passes it to the closure of a [`Key`](crate::Key).
+///
+/// The hash is ahash. A later version of this crate may use another one, so do not store hashes.
 ///
 /// Two requests have the same key if they write equal values to it. To make a key of several parts, write a tuple, or
 /// several values one after the other.
@@ -40,20 +42,16 @@ impl Hasher for KeyHasher {
 }
 
 /// Builds hashers with secret seeds. Clients that do not know the seeds cannot choose keys that collide.
-///
-/// The hash is ahash. A later version of this crate may use another one, so do not store hashes.
 #[derive(Clone)]
-pub struct SeededState {
+pub(crate) struct SeededState {
     hasher: RandomState,
     /// Kept for saved tables, because the hasher does not return its seeds.
     seeds: [u64; 4],
 }
 
 impl SeededState {
-    /// Builds hashers with these seeds, for tests and simulations. Equal seeds give equal hashes in every run of a
-    /// program. Clients that know the seeds can choose keys that collide.
-    #[must_use]
-    pub fn with_seeds(seeds: [u64; 4]) -> Self {
+    /// Builds hashers with these seeds. Equal seeds give equal hashes in every run of a program.
+    pub(crate) fn with_seeds(seeds: [u64; 4]) -> Self {
         let [first, second, third, fourth] = seeds;
         Self {
             hasher: RandomState::with_seeds(first, second, third, fourth),

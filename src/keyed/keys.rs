@@ -10,8 +10,8 @@ use super::key_hasher::SeededState;
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{KeyedBuilder, Keys};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::Keys;
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// /// Customers by number; the first thousand have a higher limit. The service assigns the numbers, so a
@@ -30,7 +30,7 @@ use super::key_hasher::SeededState;
 ///     }
 /// }
 ///
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_second(100)?)?)
 ///     .tier(10)
 ///     .build_with(ManualClock::new(), Customers)?;
 /// assert!(limiter.check_n(&7, 100).is_ok());
@@ -58,12 +58,12 @@ pub trait Keys<Q: ?Sized> {
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{AnyKey, KeyedBuilder};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::AnyKey;
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// // Fixed seeds make a test repeatable.
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(1)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_second(1)?)?)
 ///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
 /// assert!(limiter.check("alice").is_ok());
 /// assert!(limiter.check(&("alice", 443_u16)).is_ok());
@@ -72,44 +72,29 @@ pub trait Keys<Q: ?Sized> {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct AnyKey<S = SeededState> {
-    hasher: S,
+pub struct AnyKey {
+    pub(super) seeded: SeededState,
 }
 
-impl<S> AnyKey<S> {
-    /// Tells keys apart by their hashes from `hasher`.
-    pub const fn new(hasher: S) -> Self {
-        Self { hasher }
-    }
-}
-
-impl<S> AnyKey<S> {
-    pub(super) const fn hasher(&self) -> &S {
-        &self.hasher
-    }
-
-    pub(super) fn into_hasher(self) -> S {
-        self.hasher
-    }
-}
-
-impl AnyKey<SeededState> {
-    /// Tells keys apart by a [`SeededState`] with these seeds, for tests and simulations. Equal seeds and equal calls
-    /// give equal decisions. Clients that know the seeds can choose keys that collide.
+impl AnyKey {
+    /// Tells keys apart by hashes with these seeds, for tests and simulations. Equal seeds and equal calls give equal
+    /// decisions. Clients that know the seeds can choose keys that collide.
     #[must_use]
     pub fn with_seeds(seeds: [u64; 4]) -> Self {
-        Self::new(SeededState::with_seeds(seeds))
+        Self {
+            seeded: SeededState::with_seeds(seeds),
+        }
     }
 }
 
-impl<Q: Hash + ?Sized, S: BuildHasher> Keys<Q> for AnyKey<S> {
+impl<Q: Hash + ?Sized> Keys<Q> for AnyKey {
     #[inline]
     fn hash(&self, key: &Q) -> u64 {
-        self.hasher.hash_one(key)
+        self.seeded.hash_one(key)
     }
 }
 
-impl<S> fmt::Debug for AnyKey<S> {
+impl fmt::Debug for AnyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The seeds are a secret.
         f.debug_struct("AnyKey").finish_non_exhaustive()
@@ -121,15 +106,15 @@ impl<S> fmt::Debug for AnyKey<S> {
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{KeyedBuilder, Tiers};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::{AnyKey, Tiers};
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// // Known users get 100 requests per second, all others 10, from one table.
 /// let tier = |name: &str| usize::from(name != "alice");
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_second(100)?)?)
 ///     .tier(10)
-///     .build_with(ManualClock::new(), Tiers::with_seeds(tier, [1, 2, 3, 4]))?;
+///     .build_with(ManualClock::new(), Tiers::new(tier, AnyKey::with_seeds([1, 2, 3, 4])))?;
 /// assert!(limiter.check_n("alice", 100).is_ok());
 /// assert!(limiter.check_n("mallory", 11).is_err());
 /// # Ok(())
@@ -162,40 +147,22 @@ impl<S> fmt::Debug for AnyKey<S> {
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Tiers<F, S = SeededState> {
-    resolver: F,
-    hasher: S,
+pub struct Tiers<F, K = AnyKey> {
+    pub(super) resolver: F,
+    pub(super) keys: K,
 }
 
-impl<F, S> Tiers<F, S> {
-    /// Tells keys apart by their hashes from `hasher`. `resolver` returns the tier of a key.
-    pub const fn new(resolver: F, hasher: S) -> Self {
-        Self { resolver, hasher }
+impl<F, K> Tiers<F, K> {
+    /// Tells keys apart as `keys` does. `resolver` returns the tier of a key.
+    pub const fn new(resolver: F, keys: K) -> Self {
+        Self { resolver, keys }
     }
 }
 
-impl<F, S> Tiers<F, S> {
-    pub(super) const fn hasher(&self) -> &S {
-        &self.hasher
-    }
-
-    pub(super) fn into_parts(self) -> (F, S) {
-        (self.resolver, self.hasher)
-    }
-}
-
-impl<F> Tiers<F, SeededState> {
-    /// Tells keys apart by a [`SeededState`] with these seeds, for tests and simulations. `resolver` returns the
-    /// tier of a key.
-    pub fn with_seeds(resolver: F, seeds: [u64; 4]) -> Self {
-        Self::new(resolver, SeededState::with_seeds(seeds))
-    }
-}
-
-impl<Q: Hash + ?Sized, F: Fn(&Q) -> usize, S: BuildHasher> Keys<Q> for Tiers<F, S> {
+impl<Q: ?Sized, F: Fn(&Q) -> usize, K: Keys<Q>> Keys<Q> for Tiers<F, K> {
     #[inline]
     fn hash(&self, key: &Q) -> u64 {
-        self.hasher.hash_one(key)
+        self.keys.hash(key)
     }
 
     #[inline]
@@ -204,7 +171,7 @@ impl<Q: Hash + ?Sized, F: Fn(&Q) -> usize, S: BuildHasher> Keys<Q> for Tiers<F, 
     }
 }
 
-impl<F, S> fmt::Debug for Tiers<F, S> {
+impl<F, K> fmt::Debug for Tiers<F, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tiers").finish_non_exhaustive()
     }

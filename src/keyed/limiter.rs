@@ -15,7 +15,7 @@ use crate::time::Nanos;
 ///
 /// # Guarantee
 ///
-/// For each key, at most [`bound`](Self::bound) permits are admitted in any interval of one window, by the
+/// For each key, at most [`bound`](crate::Algorithm::bound) permits are admitted in any interval of one window, by the
 /// readings that the decisions used. This holds for any number of other keys: a key keeps its entry and its
 /// spent permits until its window is over. [`OnFull::Admit`] and [`OnFull::Forget`] make exceptions.
 /// [`counts`](Self::counts) returns how often they did.
@@ -203,13 +203,13 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Examples
     ///
     /// ```
-    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
-    /// use ringgate::{CounterRing, ManualClock, Quota, Settled};
+    /// use ringgate::keyed::AnyKey;
+    /// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota, Settled};
     ///
     /// # fn main() -> Result<(), ringgate::ConfigError> {
     /// let tokens = CounterRing::new(Quota::per_minute(10_000)?)?;
     /// let keys = AnyKey::with_seeds([1, 2, 3, 4]);
-    /// let users = KeyedBuilder::new(tokens).build_with(ManualClock::new(), keys)?;
+    /// let users = KeyedRateLimiter::builder(tokens).build_with(ManualClock::new(), keys)?;
     /// let estimate = users.check_n("ann", 4_000).expect("a new key").into_receipt();
     /// assert_eq!(users.settle("ann", estimate, 500), Settled::Exact);
     /// assert_eq!(users.peek("ann").spent(), 500);
@@ -294,13 +294,6 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     #[must_use]
     pub fn counts(&self) -> TableCounts {
         self.states.table().counts().sum()
-    }
-
-    /// Returns the most permits of one key that are admitted in any interval of one window, by the readings that
-    /// the decisions used. With several tiers it is the bound of the highest.
-    #[must_use]
-    pub fn bound(&self) -> u64 {
-        self.algorithm.bound()
     }
 
     /// Returns the algorithm; with several tiers, that of tier 0.

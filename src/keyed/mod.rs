@@ -20,11 +20,13 @@ mod key_states;
 mod with_limit;
 
 pub use crate::table::TableCounts;
+pub(crate) use builder::DEFAULT_CAPACITY;
 pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
 pub(crate) use client::Prefixes;
 pub(crate) use client::networks::{Network, Networks};
-pub use key_hasher::{KeyHasher, SeededState};
+pub use key_hasher::KeyHasher;
+pub(crate) use key_hasher::SeededState;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use limiter::KeyedRateLimiter;
 pub use on_full::OnFull;

@@ -7,11 +7,11 @@
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::{AnyKey, OnFull};
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_hour(5)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_hour(5)?)?)
 ///     .capacity(100)
 ///     .on_full(OnFull::Deny)
 ///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;

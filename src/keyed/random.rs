@@ -2,8 +2,7 @@
 
 use core::hash::BuildHasher;
 
-use super::key_hasher::SeededState;
-use super::keys::{AnyKey, Tiers};
+use super::keys::AnyKey;
 
 /// Returns random seeds for the hashes of keys, for limiters and rule sets that are built with a clock of the caller's choice.
 ///
@@ -15,14 +14,14 @@ use super::keys::{AnyKey, Tiers};
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{AnyKey, KeyedBuilder, random_seeds};
+/// use ringgate::keyed::{AnyKey, random_seeds};
 /// use ringgate::clock::SystemClock;
-/// use ringgate::{CounterRing, Quota};
+/// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let ring = CounterRing::new(Quota::per_minute(5)?)?;
 /// let keys = AnyKey::with_seeds(random_seeds());
-/// let limiter = KeyedBuilder::new(ring).build_with(SystemClock::new(), keys)?;
+/// let limiter = KeyedRateLimiter::builder(ring).build_with(SystemClock::new(), keys)?;
 /// assert!(limiter.check("ann").is_ok());
 /// # Ok(())
 /// # }
@@ -32,26 +31,10 @@ pub fn random_seeds() -> [u64; 4] {
     core::array::from_fn(|index| std::hash::RandomState::new().hash_one(index))
 }
 
-impl SeededState {
-    /// Builds hashers with random seeds.
+impl AnyKey {
+    /// Tells keys apart by hashes with random seeds, so clients cannot choose keys that collide.
     #[must_use]
     pub fn random() -> Self {
         Self::with_seeds(random_seeds())
-    }
-}
-
-impl AnyKey<SeededState> {
-    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
-    #[must_use]
-    pub fn random() -> Self {
-        Self::new(SeededState::random())
-    }
-}
-
-impl<F> Tiers<F, SeededState> {
-    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
-    /// `resolver` returns the tier of a key.
-    pub fn random(resolver: F) -> Self {
-        Self::new(resolver, SeededState::random())
     }
 }

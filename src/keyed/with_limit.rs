@@ -26,8 +26,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until a bucket is full does
     /// not change. So an empty bucket stays empty, and is refilled at the lower rate.
     ///
-    /// Whichever limits the decisions about a key have, its window holds at most the limiter's
-    /// [`bound`](KeyedRateLimiter::bound).
+    /// Whichever limits the decisions about a key have, its window holds at most the
+    /// [`bound`](crate::Algorithm::bound) of the limiter's algorithm.
     ///
     /// # Errors
     ///
@@ -49,12 +49,12 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Examples
     ///
     /// ```
-    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
-    /// use ringgate::{CounterRing, ManualClock, Quota};
+    /// use ringgate::keyed::AnyKey;
+    /// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
     ///
     /// # fn main() -> Result<(), ringgate::ConfigError> {
     /// // No customer has more than 1,000 per minute. The database has the limit of each.
-    /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(1_000)?)?)
+    /// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(1_000)?)?)
     ///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
     /// assert!(limiter.with_limit(50)?.check_n("ann", 50).is_ok());
     /// assert!(limiter.with_limit(50)?.check("ann").is_err());
@@ -141,18 +141,10 @@ impl<'a, A: Reclaim, C: Clock, K> WithLimit<'a, A, C, K> {
             .peek(self.limiter.fingerprint(key), self.limiter.clock.now())
     }
 
-    /// Refunds the permits of a receipt to `key`, under the conditions of [`KeyedRateLimiter::refund`].
+    /// Settles an estimate for `key` at its actual cost, as [`KeyedRateLimiter::settle`] does. A cost of zero refunds all permits
+    /// of the receipt.
     ///
     /// The receipt may be of another limit, or of the limiter itself.
-    pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
-    where
-        K: Keys<Q>,
-    {
-        self.settle(key, taken, 0)
-    }
-
-    /// Settles an estimate for `key` at its actual cost, as [`KeyedRateLimiter::settle`] does, under the conditions of
-    /// [`refund`](Self::refund).
     pub fn settle<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>, actual: u64) -> Settled
     where
         K: Keys<Q>,

@@ -36,15 +36,6 @@ impl RateLimiter<SlidingWindow, QuantaClock> {
     pub fn per_minute(limit: u64) -> Result<Self, ConfigError> {
         Ok(Self::new(SlidingWindow::new(Quota::per_minute(limit)?)?))
     }
-
-    /// Creates a limiter of `limit` permits in any hour.
-    ///
-    /// # Errors
-    ///
-    /// `limit`: 0 or more than [`Quota::MAX_LIMIT`].
-    pub fn per_hour(limit: u64) -> Result<Self, ConfigError> {
-        Ok(Self::new(SlidingWindow::new(Quota::per_hour(limit)?)?))
-    }
 }
 
 impl<A: Algorithm> RateLimiter<A, QuantaClock> {

@@ -21,9 +21,9 @@ use core::time::Duration;
 /// let saved = before.save();
 ///
 /// // A saved state is two numbers. Store them in any form, or use the feature `serde`.
-/// let numbers = (saved.spent(), saved.idle_after());
+/// let SavedState { spent, idle_after_nanos } = saved;
 /// let after = limiter()?;
-/// after.restore(&SavedState::new(numbers.0, numbers.1), Duration::ZERO);
+/// after.restore(&SavedState { spent, idle_after_nanos }, Duration::ZERO);
 /// assert_eq!(after.peek().remaining(), 2);
 /// # Ok(())
 /// # }
@@ -33,40 +33,24 @@ use core::time::Duration;
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[must_use = "a saved state must be stored to be restored later"]
 pub struct SavedState {
-    spent: u64,
-    idle_after_nanos: u64,
+    /// The permits that counted when the state was saved.
+    pub spent: u64,
+    /// The nanoseconds after saving from which on none of the permits counts.
+    pub idle_after_nanos: u64,
 }
 
 impl SavedState {
-    /// Creates a saved state from its two values: `spent` permits counted when it was saved, and none counts after
-    /// `idle_after`.
-    pub fn new(spent: u64, idle_after: Duration) -> Self {
-        let nanos = u64::try_from(idle_after.as_nanos()).unwrap_or(u64::MAX);
-        Self::from_nanos(spent, nanos)
-    }
-
-    /// Creates a saved state from its two values, the second in nanoseconds.
-    pub(crate) const fn from_nanos(spent: u64, idle_after_nanos: u64) -> Self {
+    /// A state of `spent` permits, of which none counts after `idle_after`.
+    pub(crate) fn new(spent: u64, idle_after: Duration) -> Self {
+        let idle_after_nanos = u64::try_from(idle_after.as_nanos()).unwrap_or(u64::MAX);
         Self {
             spent,
             idle_after_nanos,
         }
     }
 
-    /// Returns the permits that counted when the state was saved.
-    #[must_use]
-    pub const fn spent(&self) -> u64 {
-        self.spent
-    }
-
-    /// Returns the time after saving from which on none of the permits counts.
-    #[must_use]
-    pub const fn idle_after(&self) -> Duration {
+    pub(crate) const fn idle_after(&self) -> Duration {
         Duration::from_nanos(self.idle_after_nanos)
-    }
-
-    pub(crate) const fn idle_after_nanos(&self) -> u64 {
-        self.idle_after_nanos
     }
 
     /// The permits to charge `elapsed` after the state was saved.

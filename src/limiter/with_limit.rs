@@ -62,15 +62,10 @@ impl<'a, A: Reclaim, C: Clock> WithLimit<'a, A, C> {
         Peek::new(&self.algorithm, self.state(), self.clock.now())
     }
 
-    /// Refunds the permits of a receipt, under the conditions of [`RateLimiter::refund`](crate::RateLimiter::refund).
+    /// Settles an estimate at its actual cost, as [`RateLimiter::settle`](crate::RateLimiter::settle) does. A cost of zero refunds
+    /// all permits of the receipt.
     ///
     /// The receipt may be of another limit, or of the limiter itself.
-    pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
-        self.settle(taken, 0)
-    }
-
-    /// Settles an estimate at its actual cost, as [`RateLimiter::settle`](crate::RateLimiter::settle) does, under the conditions of
-    /// [`refund`](Self::refund).
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         settle(&self.algorithm, self.words, self.clock, &taken.into(), actual)
     }

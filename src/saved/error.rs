@@ -12,13 +12,13 @@ use super::header::{MAX_DESCRIPTION, VERSION};
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::keyed::{AnyKey, KeyedBuilder};
+/// use ringgate::keyed::AnyKey;
 /// use ringgate::saved::RestoreError;
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let table = |quota: &str| -> Result<_, ringgate::ConfigError> {
-///     Ok(KeyedBuilder::new(CounterRing::new(quota.parse()?)?))
+///     Ok(KeyedRateLimiter::builder(CounterRing::new(quota.parse()?)?))
 /// };
 /// let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
 /// let mut file = Vec::new();

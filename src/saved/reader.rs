@@ -90,13 +90,20 @@ impl<R: Read> Reader<R> {
     /// Takes a key and its record. The record of the catch-all, after the last key, has the key zero.
     #[inline]
     pub(crate) fn take_key(&mut self) -> Result<(u64, SavedState), RestoreError> {
-        let [key, spent, idle_after] = self.take_numbers()?;
-        Ok((key, SavedState::from_nanos(spent, idle_after)))
+        let [key, spent, idle_after_nanos] = self.take_numbers()?;
+        let state = SavedState {
+            spent,
+            idle_after_nanos,
+        };
+        Ok((key, state))
     }
 
     pub(crate) fn take_record(&mut self) -> Result<SavedState, RestoreError> {
-        let [spent, idle_after] = self.take_numbers()?;
-        Ok(SavedState::from_nanos(spent, idle_after))
+        let [spent, idle_after_nanos] = self.take_numbers()?;
+        Ok(SavedState {
+            spent,
+            idle_after_nanos,
+        })
     }
 
     #[inline]

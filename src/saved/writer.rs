@@ -53,11 +53,11 @@ impl<W: Write> SavedWriter<W> {
     /// Writes a key and its record. The record of the catch-all, after the last key, has the key zero.
     #[inline]
     pub(crate) fn put_key(&mut self, key: u64, state: SavedState) -> io::Result<()> {
-        self.put_numbers([key, state.spent(), state.idle_after_nanos()])
+        self.put_numbers([key, state.spent, state.idle_after_nanos])
     }
 
     pub(crate) fn put_record(&mut self, state: SavedState) -> io::Result<()> {
-        self.put_numbers([state.spent(), state.idle_after_nanos()])
+        self.put_numbers([state.spent, state.idle_after_nanos])
     }
 
     #[inline]

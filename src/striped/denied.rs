@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use super::limiter::StripedLimiter;
 use crate::clock::Clock;
-use crate::decision::never;
+use crate::decision::write_denial;
 use crate::time::Nanos;
 
 /// The denial of a request to a [`StripedLimiter`]. Nothing was consumed.
@@ -75,10 +75,7 @@ impl<C> fmt::Debug for StripedDenied<'_, C> {
 
 impl<C: Clock> fmt::Display for StripedDenied<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.retry_after() {
-            Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => never(f, self.permits, self.limiter.max_request()),
-        }
+        write_denial(f, self.retry_after(), self.permits, self.limiter.max_request())
     }
 }
 

@@ -12,11 +12,11 @@ use crate::sync::Tally;
 /// # Examples
 ///
 /// ```
-/// use ringgate::keyed::{AnyKey, KeyedBuilder};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::AnyKey;
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(5)?)?)
+/// let limiter = KeyedRateLimiter::builder(CounterRing::new(Quota::per_second(5)?)?)
 ///     .capacity(1_000)
 ///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
 /// for key in 0..10_u64 {

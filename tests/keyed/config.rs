@@ -9,7 +9,7 @@ fn error(builder: KeyedBuilder<Any>) -> (&'static str, String) {
 }
 
 fn builder(it: impl Into<Any>) -> KeyedBuilder<Any> {
-    KeyedBuilder::new(it.into())
+    KeyedRateLimiter::builder(it.into())
 }
 
 #[test]
@@ -91,16 +91,20 @@ fn there_are_more_entries_than_keys() {
     }
     let default = builder(built(CounterRing::builder(quota("10/s")).cells(5)));
     let default: KeyedRateLimiter<_, _, _> = default.build_with(ManualClock::new(), Plain).expect("a table");
-    assert_eq!(KeyedBuilder::<Any>::DEFAULT_CAPACITY, 65_536);
-    assert_eq!(default.capacity(), 131_072);
+    assert_eq!(default.capacity(), 2 * 65_536);
     assert_eq!(default.counts(), TableCounts::default());
 }
 
 #[test]
-fn the_bound_is_that_of_the_algorithm() {
+fn a_table_has_its_algorithm_and_its_clock() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
-        assert_eq!(limiter.bound(), subject.bounds[0].1, "{}", subject.name);
+        assert_eq!(
+            limiter.algorithm().bound(),
+            subject.bounds[0].1,
+            "{}",
+            subject.name
+        );
         let in_table = subject.algorithm.for_table(subject.bounds[0].1).expect("a form");
         assert_eq!(format!("{:?}", limiter.algorithm()), format!("{in_table:?}"));
         assert_eq!(format!("{:?}", limiter.clock()), format!("{clock:?}"));

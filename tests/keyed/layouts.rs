@@ -20,7 +20,7 @@ fn words((cells, unit): (u64, u64)) -> String {
 #[test]
 fn a_table_of_another_layout_of_a_sliding_window_is_refused() {
     let restore = |algorithm: SlidingWindow, file: &[u8]| {
-        let table = ringgate::keyed::KeyedBuilder::new(algorithm).capacity(10);
+        let table = ringgate::KeyedRateLimiter::builder(algorithm).capacity(10);
         let restored = table.restore_with(ManualClock::new(), Plain, file, Duration::ZERO);
         restored.map(drop).map_err(|error| error.to_string())
     };

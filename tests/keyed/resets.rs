@@ -32,28 +32,3 @@ fn a_reset_entry_is_used_again_when_it_is_idle() {
         assert!(limiter.check(&1).is_ok(), "{name}");
     }
 }
-
-/// A key that was reset finds the table full. No key gets the old entry before its state is idle.
-#[cfg(not(miri))] // Full tables take Miri minutes.
-#[test]
-fn a_reset_on_a_full_table_leaves_the_key_to_the_overflow_policy() {
-    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
-        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
-            let (limiter, clock) = filled(algorithm.clone(), on_full, 0);
-            assert!(limiter.reset(&1_001), "{name}");
-            let answer = limiter.check(&1_001);
-            assert_eq!(answer.is_ok(), on_full != OnFull::Deny, "{name}");
-            let (overflow, wait) = match answer {
-                Ok(taken) => (taken.is_overflow(), None),
-                Err(denied) => (denied.is_overflow(), denied.retry_after()),
-            };
-            assert!(overflow, "{name}, {on_full:?}");
-            assert_eq!(limiter.counts().overflowed, 1, "{name}");
-            assert!(!limiter.reset(&1_001), "{name}");
-            if let Some(wait) = wait {
-                clock.advance(wait);
-                assert!(limiter.check(&1_001).is_ok(), "{name}");
-            }
-        }
-    }
-}

@@ -404,7 +404,7 @@ fn keys_with_random_seeds_are_found_again() {
         limiter = restored.expect("any seeds");
         assert_eq!(["alice", "bob"].map(|user| limiter.peek(user).spent()), [9, 0]);
     }
-    let tiers = || Tiers::random(|name: &str| usize::from(name == "alice"));
+    let tiers = || Tiers::new(|name: &str| usize::from(name == "alice"), AnyKey::random());
     let table = || table().tier(5);
     let before = build(table(), ManualClock::new(), tiers());
     assert!(before.check_n("alice", 4).is_ok() && before.check_n("bob", 8).is_ok());

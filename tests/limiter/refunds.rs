@@ -51,7 +51,7 @@ fn settling_charges_the_actual_cost() {
             "{name}"
         );
         assert!(limiter.peek().spent() >= 10, "{name}");
-        let idle = limiter.save().idle_after();
+        let idle = Duration::from_nanos(limiter.save().idle_after_nanos);
         clock.advance(idle);
         assert_eq!(
             (limiter.peek().remaining(), limiter.peek().spent()),
@@ -141,7 +141,11 @@ fn a_moved_limiter_accepts_its_receipts() {
     moved.reserve(1_000);
     let boxed = Box::new(moved.remove(0));
     // The receipt does not include the permits that a restart has left to charge.
-    boxed.restore(&SavedState::new(2, Duration::from_secs(1)), Duration::ZERO);
+    let two = SavedState {
+        spent: 2,
+        idle_after_nanos: 1_000_000_000,
+    };
+    boxed.restore(&two, Duration::ZERO);
     assert_eq!(boxed.refund(receipt), Settled::Exact);
     assert_eq!(boxed.peek().spent(), 2);
 }
@@ -187,12 +191,13 @@ fn a_receipt_of_an_algorithm_alone_is_forfeited() {
 /// A table forfeits receipts of a limiter, and a limiter forfeits receipts of a table.
 #[test]
 fn receipts_of_tables_and_limiters_are_not_exchangeable() {
-    use ringgate::keyed::{AnyKey, KeyedBuilder};
+    use ringgate::KeyedRateLimiter;
+    use ringgate::keyed::AnyKey;
 
     let ring = ring();
     let clock = ManualClock::new();
     let limiter = RateLimiter::with_clock(ring.clone(), clock.clone());
-    let table = KeyedBuilder::new(ring)
+    let table = KeyedRateLimiter::builder(ring)
         .capacity(10)
         .build_with(clock, AnyKey::with_seeds([1, 2, 3, 4]))
         .expect("a small table");

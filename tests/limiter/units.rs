@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use ringgate::algorithm::InUnits;
 use ringgate::{
-    Algorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, Settled, TimestampRing,
+    Algorithm, ConfigError, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Quota, RateLimiter, Settled,
+    TimestampRing,
 };
 
 use crate::random::Random;
@@ -108,7 +109,7 @@ fn requests_are_rounded_up() -> Result<(), ConfigError> {
     assert_eq!(unit, 128);
     let clock = ManualClock::new();
     let plain = RateLimiter::with_clock(of_units.algorithm().clone(), clock.clone());
-    let keyed = ringgate::keyed::KeyedBuilder::new(of_units.clone())
+    let keyed = KeyedRateLimiter::builder(of_units.clone())
         .capacity(4)
         .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))?;
     let limiter = RateLimiter::with_clock(of_units, clock.clone());

@@ -14,7 +14,7 @@ fn take_up_to_charges_the_available_permits() {
     let even = Subject::new("even", even);
     for Subject { name, algorithm, .. } in subjects(quota("10/s")).into_iter().chain([even]) {
         let (limiter, clock) = by_hand(algorithm.clone());
-        let table = ringgate::keyed::KeyedBuilder::new(algorithm)
+        let table = ringgate::KeyedRateLimiter::builder(algorithm)
             .capacity(4)
             .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))
             .expect("a table");
@@ -99,17 +99,12 @@ fn an_owned_denial_says_the_same() {
                 denied.remaining(),
                 denied.retry_after(),
             );
-            let owned = denied.into_owned();
+            let owned = OwnedDenied::from(denied);
             is_portable(&owned);
             assert_eq!(owned.to_string(), text, "{name}");
-            let owned_said = (
-                owned.at(),
-                owned.permits(),
-                owned.remaining(),
-                owned.retry_after(),
-            );
+            let owned_said = (owned.at, owned.permits, owned.remaining, owned.retry_after);
             assert_eq!(owned_said, said, "{name}");
-            assert!(!owned.is_overflow());
+            assert!(!owned.is_overflow);
         }
     }
 }

@@ -16,21 +16,130 @@ fn ring(limit: u64, cells: u64) -> CounterRingBuilder {
     CounterRing::builder(quota).cells(cells).unpacked()
 }
 
+/// A strict ring of several words, in its form for a limiter or in that for a table, of a limit and a number of cells.
+pub(super) type Form = fn(u64, u64) -> CounterRing;
+
+/// The form for a limiter.
+fn wide(limit: u64, cells: u64) -> CounterRing {
+    ring(limit, cells).build().unwrap()
+}
+
 /// Two threads enter one cell concurrently and request its last permit.
+pub(super) fn one_cell(ring: Form) {
+    BOUNDED.run(ring(2, 1), &[], &[&[Check(0, 1), Check(0, 1)], &[Check(0, 1)]]);
+}
+
+/// One thread is a cell ahead of the other by one nanosecond. A charge at the end of a cell is in the sum at the
+/// beginning of the next cell.
+pub(super) fn adjacent_cells(ring: Form) {
+    BOUNDED.up_to(2).run(
+        ring(2, 1),
+        &[],
+        &[&[Check(W - 1, 1), Check(W, 1)], &[Check(W, 1), Check(W - 1, 1)]],
+    );
+}
+
+/// A charge in the last cell is still in the sum when two threads enter the next cell.
+pub(super) fn entering_carries_the_sum(ring: Form) {
+    BOUNDED.up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[
+            &[Check(2 * W, 1), Check(2 * W, 1)],
+            &[Check(2 * W, 1), Check(3 * W, 1)],
+        ],
+    );
+}
+
+/// A refund races with the entry of the next cell. It is exact in the cell of its receipt. In a later cell, the
+/// permits may count until the cell after it.
+pub(super) fn refund_against_entering(ring: Form) {
+    BOUNDED.with_late_refunds().run(
+        ring(1, 1),
+        &[],
+        &[&[Check(0, 1), Refund(1)], &[Check(W, 1), Check(0, 1)]],
+    );
+    BOUNDED.with_late_refunds().run(
+        ring(2, 1),
+        &[Check(0, 1)],
+        &[&[Check(0, 1), Refund(1)], &[Check(0, 1), Check(2 * W, 2)]],
+    );
+}
+
+/// A charge in one cell is not refunded in another.
+pub(super) fn refund_in_a_later_cell(ring: Form) {
+    BOUNDED.with_late_refunds().up_to(2).run(
+        ring(2, 1),
+        &[],
+        &[&[Check(0, 1), Refund(1)], &[Check(2 * W - 1, 1), Check(2 * W, 2)]],
+    );
+}
+
+/// Two refunds of different cells raise the same slot and the same base. Each counts, and counts once.
+pub(super) fn refund_beside_a_refund_of_another_cell(ring: Form) {
+    FULL.inheriting().run(
+        ring(3, 3),
+        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
+        &[&[Refund(1)], &[Refund(1)]],
+    );
+    // The second refund is to the current cell.
+    FULL.inheriting().run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Refund(1), Check(W, 2)]],
+    );
+    BOUNDED.inheriting().up_to(2).run(
+        ring(3, 3),
+        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
+        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 1)]],
+    );
+}
+
+/// The next cell is entered while a refund of an older cell raises slots and base. The refunded permits are never
+/// subtracted twice.
+pub(super) fn refund_of_an_older_cell_against_entering(ring: Form) {
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 2)],
+        &[&[Refund(1)], &[Check(2 * W, 2)]],
+    );
+    // The other order of the threads is a separate model, because loom goes back only to the last access of a word.
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(0, 1), Check(W, 1)],
+        &[&[Check(2 * W, 2)], &[Refund(1)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 2)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(3 * W, 1)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(3, 2),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 3)]],
+    );
+}
+
+/// A refund stalls while the ring goes on for more than a lap. Its later writes must change nothing.
+pub(super) fn refund_sleeps_for_a_lap(ring: Form) {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(1, 1),
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 1), Check(5 * W, 1)]],
+    );
+}
+
 #[test]
 fn wide_one_cell() {
-    BOUNDED.run(
-        ring(2, 1).build().unwrap(),
-        &[],
-        &[&[Check(0, 1), Check(0, 1)], &[Check(0, 1)]],
-    );
+    one_cell(wide);
 }
 
 /// Two threads enter one cell concurrently. One requests too much, and the other must get its permit.
 #[test]
 fn wide_one_cell_with_a_denial() {
     BOUNDED.run(
-        ring(1, 1).build().unwrap(),
+        wide(1, 1),
         &[Check(0, 1)],
         &[&[Check(2 * W, 2)], &[Check(2 * W, 1)]],
     );
@@ -40,28 +149,22 @@ fn wide_one_cell_with_a_denial() {
 #[test]
 fn wide_refund_while_entering() {
     BOUNDED.with_late_refunds().run(
-        ring(2, 1).build().unwrap(),
+        wide(2, 1),
         &[Check(0, 1)],
         &[&[Check(0, 1), Refund(1)], &[Check(W, 1)]],
     );
 }
 
-/// One thread is a cell ahead of the other by one nanosecond. A charge at the end of a cell is in the sum at the
-/// beginning of the next cell.
 #[test]
 fn wide_adjacent_cells() {
-    BOUNDED.up_to(2).run(
-        ring(2, 1).build().unwrap(),
-        &[],
-        &[&[Check(W - 1, 1), Check(W, 1)], &[Check(W, 1), Check(W - 1, 1)]],
-    );
+    adjacent_cells(wide);
 }
 
 /// An older reading adopts the newer cell and gets its time, because its own cell may be full.
 #[test]
 fn wide_older_reading() {
     BOUNDED.run(
-        ring(1, 1).build().unwrap(),
+        wide(1, 1),
         &[Check(W / 2, 1)],
         &[&[Check(2 * W, 2)], &[Check(W / 2, 1)]],
     );
@@ -72,7 +175,7 @@ fn wide_older_reading() {
 #[test]
 fn wide_sleeper_for_a_lap() {
     BOUNDED.run(
-        ring(1, 1).build().unwrap(),
+        wide(1, 1),
         &[Check(0, 1)],
         &[
             &[Check(2 * W, 1)],
@@ -85,34 +188,22 @@ fn wide_sleeper_for_a_lap() {
 #[test]
 fn wide_sleeper_with_two_cells() {
     BOUNDED.run(
-        ring(2, 2).build().unwrap(),
+        wide(2, 2),
         &[Check(0, 1), Check(W, 1)],
         &[&[Check(2 * W, 1)], &[Check(3 * W, 1), Check(5 * W, 1)]],
     );
 }
 
-/// A charge in the last cell is still in the sum when two threads enter the next cell.
 #[test]
 fn wide_entering_carries_the_sum() {
-    BOUNDED.up_to(2).run(
-        ring(3, 2).build().unwrap(),
-        &[Check(0, 1), Check(W, 1)],
-        &[
-            &[Check(2 * W, 1), Check(2 * W, 1)],
-            &[Check(2 * W, 1), Check(3 * W, 1)],
-        ],
-    );
+    entering_carries_the_sum(wide);
 }
 
 /// Two threads enter a cell whose slot replaces the only other slot. The sum of the old slot is in the base before,
 /// so no thread loses it. A ring has a single slot if it is strict with one cell, or classic with two.
 #[test]
 fn wide_slot_is_replaced() {
-    BOUNDED.run(
-        ring(1, 1).build().unwrap(),
-        &[Check(W - 1, 1)],
-        &[&[Check(W, 2)], &[Check(W, 1)]],
-    );
+    BOUNDED.run(wide(1, 1), &[Check(W - 1, 1)], &[&[Check(W, 2)], &[Check(W, 1)]]);
     BOUNDED.run(
         ring(2, 2).classic().build().unwrap(),
         &[Check(W - 1, 2)],
@@ -124,7 +215,7 @@ fn wide_slot_is_replaced() {
 #[test]
 fn wide_slot_of_an_open_cell() {
     BOUNDED.up_to(2).run(
-        ring(2, 2).build().unwrap(),
+        wide(2, 2),
         &[],
         &[&[Check(2 * W, 1)], &[Check(2 * W, 1), Check(4 * W, 2)]],
     );
@@ -133,110 +224,43 @@ fn wide_slot_of_an_open_cell() {
 /// A thread reads while a slot is replaced. The base has the sum that the slot no longer has.
 #[test]
 fn wide_queries_while_a_slot_is_replaced() {
-    BOUNDED.run(
-        ring(1, 1).build().unwrap(),
-        &[Check(0, 1)],
-        &[&[Check(W, 1)], &[Remaining(W)]],
-    );
-    BOUNDED.run(
-        ring(1, 1).build().unwrap(),
-        &[Check(0, 1)],
-        &[&[Check(W, 1)], &[ReadyAt(W, 1)]],
-    );
+    BOUNDED.run(wide(1, 1), &[Check(0, 1)], &[&[Check(W, 1)], &[Remaining(W)]]);
+    BOUNDED.run(wide(1, 1), &[Check(0, 1)], &[&[Check(W, 1)], &[ReadyAt(W, 1)]]);
 }
 
-/// A refund races with the entry of the next cell. It is exact in the cell of its receipt. In a later cell, the
-/// permits may count until the cell after it.
 #[test]
 fn wide_refund_against_entering() {
-    BOUNDED.with_late_refunds().run(
-        ring(1, 1).build().unwrap(),
-        &[],
-        &[&[Check(0, 1), Refund(1)], &[Check(W, 1), Check(0, 1)]],
-    );
-    BOUNDED.with_late_refunds().run(
-        ring(2, 1).build().unwrap(),
-        &[Check(0, 1)],
-        &[&[Check(0, 1), Refund(1)], &[Check(0, 1), Check(2 * W, 2)]],
-    );
+    refund_against_entering(wide);
 }
 
-/// A charge in one cell is not refunded in another.
 #[test]
 fn wide_refund_in_a_later_cell() {
-    BOUNDED.with_late_refunds().up_to(2).run(
-        ring(2, 1).build().unwrap(),
-        &[],
-        &[&[Check(0, 1), Refund(1)], &[Check(2 * W - 1, 1), Check(2 * W, 2)]],
-    );
+    refund_in_a_later_cell(wide);
 }
 
-/// Two refunds of different cells raise the same slot and the same base. Each counts, and counts once.
 #[test]
 fn wide_refund_beside_a_refund_of_another_cell() {
-    FULL.inheriting().run(
-        ring(3, 3).build().unwrap(),
-        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
-        &[&[Refund(1)], &[Refund(1)]],
-    );
-    // The second refund is to the current cell.
-    FULL.inheriting().run(
-        ring(3, 2).build().unwrap(),
-        &[Check(0, 1), Check(W, 1)],
-        &[&[Refund(1)], &[Refund(1), Check(W, 2)]],
-    );
-    BOUNDED.inheriting().up_to(2).run(
-        ring(3, 3).build().unwrap(),
-        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
-        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 1)]],
-    );
+    refund_beside_a_refund_of_another_cell(wide);
 }
 
-/// The next cell is entered while a refund of an older cell raises slots and base. The refunded permits are never
-/// subtracted twice.
 #[test]
 fn wide_refund_of_an_older_cell_against_entering() {
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2).build().unwrap(),
-        &[Check(0, 1), Check(W, 2)],
-        &[&[Refund(1)], &[Check(2 * W, 2)]],
-    );
-    // The other order of the threads is a separate model, because loom goes back only to the last access of a word.
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2).build().unwrap(),
-        &[Check(0, 1), Check(0, 1), Check(W, 1)],
-        &[&[Check(2 * W, 2)], &[Refund(1)]],
-    );
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2).build().unwrap(),
-        &[Check(0, 1), Check(W, 2)],
-        &[&[Refund(1)], &[Check(2 * W, 1), Check(3 * W, 1)]],
-    );
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2).build().unwrap(),
-        &[Check(0, 1), Check(W, 1)],
-        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 3)]],
-    );
+    refund_of_an_older_cell_against_entering(wide);
 }
 
 /// A refund raises a slot that the slot of a new cell is about to replace. The new slot is still published.
 #[test]
 fn wide_refund_while_a_slot_is_published() {
     BOUNDED.inheriting().with_late_refunds().run(
-        ring(3, 2).build().unwrap(),
+        wide(3, 2),
         &[Check(0, 1), Check(W, 1)],
         &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 3)]],
     );
 }
 
-/// A refund stalls while the ring goes on for more than a lap. Its later writes must change nothing.
 #[test]
 fn wide_refund_sleeps_for_a_lap() {
-    BOUNDED.inheriting().with_late_refunds().run(
-        ring(1, 1).build().unwrap(),
-        &[Check(0, 1), Check(W, 1)],
-        &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 1), Check(5 * W, 1)]],
-    );
+    refund_sleeps_for_a_lap(wide);
 }
 
 /// Debt is charged to the capacity that a refund has made, and another thread enters the next cell. That thread
@@ -244,7 +268,7 @@ fn wide_refund_sleeps_for_a_lap() {
 #[test]
 fn wide_refund_charge_and_entering() {
     BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(1, 2).build().unwrap(),
+        wide(1, 2),
         &[Check(0, 1), Check(W, 1)],
         &[&[Refund(1)], &[Charge(W, 9)], &[Check(2 * W, 1)]],
     );
@@ -253,49 +277,37 @@ fn wide_refund_charge_and_entering() {
 /// Debt is charged during an admission, and during the entry of a cell.
 #[test]
 fn wide_charge() {
-    BOUNDED.up_to(2).run(
-        ring(2, 1).build().unwrap(),
-        &[],
-        &[&[Charge(0, 3), Check(W, 1)], &[Check(0, 1)]],
-    );
+    BOUNDED
+        .up_to(2)
+        .run(wide(2, 1), &[], &[&[Charge(0, 3), Check(W, 1)], &[Check(0, 1)]]);
 }
 
 /// Read-only calls write nothing, while cells are entered and charged.
 #[test]
 fn wide_queries() {
-    BOUNDED.up_to(2).run(
-        ring(2, 2).build().unwrap(),
-        &[Check(0, 1)],
-        &[&[Check(W, 1)], &[Remaining(W)]],
-    );
-    BOUNDED.up_to(2).run(
-        ring(2, 2).build().unwrap(),
-        &[Check(0, 1)],
-        &[&[Check(W, 1)], &[ReadyAt(W, 2)]],
-    );
-    BOUNDED.up_to(2).run(
-        ring(2, 2).build().unwrap(),
-        &[Check(0, 1)],
-        &[&[Check(3 * W, 1)], &[Remaining(W)]],
-    );
+    BOUNDED
+        .up_to(2)
+        .run(wide(2, 2), &[Check(0, 1)], &[&[Check(W, 1)], &[Remaining(W)]]);
+    BOUNDED
+        .up_to(2)
+        .run(wide(2, 2), &[Check(0, 1)], &[&[Check(W, 1)], &[ReadyAt(W, 2)]]);
+    BOUNDED
+        .up_to(2)
+        .run(wide(2, 2), &[Check(0, 1)], &[&[Check(3 * W, 1)], &[Remaining(W)]]);
     // While the cell is being entered, the base is that of an earlier cell, whose permits no longer count.
     BOUNDED.up_to(2).run(
-        ring(2, 2).build().unwrap(),
+        wide(2, 2),
         &[Check(0, 2)],
         &[&[Check(3 * W, 1)], &[Remaining(3 * W)]],
     );
     // The cell of the call is entered and left meanwhile. The one preemption is that of the reading thread.
     BOUNDED.up_to(1).run(
-        ring(2, 1).build().unwrap(),
+        wide(2, 1),
         &[Check(W, 1), Check(2 * W, 1)],
         &[&[Check(3 * W, 1), Check(4 * W, 1)], &[Remaining(3 * W)]],
     );
     // Neither the slot nor the base has the cell of the call any more.
-    BOUNDED.run(
-        ring(2, 1).build().unwrap(),
-        &[Check(W, 2)],
-        &[&[Check(2 * W, 1)], &[Remaining(W)]],
-    );
+    BOUNDED.run(wide(2, 1), &[Check(W, 2)], &[&[Check(2 * W, 1)], &[Remaining(W)]]);
 }
 
 /// The base may belong to a later cell than the control word that was read before it, and more permits were admitted
@@ -304,7 +316,7 @@ fn wide_queries() {
 fn wide_capacity_of_the_present_cell() {
     // The one preemption is that of the reading thread. With two, this model takes 18 s of a processor.
     BOUNDED.up_to(1).run(
-        ring(2, 1).build().unwrap(),
+        wide(2, 1),
         &[Check(W, 1), Check(2 * W, 1)],
         &[&[Check(3 * W, 1), Check(4 * W, 1)], &[Remaining(2 * W)]],
     );
@@ -315,7 +327,7 @@ fn wide_capacity_of_the_present_cell() {
 #[test]
 fn wide_denial_of_the_past() {
     BOUNDED.run(
-        ring(2, 1).build().unwrap(),
+        wide(2, 1),
         &[Check(0, 1)],
         &[&[Check(0, 1)], &[Check(2 * W, 1), Check(4 * W, 1)]],
     );

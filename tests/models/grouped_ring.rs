@@ -1,13 +1,14 @@
 //! Models of the form that a counter ring of one window has in a table: several counts in a slot.
 //!
 //! A window of one cell has one slot with one count, two cells have two such slots, and three cells have two slots with two
-//! counts. So a few cells go through all slots.
+//! counts. So a few cells go through all slots. The scenarios of both forms are in `counter_ring`.
 
 use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
 use ringgate::{CounterRing, Quota};
 
+use super::counter_ring;
 use super::harness::{BOUNDED, Call, Call::*, FULL};
 
 /// Nanoseconds in a cell.
@@ -23,10 +24,9 @@ fn ring(limit: u64, cells: u64) -> CounterRing {
     ring.unwrap().for_table(limit).unwrap()
 }
 
-/// Two threads enter one cell concurrently and request its last permit.
 #[test]
 fn grouped_one_cell() {
-    BOUNDED.run(ring(2, 1), &[], &[&[Check(0, 1), Check(0, 1)], &[Check(0, 1)]]);
+    counter_ring::one_cell(ring);
 }
 
 /// Two threads enter one cell concurrently. One requests too much, and the other must get its permit.
@@ -39,14 +39,9 @@ fn grouped_one_cell_in_full() {
     );
 }
 
-/// One thread is a cell ahead of the other by one nanosecond. A charge at the end of a cell is in the base of the next cell.
 #[test]
 fn grouped_adjacent_cells() {
-    BOUNDED.up_to(2).run(
-        ring(2, 1),
-        &[],
-        &[&[Check(W - 1, 1), Check(W, 1)], &[Check(W, 1), Check(W - 1, 1)]],
-    );
+    counter_ring::adjacent_cells(ring);
 }
 
 /// A thread stalls while it enters a cell, and the ring goes on for more than a lap. The later writes of the thread must
@@ -78,17 +73,9 @@ fn grouped_sleeper_with_two_cells() {
     );
 }
 
-/// A charge in the last cell is in the base when two threads enter the next cell.
 #[test]
 fn grouped_entering_carries_the_sum() {
-    BOUNDED.up_to(2).run(
-        ring(3, 2),
-        &[Check(0, 1), Check(W, 1)],
-        &[
-            &[Check(2 * W, 1), Check(2 * W, 1)],
-            &[Check(2 * W, 1), Check(3 * W, 1)],
-        ],
-    );
+    counter_ring::entering_carries_the_sum(ring);
 }
 
 /// Two cells share a slot. Two threads publish the second count, and then replace the slot of an older group.
@@ -122,77 +109,24 @@ fn grouped_entering_after_a_jump() {
     );
 }
 
-/// A refund races with the entry of the next cell. It is exact in the cell of its receipt. In a later cell, the permits may
-/// count until the cell after it.
 #[test]
 fn grouped_refund_against_entering() {
-    BOUNDED.with_late_refunds().run(
-        ring(1, 1),
-        &[],
-        &[&[Check(0, 1), Refund(1)], &[Check(W, 1), Check(0, 1)]],
-    );
-    BOUNDED.with_late_refunds().run(
-        ring(2, 1),
-        &[Check(0, 1)],
-        &[&[Check(0, 1), Refund(1)], &[Check(0, 1), Check(2 * W, 2)]],
-    );
+    counter_ring::refund_against_entering(ring);
 }
 
-/// A charge in one cell is not refunded in another.
 #[test]
 fn grouped_refund_in_a_later_cell() {
-    BOUNDED.with_late_refunds().up_to(2).run(
-        ring(2, 1),
-        &[],
-        &[&[Check(0, 1), Refund(1)], &[Check(2 * W - 1, 1), Check(2 * W, 2)]],
-    );
+    counter_ring::refund_in_a_later_cell(ring);
 }
 
-/// Two refunds of different cells lower counts in the same slot, and add to the same refunds. Each counts, and counts once.
 #[test]
 fn grouped_refund_beside_a_refund_of_another_cell() {
-    FULL.inheriting().run(
-        ring(3, 3),
-        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
-        &[&[Refund(1)], &[Refund(1)]],
-    );
-    // The second refund is to the current cell.
-    FULL.inheriting().run(
-        ring(3, 2),
-        &[Check(0, 1), Check(W, 1)],
-        &[&[Refund(1)], &[Refund(1), Check(W, 2)]],
-    );
-    BOUNDED.inheriting().up_to(2).run(
-        ring(3, 3),
-        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
-        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 1)]],
-    );
+    counter_ring::refund_beside_a_refund_of_another_cell(ring);
 }
 
-/// The next cell is entered while a refund lowers the count of an older cell. The refunded permits are never subtracted twice.
 #[test]
 fn grouped_refund_of_an_older_cell_against_entering() {
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2),
-        &[Check(0, 1), Check(W, 2)],
-        &[&[Refund(1)], &[Check(2 * W, 2)]],
-    );
-    // The other order of the threads is a separate model, because loom goes back only to the last access of a word.
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2),
-        &[Check(0, 1), Check(0, 1), Check(W, 1)],
-        &[&[Check(2 * W, 2)], &[Refund(1)]],
-    );
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2),
-        &[Check(0, 1), Check(W, 2)],
-        &[&[Refund(1)], &[Check(2 * W, 1), Check(3 * W, 1)]],
-    );
-    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
-        ring(3, 2),
-        &[Check(0, 1), Check(W, 1)],
-        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 3)]],
-    );
+    counter_ring::refund_of_an_older_cell_against_entering(ring);
 }
 
 /// A refund lowers a count in the slot in which the next count is about to be published. Neither is lost.
@@ -210,14 +144,9 @@ fn grouped_refund_while_a_count_is_published() {
     );
 }
 
-/// A refund stalls while the ring goes on for more than a lap. Its later writes must change nothing.
 #[test]
 fn grouped_refund_sleeps_for_a_lap() {
-    BOUNDED.inheriting().with_late_refunds().run(
-        ring(1, 1),
-        &[Check(0, 1), Check(W, 1)],
-        &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 1), Check(5 * W, 1)]],
-    );
+    counter_ring::refund_sleeps_for_a_lap(ring);
 }
 
 /// A thread admits because of a refund, and another thread enters the next cell. That thread observes the lowered count.

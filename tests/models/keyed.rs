@@ -14,7 +14,7 @@
 use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
-use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
+use ringgate::keyed::{Keys, OnFull};
 use ringgate::{
     CounterRing, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, TimestampRing, UnitRing,
 };
@@ -107,7 +107,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
     fn run_and(self, model: Model, check: impl Fn(&Limiter<A>, &[Vec<Admission>]) + Send + Sync + 'static) {
         model.explore(move || {
             let limiter = Arc::new(
-                KeyedBuilder::new(self.algorithm.clone())
+                KeyedRateLimiter::builder(self.algorithm.clone())
                     .capacity(self.entries)
                     .on_full(self.on_full)
                     .build_with(ManualClock::new(), Plain)
@@ -506,7 +506,7 @@ fn keyed_with_limit() {
 fn with_limit<A: Reclaim + Clone + Send + Sync + 'static>(it: A) {
     BOUNDED.explore(move || {
         let limiter = Arc::new(
-            KeyedBuilder::new(it.clone())
+            KeyedRateLimiter::builder(it.clone())
                 .capacity(1)
                 .build_with(ManualClock::new(), Plain)
                 .unwrap(),
@@ -666,7 +666,7 @@ fn keyed_forgotten_after_a_refund() {
 fn forgotten_after_a_refund<A: Reclaim + Clone + Send + Sync + 'static>(it: A, permits: u64, later: Nanos) {
     BOUNDED.up_to(2).explore(move || {
         let limiter = Arc::new(
-            KeyedBuilder::new(it.clone())
+            KeyedRateLimiter::builder(it.clone())
                 .capacity(1)
                 .on_full(OnFull::Forget)
                 .build_with(ManualClock::new(), Plain)
@@ -725,7 +725,7 @@ fn keyed_claimed_by_two() {
 fn keyed_refund_beside_entering() {
     BOUNDED.explore(|| {
         let limiter = Arc::new(
-            KeyedBuilder::new(packed(2, 1))
+            KeyedRateLimiter::builder(packed(2, 1))
                 .capacity(2)
                 .build_with(ManualClock::new(), Plain)
                 .unwrap(),
@@ -752,7 +752,7 @@ fn keyed_save_beside_a_decision() {
         for wide_form in [false, true] {
             BOUNDED.explore(move || {
                 let ring = if wide_form { wide(3, 1) } else { packed(3, 1) };
-                let builder = KeyedBuilder::new(ring).capacity(1).on_full(OnFull::Deny);
+                let builder = KeyedRateLimiter::builder(ring).capacity(1).on_full(OnFull::Deny);
                 let limiter = builder.clone().build_with(ManualClock::new(), Plain).unwrap();
                 let limiter = Arc::new(limiter);
                 assert!(limiter.check_at(&1, Nanos::new(W), 2).is_ok());
@@ -801,7 +801,7 @@ fn keyed_reset() {
         BOUNDED.explore(move || {
             let ring = if wide_form { wide(1, 1) } else { packed(1, 1) };
             let limiter = Arc::new(
-                KeyedBuilder::new(ring)
+                KeyedRateLimiter::builder(ring)
                     .capacity(1)
                     .on_full(OnFull::Deny)
                     .build_with(ManualClock::new(), Plain)
@@ -838,7 +838,9 @@ fn keyed_refund_beside_a_reset() {
     ];
     for (ring, next, reset) in cases {
         BOUNDED.explore(move || {
-            let builder = KeyedBuilder::new(ring(2, 2)).capacity(1).on_full(OnFull::Deny);
+            let builder = KeyedRateLimiter::builder(ring(2, 2))
+                .capacity(1)
+                .on_full(OnFull::Deny);
             let limiter = Arc::new(builder.build_with(ManualClock::new(), Plain).unwrap());
             let receipt = limiter.check_at(&1, Nanos::new(W), 1).unwrap().into_receipt();
             assert!(limiter.check_at(&1, Nanos::new(2 * W), 1).is_ok());
@@ -870,7 +872,9 @@ fn keyed_refund_beside_forgetting() {
     for wide_form in [false, true] {
         BOUNDED.explore(move || {
             let ring = if wide_form { wide(4, 2) } else { packed(4, 2) };
-            let builder = KeyedBuilder::new(ring).capacity(1).on_full(OnFull::Forget);
+            let builder = KeyedRateLimiter::builder(ring)
+                .capacity(1)
+                .on_full(OnFull::Forget);
             let limiter = Arc::new(builder.build_with(ManualClock::new(), Plain).unwrap());
             // The entry of key 1 is the one with the fewest spent permits.
             for key in 10..9 + limiter.capacity() as u64 {

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use ringgate::algorithm::Reclaim;
 use ringgate::sync::Words;
-use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, TimestampRing};
+use ringgate::{Algorithm, Gcra, Nanos, Quota, TimestampRing};
 
 use super::reclaim::{first, with_first};
 use crate::common::{Any, State};
@@ -101,38 +101,6 @@ fn a_bucket_is_not_idle_before_a_refunded_charge_has_expired() {
         }
         assert!(idle > 0, "{then}");
     }
-}
-
-/// Algorithms whose limit cannot be lowered, and the limits.
-#[test]
-fn a_limit_is_lowered_within_its_range() {
-    let quota = |text: &str| text.parse::<Quota>().expect("a quota");
-    let ring = CounterRing::builder(quota("10/s"))
-        .cells(5)
-        .build()
-        .expect("a ring");
-    for limit in [0, 11, u64::MAX] {
-        assert_eq!(ring.with_limit(limit).expect_err("out of range").field, "limit");
-    }
-    let several = CounterRing::builder(quota("10/s"))
-        .cells(5)
-        .also(quota("100/min"))
-        .build();
-    let error = several
-        .expect("a ring")
-        .with_limit(5)
-        .expect_err("which of them?");
-    assert_eq!(error.field, "windows");
-    let log = TimestampRing::new(quota("10/s")).expect("a ring");
-    assert!(log.with_limit(10).is_ok());
-    assert_eq!(log.with_limit(5).expect("five of ten").bound(), 5);
-    assert_eq!(log.with_limit(11).expect_err("ten slots").field, "limit");
-    let bucket = Gcra::token_bucket(quota("10/s"), 5).expect("a bucket");
-    assert_eq!(bucket.with_limit(0).expect_err("no permits").field, "limit");
-    assert_eq!(bucket.with_limit(11).expect_err("more").field, "limit");
-    // The burst in proportion, and at least one.
-    let bursts = [10, 9, 2, 1].map(|limit| bucket.with_limit(limit).expect("fewer").burst());
-    assert_eq!(bursts, [5, 4, 1, 1]);
 }
 
 /// A bucket whose limit is lowered has a longer burst: a permit takes longer, which is rounded up. A state is idle only

@@ -10,8 +10,7 @@
 //! `RINGGATE_STEPS` sets the number of steps of each history. Ten million take 5 minutes:
 //! `RINGGATE_STEPS=10000000 cargo test --release --all-features --test oracle long -- --nocapture`.
 
-use ringgate::keyed::KeyedBuilder;
-use ringgate::{ManualClock, RateLimiter};
+use ringgate::{KeyedRateLimiter, ManualClock, RateLimiter};
 
 #[path = "long/cases.rs"]
 mod cases;
@@ -38,7 +37,7 @@ fn long_histories_of_a_limiter() {
 fn long_histories_of_a_table() {
     for case in cases() {
         let clock = ManualClock::new();
-        let builder = KeyedBuilder::new(case.subject.algorithm.clone()).capacity(64);
+        let builder = KeyedRateLimiter::builder(case.subject.algorithm.clone()).capacity(64);
         let limiter = builder.build_with(clock.clone(), Plain).expect("a table");
         let mut history = History::new(&case, &limiter, clock, 4);
         history.late = false;
@@ -52,7 +51,7 @@ fn long_histories_of_a_table() {
 fn long_histories_of_a_crowded_table() {
     for case in cases() {
         let clock = ManualClock::new();
-        let builder = KeyedBuilder::new(case.subject.algorithm.clone()).capacity(1);
+        let builder = KeyedRateLimiter::builder(case.subject.algorithm.clone()).capacity(1);
         let limiter = builder.build_with(clock.clone(), Plain).expect("a table");
         let keys = 2 * limiter.capacity();
         let mut history = History::new(&case, &limiter, clock, keys);

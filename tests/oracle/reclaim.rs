@@ -6,12 +6,12 @@ use core::sync::atomic::Ordering;
 use proptest::prelude::*;
 use ringgate::algorithm::{Attempt, Reclaim};
 use ringgate::sync::Words;
-use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, TimestampRing};
+use ringgate::{Algorithm, Nanos};
 
 use super::answers::Answers;
 use super::walk::{
-    Act, Ring, Walk, acts, anywhere, asks, back_and_forth, config, exact, forward, history, nanos, ring,
-    size, subject,
+    Act, HORIZON, Ring, Walk, acts, anywhere, asks, back_and_forth, config, exact, forward, history, nanos,
+    ring, size, subject,
 };
 use crate::common::{Any, State, unit};
 
@@ -286,41 +286,16 @@ proptest! {
         );
         prop_assert_eq!(lowered.words(), ring.build().words());
     }
-}
 
-/// The first word of a new key.
-#[test]
-fn fresh_words_are_idle_at_any_time() {
-    let quota = |text: &str| text.parse::<Quota>().expect("a quota");
-    for it in [
-        Any::from(
-            CounterRing::builder(quota("5/min"))
-                .cells(5)
-                .build()
-                .expect("a ring"),
-        ),
-        CounterRing::builder(quota("1000/s"))
-            .cells(5)
-            .build()
-            .expect("a ring")
-            .into(),
-        CounterRing::builder(quota("10/s"))
-            .cells(5)
-            .also(quota("100/min"))
-            .build()
-            .expect("a ring")
-            .into(),
-        TimestampRing::new(quota("5/min")).expect("a ring").into(),
-        Gcra::new(quota("5/min")).expect("a bucket").into(),
-    ] {
-        for now in [0, 1, 1_000_000_000, super::walk::HORIZON] {
-            let now = Nanos::new(now);
-            assert!(it.is_idle(0, now));
-            let later = it.advance(0, now).expect("time goes on");
-            assert!(later > 0 && later & TABLE == 0);
-            let fresh = State::fresh(&it);
-            let handed = with_first(&fresh, later);
-            assert_eq!(Answers::from(&it, &handed, now), Answers::from(&it, &fresh, now));
-        }
+    /// The first word of a new key.
+    #[test]
+    fn fresh_words_are_idle_at_any_time(subject in subject(), now in prop_oneof![0..2_u64, 0..=HORIZON]) {
+        let (it, now) = (&subject.algorithm, Nanos::new(now));
+        prop_assert!(it.is_idle(0, now));
+        let later = it.advance(0, now).expect("time goes on");
+        prop_assert!(later > 0 && later & TABLE == 0);
+        let fresh = State::fresh(it);
+        let handed = with_first(&fresh, later);
+        prop_assert_eq!(Answers::from(it, &handed, now), Answers::from(it, &fresh, now));
     }
 }

@@ -1,14 +1,14 @@
 //! O5 with one queue for each name: names have limits of their own, by any algorithm.
 
-use ringgate::keyed::{AnyKey, KeyedBuilder};
-use ringgate::{ManualClock, Nanos};
+use ringgate::keyed::AnyKey;
+use ringgate::{KeyedRateLimiter, ManualClock, Nanos};
 
 use super::stamps;
 
 #[test]
 fn o5_one_queue_per_name() {
     let clock = ManualClock::new();
-    let table = KeyedBuilder::new(stamps("5/10s")).capacity(100);
+    let table = KeyedRateLimiter::builder(stamps("5/10s")).capacity(100);
     let limiter = table
         .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
         .expect("a table");

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use ringgate::{
-    AnyAlgorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, TimestampRing, UnitRing,
+    AnyAlgorithm, ConfigError, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Quota, RateLimiter,
+    TimestampRing, UnitRing,
 };
 
 /// The windows in which the client sends requests, after a first window in which none is denied.
@@ -90,7 +91,7 @@ fn a_paced_key_of_a_table() -> Result<(), ConfigError> {
     for limit in LIMITS {
         let clock = ManualClock::new();
         let ring = CounterRing::new(Quota::per_minute(limit)?)?;
-        let limiter = ringgate::keyed::KeyedBuilder::new(ring)
+        let limiter = KeyedRateLimiter::builder(ring)
             .capacity(16)
             .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))?;
         assert_share("table", limit, documented(limit, 60), |now| {
@@ -176,7 +177,7 @@ fn rows_by_cells_are_as_documented() -> Result<(), ConfigError> {
         let ring = CounterRing::builder(quota).cells(cells).build()?;
         let clock = ManualClock::new();
         let bytes = 8 * ring.words();
-        let table = ringgate::keyed::KeyedBuilder::new(ring.clone())
+        let table = KeyedRateLimiter::builder(ring.clone())
             .capacity(65_536)
             .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))?;
         // Five entries for every four keys, and the parts that entries share.

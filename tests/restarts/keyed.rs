@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
+use ringgate::keyed::{AnyKey, OnFull};
 use ringgate::{Clock, KeyedRateLimiter};
 
 type Limiter = KeyedRateLimiter<Any, ManualClock, AnyKey>;
@@ -19,7 +19,7 @@ fn follow(subject: &Subject, capacities: [u64; 2], acts: &[Act]) -> Followed {
     let mut line = Line::new(7 * WINDOW + 123);
     let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
     let builder = |restarts: usize| {
-        KeyedBuilder::new(subject.algorithm.clone())
+        KeyedRateLimiter::builder(subject.algorithm.clone())
             .capacity(capacities[restarts % 2])
             .on_full(OnFull::Share)
     };
@@ -129,7 +129,7 @@ proptest! {
 fn a_log_admits_an_older_reading_after_the_restore() {
     let log = TimestampRing::new("10/s".parse().expect("a quota")).expect("a ring");
     let unit = (log.span() - log.window()) / 2;
-    let builder = || KeyedBuilder::new(log.clone());
+    let builder = || KeyedRateLimiter::builder(log.clone());
     let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
     for part in 0..5 {
         let clock = ManualClock::new();

@@ -1,7 +1,6 @@
 //! The form that a sliding window chooses for each rule, and its decisions.
 
 use super::*;
-use ringgate::keyed::KeyedBuilder;
 use ringgate::{KeyedRateLimiter, SlidingWindow, UnitRing};
 
 fn each(limit: &str) -> Rule<Request> {
@@ -111,7 +110,7 @@ fn a_rule_decides_as_a_table_of_keys() {
             .tier("pro", tiers[1]);
         let (rules, clock) = by_hand([rule]);
         let window = SlidingWindow::new(quota(limit)).expect("a window");
-        let table: KeyedRateLimiter<SlidingWindow, ManualClock, _> = KeyedBuilder::new(window)
+        let table: KeyedRateLimiter<SlidingWindow, ManualClock, _> = KeyedRateLimiter::builder(window)
             .capacity(100)
             .tier(tiers[0])
             .tier(tiers[1])

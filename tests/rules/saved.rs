@@ -177,11 +177,12 @@ fn a_file_of_another_form_of_a_sliding_window_is_refused() {
 /// A table of one limiter is no rule set, and the other way round.
 #[test]
 fn a_file_of_a_table_is_refused() {
-    use ringgate::keyed::{AnyKey, KeyedBuilder};
+    use ringgate::KeyedRateLimiter;
+    use ringgate::keyed::AnyKey;
 
     let ring = ringgate::CounterRing::new(quota("10/min")).expect("a ring");
     let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
-    let table = KeyedBuilder::new(ring.clone()).build_with(ManualClock::new(), keys());
+    let table = KeyedRateLimiter::builder(ring.clone()).build_with(ManualClock::new(), keys());
     let mut file = Vec::new();
     table.expect("a table").save(&mut file).expect("memory");
     let error = restored(&builder(), &file, Duration::ZERO).expect_err("a table");
@@ -190,7 +191,8 @@ fn a_file_of_a_table_is_refused() {
         "{error}"
     );
     let file = saved(&built(&builder()));
-    let table = KeyedBuilder::new(ring).restore_with(ManualClock::new(), keys(), &*file, Duration::ZERO);
+    let table =
+        KeyedRateLimiter::builder(ring).restore_with(ManualClock::new(), keys(), &*file, Duration::ZERO);
     let error = table.map(drop).expect_err("a rule set").to_string();
     assert!(
         error.starts_with(r#"the saved state has another table: "all" 100 in 60s"#),

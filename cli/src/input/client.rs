@@ -89,10 +89,7 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefixes {
-    pub(crate) const DEFAULT: Self = Self {
-        ipv4: 32,
-        ipv6: ClientAddress::DEFAULT_PREFIX,
-    };
+    pub(crate) const DEFAULT: Self = Self { ipv4: 32, ipv6: 64 };
 
     /// The base of the name of a key, and the prefixes that the library has added to it: `client/24/56`.
     pub(crate) fn of_name(name: &str) -> Option<(&str, Self)> {

@@ -88,13 +88,14 @@ use word::Word;
 /// ```
 /// use ringgate::algorithm::{Calendar, CalendarQuota};
 /// use ringgate::clock::SystemClock;
-/// use ringgate::keyed::{AnyKey, KeyedBuilder};
+/// use ringgate::KeyedRateLimiter;
+/// use ringgate::keyed::AnyKey;
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let quota: CalendarQuota = "50_000/month from 5".parse()?;
 /// let clock = SystemClock::new();
 /// let plan = Calendar::new(&quota, &clock)?;
-/// let limiter = KeyedBuilder::new(plan).build_with(clock, AnyKey::with_seeds([1, 2, 3, 4]))?;
+/// let limiter = KeyedRateLimiter::builder(plan).build_with(clock, AnyKey::with_seeds([1, 2, 3, 4]))?;
 /// assert!(limiter.check_n("customer 17", 50_000).is_ok());
 /// let denied = limiter.check("customer 17").unwrap_err();
 /// // It is the fifth of next month.

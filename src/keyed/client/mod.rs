@@ -53,10 +53,7 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefixes {
-    pub(crate) const DEFAULT: Self = Self {
-        ipv4: 32,
-        ipv6: ClientAddress::DEFAULT_PREFIX,
-    };
+    pub(crate) const DEFAULT: Self = Self { ipv4: 32, ipv6: 64 };
 
     /// Replaces the number of bits of an IPv4 address.
     pub(crate) fn with_ipv4(self, bits: u8) -> Result<Self, ConfigError> {
@@ -92,23 +89,10 @@ impl Prefixes {
 }
 
 impl ClientAddress {
-    /// The default number of bits of an IPv6 address that identify one client.
-    pub const DEFAULT_PREFIX: u8 = 64;
-
     /// Returns the client at `address`, by all bits of an IPv4 address or the first 64 bits of an IPv6 one.
     #[must_use]
     pub fn new(address: IpAddr) -> Self {
         Self::masked(address, Prefixes::DEFAULT)
-    }
-
-    /// Returns the client at `address`, by all bits of an IPv4 address or the first `prefix` bits of an IPv6
-    /// one.
-    ///
-    /// # Errors
-    ///
-    /// `prefix`: not 1 to 128.
-    pub fn with_prefix(address: IpAddr, prefix: u8) -> Result<Self, ConfigError> {
-        Ok(Self::masked(address, Prefixes::DEFAULT.with_ipv6(prefix)?))
     }
 
     /// Returns the client at `address`, by the first `ipv4` bits of an IPv4 address or the first `ipv6` bits of an IPv6 one.
@@ -159,11 +143,5 @@ impl ClientAddress {
     /// Returns the address at which the client is reached: the embedded IPv4 address, or `address` itself.
     pub(crate) fn unmasked(address: IpAddr) -> IpAddr {
         transition::embedded(address)
-    }
-}
-
-impl From<IpAddr> for ClientAddress {
-    fn from(address: IpAddr) -> Self {
-        Self::new(address)
     }
 }

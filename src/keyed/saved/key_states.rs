@@ -77,7 +77,7 @@ impl<'a, A: Reclaim> Charger<'a, A> {
 
     /// The time at which a state begins if none of its permits is charged.
     fn begin_of_uncharged(&self, state: SavedState) -> Nanos {
-        let ahead = match state.spent() {
+        let ahead = match state.spent {
             0 => state.idle_after().saturating_sub(self.elapsed),
             _ => Duration::ZERO,
         };
@@ -105,7 +105,7 @@ impl<'a, A: Reclaim> Charger<'a, A> {
         // long as before if they are charged at `at`.
         let fresh = OwnWords::new(algorithm.words());
         let words = Shared::new(fresh.get());
-        algorithm.restore(words, at, state.spent());
+        algorithm.restore(words, at, state.spent);
         if algorithm.idle_at(words, now).is_none_or(|idle| idle >= idle_at) {
             return at;
         }
@@ -144,7 +144,7 @@ impl KeyStates {
                 match Self::state_of(entry, key, algorithm, now) {
                     Some(state) if !state.idle_after().is_zero() => {
                         to.put_key(key, state)?;
-                        keys += u64::from(state.spent() > 0);
+                        keys += u64::from(state.spent > 0);
                     }
                     _ => {}
                 }
@@ -195,7 +195,7 @@ impl KeyStates {
                 break state;
             }
             let key = Self::fingerprint(key);
-            if state.spent() == 0 {
+            if state.spent == 0 {
                 self.table
                     .region(key)
                     .reclaim_at(charger.begin_of_uncharged(state));

@@ -36,11 +36,11 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
-    /// use ringgate::{CounterRing, ManualClock, Quota};
+    /// use ringgate::keyed::AnyKey;
+    /// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let builder = KeyedBuilder::new(CounterRing::new(Quota::per_minute(5)?)?);
+    /// let builder = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(5)?)?);
     /// let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
     /// let before = builder.clone().build_with(ManualClock::new(), keys())?;
     /// assert!(before.check_n("alice", 4).is_ok());
@@ -64,15 +64,14 @@ impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
     /// Other threads may decide meanwhile. An admission that returned before the call is in the file if it still counts. One
     /// that comes later may be missing, so save for the last time after the last decision.
     pub fn save(&self, to: impl Write) -> io::Result<u64> {
-        let header = Header {
-            of: description(&self.algorithm, &self.lower_tiers),
-            seeds: self.keys.seeds(),
-            sample: self.keys.sample(),
-        };
-        let mut to = SavedWriter::new(to, &header)?;
+        let mut to = SavedWriter::new(to, &self.header())?;
         let keys = self.states.save(&self.algorithm, self.clock.now(), &mut to)?;
         to.finish()?;
         Ok(keys)
+    }
+
+    fn header(&self) -> Header {
+        Header::new(description(&self.algorithm, &self.lower_tiers), &self.keys)
     }
 }
 
@@ -97,11 +96,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
         let limiter = self
             .build_with(clock, keys)
             .map_err(|error| RestoreError::Invalid(error.into()))?;
-        header.compare(
-            "table",
-            description(&limiter.algorithm, &limiter.lower_tiers),
-            &limiter.keys,
-        )?;
+        header.compare("table", limiter.header())?;
         let now = limiter.clock.now();
         limiter
             .states
@@ -132,22 +127,25 @@ fn description<A: Reclaim>(own: &A, lower_tiers: &[A]) -> String {
 }
 
 impl Header {
-    /// Compares the saved state with the limiter that is to be restored.
-    pub(crate) fn compare(
-        &self,
-        field: &'static str,
-        of: String,
-        keys: &impl SeededKeys,
-    ) -> Result<(), RestoreError> {
+    pub(crate) fn new(of: String, keys: &impl SeededKeys) -> Self {
+        Self {
+            of,
+            seeds: keys.seeds(),
+            sample: keys.sample(),
+        }
+    }
+
+    /// Compares the header of a saved state with that of the limiter that is to be restored. `field` names what `of` describes.
+    pub(crate) fn compare(&self, field: &'static str, own: Self) -> Result<(), RestoreError> {
         let mismatch = |field, found: &str, expected: String| RestoreError::Mismatch {
             field,
             found: found.into(),
             expected,
         };
-        if self.of != of {
-            return Err(mismatch(field, &self.of, of));
+        if self.of != own.of {
+            return Err(mismatch(field, &self.of, own.of));
         }
-        if self.seeds != keys.seeds() {
+        if self.seeds != own.seeds {
             // The seeds are a secret, so the error does not show them.
             return Err(mismatch(
                 "kind of keys",
@@ -155,10 +153,9 @@ impl Header {
                 "keys with fixed seeds".into(),
             ));
         }
-        let sample = keys.sample();
-        if self.sample != sample {
+        if self.sample != own.sample {
             let found = format!("a sample of {:#x}", self.sample);
-            return Err(mismatch("hash function", &found, format!("{sample:#x}")));
+            return Err(mismatch("hash function", &found, format!("{:#x}", own.sample)));
         }
         Ok(())
     }

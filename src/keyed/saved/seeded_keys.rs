@@ -5,15 +5,15 @@ use crate::keyed::keys::{AnyKey, Tiers};
 
 /// Keys whose hashes another process can compute again, as a saved table needs.
 ///
-/// [`AnyKey`] and [`Tiers`] with a [`SeededState`] are such keys. Implement it for [`Keys`](crate::keyed::Keys) of your own to save
-/// their tables.
+/// [`AnyKey`] is such a kind of keys, and so are [`Tiers`] of it. Implement it for [`Keys`](crate::keyed::Keys) of your
+/// own to save their tables.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::keyed::{KeyedBuilder, Keys, SeededKeys};
-/// use ringgate::{CounterRing, ManualClock, Quota};
+/// use ringgate::keyed::{Keys, SeededKeys};
+/// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota};
 ///
 /// /// Customers by number. The hash has no seeds, because the service assigns the numbers.
 /// struct Customers;
@@ -39,7 +39,7 @@ use crate::keyed::keys::{AnyKey, Tiers};
 /// }
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let builder = KeyedBuilder::new(CounterRing::new(Quota::per_minute(5)?)?);
+/// let builder = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(5)?)?);
 /// let limiter = builder.clone().build_with(ManualClock::new(), Customers)?;
 /// assert!(limiter.check_n(&7, 5).is_ok());
 /// let mut file = Vec::new();
@@ -78,31 +78,30 @@ impl SeededKeys for SeededState {
     }
 }
 
-impl<S: SeededKeys> SeededKeys for AnyKey<S> {
+impl SeededKeys for AnyKey {
     fn seeds(&self) -> [u64; 4] {
-        self.hasher().seeds()
+        self.seeded.seeds()
     }
 
     fn reseeded(self, seeds: [u64; 4]) -> Self {
-        Self::new(self.into_hasher().reseeded(seeds))
+        Self::with_seeds(seeds)
     }
 
     fn sample(&self) -> u64 {
-        self.hasher().sample()
+        self.seeded.sample()
     }
 }
 
-impl<F, S: SeededKeys> SeededKeys for Tiers<F, S> {
+impl<F, K: SeededKeys> SeededKeys for Tiers<F, K> {
     fn seeds(&self) -> [u64; 4] {
-        self.hasher().seeds()
+        self.keys.seeds()
     }
 
     fn reseeded(self, seeds: [u64; 4]) -> Self {
-        let (resolver, hasher) = self.into_parts();
-        Self::new(resolver, hasher.reseeded(seeds))
+        Self::new(self.resolver, self.keys.reseeded(seeds))
     }
 
     fn sample(&self) -> u64 {
-        self.hasher().sample()
+        self.keys.sample()
     }
 }

@@ -3,8 +3,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::algorithm::Gcra;
-use crate::keyed::{KeyedBuilder, OnFull};
+use crate::keyed::{DEFAULT_CAPACITY, OnFull};
 use crate::quota::Quota;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::Key;
@@ -131,7 +130,7 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Sets the burst of a [`Gcra`] rule in permits. The default is the limit.
+    /// Sets the burst of a [`Gcra`](crate::Gcra) rule in permits. The default is the limit.
     pub fn burst(mut self, permits: u64) -> Self {
         self.kind.burst = Some(permits);
         self
@@ -248,8 +247,7 @@ impl<R: ?Sized, K> Rule<R, K> {
         self
     }
 
-    /// Sets the number of keys that the rule's table can hold, 1 to 2^32. The default is
-    /// [`KeyedBuilder::DEFAULT_CAPACITY`].
+    /// Sets the number of keys that the rule's table can hold, 1 to 2^32. The default is 65,536.
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = Some(keys);
         self
@@ -327,7 +325,7 @@ impl<R: ?Sized, K> Rule<R, K> {
     }
 
     pub(crate) fn keys(&self) -> u64 {
-        self.capacity.unwrap_or(KeyedBuilder::<Gcra>::DEFAULT_CAPACITY)
+        self.capacity.unwrap_or(DEFAULT_CAPACITY)
     }
 }
 

@@ -10,7 +10,7 @@ use super::RuleSet;
 use super::builder::RuleSetBuilder;
 use super::clock_origin::ClockOrigin;
 use crate::clock::Clock;
-use crate::keyed::{Charger, SeededKeys};
+use crate::keyed::Charger;
 use crate::limiter::SavedState;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::rule_states::RuleStates;
@@ -73,13 +73,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
                 "{retired} old states are still enforced (expected 0): finish the reload first"
             )));
         }
-        let seeds = &self.states.seeds.tables;
-        let header = Header {
-            of: self.states.description(),
-            seeds: seeds.seeds(),
-            sample: seeds.sample(),
-        };
-        let mut to = SavedWriter::new(to, &header)?;
+        let mut to = SavedWriter::new(to, &self.states.header())?;
         let now = self.clock.now();
         let mut keys = 0;
         for state in self.states.saved() {
@@ -120,8 +114,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         let rules = self
             .build_from(clock, header.seeds, origin)
             .map_err(|error| RestoreError::Invalid(error.into()))?;
-        let seeds = &rules.states.seeds.tables;
-        header.compare("list of rules", rules.states.description(), seeds)?;
+        header.compare("list of rules", rules.states.header())?;
         let now = rules.clock.now();
         for state in rules.states.saved() {
             state.restore(now, elapsed, &mut from)?;
@@ -138,10 +131,10 @@ impl<R: ?Sized> RuleStates<R> {
         states.filter(|state| !state.is_in_flight() && !state.is_block())
     }
 
-    /// The properties that distinguish the saved states from those of other rules, as text.
-    fn description(&self) -> String {
+    /// The properties that distinguish the saved states from those of other rules.
+    fn header(&self) -> Header {
         let states: Vec<String> = self.saved().map(RuleState::description).collect();
-        states.join("; ")
+        Header::new(states.join("; "), &self.seeds.tables)
     }
 }
 
