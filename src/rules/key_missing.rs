@@ -19,7 +19,7 @@ use alloc::sync::Arc;
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// assert!(rules.check(&Some("alice")).is_ok());
 /// let denied = rules.check(&None).unwrap_err();
-/// assert!(denied.violations().any(|quota| quota.lacks_key()));
+/// assert!(denied.violations().any(|quota| quota.lacks_key));
 /// // A later retry would also be denied.
 /// assert_eq!(denied.retry_after(), None);
 /// # Ok(())

@@ -33,7 +33,7 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
             Err(denied) => {
                 let by = denied
                     .violations()
-                    .map(|by| format!("{} {} {}", by.rule(), by.quota(), by.limit()));
+                    .map(|by| format!("{} {} {}", by.rule, by.quota, by.limit));
                 format!("{:?} {:?}", denied.retry_after(), by.collect::<Vec<_>>())
             }
         };
@@ -41,9 +41,9 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
             format!(
                 "{} {} {} {}",
                 peek.rule(),
-                peek.permits(),
+                peek.status().permits,
                 peek.remaining(),
-                peek.is_enforced()
+                peek.status().enforced
             )
         });
         seen.push(format!("{decided} {:?}", peeks.collect::<Vec<_>>()));

@@ -323,9 +323,9 @@ pub(in crate::http) fn of_denial<'a>(
     let mut policies = named(of_statuses(statuses));
     for policy in &mut policies {
         let is_violated = |violated: QuotaStatus| {
-            violated.rule() == policy.rule()
-                && violated.is_block() == policy.values.is_block
-                && violated.quota().window() == policy.window()
+            *violated.rule == *policy.rule()
+                && violated.is_block == policy.values.is_block
+                && violated.quota.window() == policy.window()
         };
         if denied.violations().any(is_violated) {
             policy.violate();

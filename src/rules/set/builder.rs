@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use super::RuleSet;
 use super::clock_origin::ClockOrigin;
-use super::validate::MAX_RULES;
 use crate::clock::Clock;
 use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::migration::{self, Migration};
@@ -37,9 +36,6 @@ pub struct RuleSetBuilder<R: ?Sized> {
 }
 
 impl<R: ?Sized> RuleSetBuilder<R> {
-    /// The maximum number of rules in a set.
-    pub const MAX_RULES: usize = MAX_RULES;
-
     /// Creates a builder without rules.
     pub const fn new() -> Self {
         Self {
@@ -103,7 +99,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// - `name`: empty, or the name of another rule;
     /// - `renamed_from`: a name that another rule has or was renamed from;
-    /// - `rules`: more than [`MAX_RULES`](Self::MAX_RULES);
+    /// - `rules`: more than 1000;
     /// - `quotas`: more than 16, or several of a log, even or gcra rule that is not enforced for all keys;
     /// - `cells`, `burst`: given for a rule whose algorithm has none;
     /// - `limit`, `window`, `in_flight`, `cells`, `burst`, `capacity`: out of the range of the algorithm, or of the table of keys;

@@ -81,7 +81,7 @@ use live_counts::LiveCounts;
 /// assert!(rules.check(&request).is_ok());
 /// assert!(rules.check(&request).is_ok());
 /// let denied = rules.check(&request).unwrap_err();
-/// assert_eq!(denied.violations().next().unwrap().rule(), "user");
+/// assert_eq!(&*denied.violations().next().unwrap().rule, "user");
 /// // The denied request was not charged to the endpoint.
 /// let endpoint = rules.peek(&request).find(|peek| peek.rule() == "endpoint").unwrap();
 /// assert_eq!(endpoint.remaining(), 48);
@@ -249,7 +249,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Returns a read-only view of each quota that applies to the request, in the order of their states.
     ///
-    /// The [block](crate::Rule::block) of a rule is one of the quotas while the key is blocked: see [`RulePeek::is_block`].
+    /// The [block](crate::Rule::block) of a rule is one of the quotas while the key is blocked: see
+    /// [`QuotaStatus::is_block`](crate::rules::QuotaStatus#structfield.is_block).
     ///
     /// While a reload is pending, a rule may occur twice: by its old state and by its new one.
     ///

@@ -47,7 +47,7 @@ impl<R: ?Sized> RuleState<R> {
             rule: at,
             name: Arc::clone(&rule.name),
             index: BLOCK_INDEX,
-            quota: block.after(),
+            quota: block.after,
         };
         let algorithms = StateAlgorithms::block(block);
         let entries = rule.keys().div_ceil(KEYS_PER_ENTRY);
