@@ -205,7 +205,8 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
     denied: bool,
     hashes: &mut KeyHashes,
 ) {
-    rules.enforced_quotas(request, at, denied, hashes, |values| add(policies, values));
+    let add = |values| add(policies, values);
+    rules.states.enforced_quotas(request, at, denied, hashes, add);
 }
 
 /// Adds the policy of a quota with these values.

@@ -295,7 +295,7 @@ impl<R: ?Sized> RuleStates<R> {
     ) -> impl Iterator<Item = (Violation, Extracted)> + 'v {
         violations.iter().filter_map(move |&violation| {
             let state = &self.states[usize::from(violation.state)];
-            Some((violation, state.extract(request, &self.seeds)?))
+            Some((violation, state.extractor.extract(request, &self.seeds)?))
         })
     }
 
@@ -322,7 +322,8 @@ impl<R: ?Sized> RuleStates<R> {
     /// The time from `at` until every rule would admit the request.
     pub(crate) fn retry_after(&self, request: &R, at: Nanos) -> Option<Duration> {
         let states = self.states.iter();
-        let applied = states.filter_map(|state| Some((state, state.extract(request, &self.seeds)?)));
+        let applied =
+            states.filter_map(|state| Some((state, state.extractor.extract(request, &self.seeds)?)));
         let enforced = applied.filter(|(_, extracted)| extracted.enforced);
         retry_after_of(enforced, at, |(state, extracted), ready| {
             if extracted.is_denied() {

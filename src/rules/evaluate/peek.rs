@@ -69,7 +69,7 @@ impl<R: ?Sized> RuleStates<R> {
     pub(crate) fn peek<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
         let mut hashes = KeyHashes::new();
         let views = self.states.iter().flat_map(move |state| {
-            let extracted = state.extract_with(request, &self.seeds, &mut hashes);
+            let extracted = state.extractor.extract_with(request, &self.seeds, &mut hashes);
             extracted.into_iter().flat_map(move |extracted| {
                 let indices = 0..state.quotas.len();
                 indices.map(move |index| self.view(state, index, extracted, now))
@@ -87,7 +87,7 @@ impl<R: ?Sized> RuleStates<R> {
             .iter()
             .filter(|state| !state.is_block())
             .filter(|state| {
-                let extracted = state.extract_with(request, &self.seeds, &mut hashes);
+                let extracted = state.extractor.extract_with(request, &self.seeds, &mut hashes);
                 extracted.is_some_and(|extracted| state.reset(&extracted, now))
             });
         reset.count()
@@ -104,7 +104,7 @@ impl<R: ?Sized> RuleStates<R> {
         mut add: impl FnMut(EnforcedQuota<'a>),
     ) {
         for (index, state) in (0..).zip(&self.states) {
-            if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
+            if let Some(extracted) = state.extractor.extract_with(request, &self.seeds, hashes) {
                 self.enforced_quotas_of((index, &extracted, None), now, with_retry, |_, values| {
                     add(values)
                 });
@@ -176,7 +176,7 @@ impl<R: ?Sized> RuleStates<R> {
     /// Returns why the request lacks a key of an enforced rule, if the key knows it.
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
         let mut denying = self.states.iter().filter(|state| {
-            let extracted = state.extract(request, &self.seeds);
+            let extracted = state.extractor.extract(request, &self.seeds);
             extracted.is_some_and(|extracted| extracted.enforced && extracted.is_denied_without_key())
         });
         denying.find_map(|state| state.extractor.missing_cause(request, &self.seeds))
