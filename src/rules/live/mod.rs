@@ -315,7 +315,9 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
 
 impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LiveRules<R, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LiveRules").field(&*self.current.load()).finish()
+        f.debug_tuple("LiveRules")
+            .field(&LoadedRules(self.current.load()))
+            .finish()
     }
 }
 
