@@ -69,7 +69,6 @@ use crate::clock::Clock;
 /// ```
 #[must_use = "the file is watched only until this is dropped"]
 pub struct RulesWatcher {
-    path: PathBuf,
     /// Sends to the thread until it is dropped.
     watcher: Option<RecommendedWatcher>,
     stop: Sender<WatchMessage>,
@@ -144,7 +143,7 @@ impl RulesWatcher {
             .map_err(unwatched)?;
         let reloader = Reloader {
             rules,
-            path: path.clone(),
+            path,
             extractors,
             report,
             last_read: None,
@@ -154,17 +153,10 @@ impl RulesWatcher {
             .spawn(move || reloader.run(&messages))
             .map_err(unwatched)?;
         Ok(Self {
-            path,
             watcher: Some(watcher),
             stop,
             thread: Some(thread),
         })
-    }
-
-    /// Returns the absolute path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 
@@ -332,8 +324,6 @@ fn unwatched(error: impl fmt::Display) -> io::Error {
 
 impl fmt::Debug for RulesWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RulesWatcher")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("RulesWatcher").finish_non_exhaustive()
     }
 }
