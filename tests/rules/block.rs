@@ -394,36 +394,6 @@ fn blocks_are_not_saved() {
     assert_eq!(peeks.collect::<Vec<_>>(), [(false, 1)]);
 }
 
-/// Each setting has a range, and each error names it.
-#[test]
-fn invalid_blocks_are_errors() {
-    let error = |rule: Rule<Request>| {
-        let built = set([rule]).build_with(ManualClock::new(), [1, 2, 3, 4]);
-        built.err().map(|error| error.error.field)
-    };
-    assert_eq!(error(rule("a", "1/s").block(block("1/s", 1))), Some("block"));
-    for algorithm in [RuleAlgorithm::Gcra, RuleAlgorithm::Counter] {
-        let several = rule("a", "1/s").also(quota("2/min")).algorithm(algorithm);
-        assert_eq!(error(several.by(&by_user()).block(block("1/s", 1))), None);
-    }
-    let escalating =
-        |factor, ceiling, forgive| block("1/s", 10).escalate(factor, secs(ceiling), secs(forgive));
-    for (block, field) in [
-        (block("65535/s", 1), None),
-        (block("65536/s", 1), Some("after")),
-        (block("1/999ms", 1), Some("after")),
-        (block("1/s", 0), Some("for")),
-        (block("1/s", 367 * 86_400), Some("for")),
-        (escalating(2, 10, 0), None),
-        (escalating(0, 10, 0), Some("factor")),
-        (escalating(1, 20, 0), Some("factor")),
-        (escalating(2, 9, 0), Some("ceiling")),
-        (escalating(2, 10, 367 * 86_400), Some("forgive_after")),
-    ] {
-        assert_eq!(error(blocking(block)), field);
-    }
-}
-
 /// The longest escalation reaches its ceiling before the level ends.
 #[test]
 fn the_slowest_escalation_reaches_its_ceiling() {

@@ -52,17 +52,6 @@ fn a_shadow_rule_with_two_quotas_is_charged_like_two_rules() {
     }
 }
 
-/// Several buckets of a shadow rule cannot share a state.
-#[test]
-fn a_shadow_rule_has_one_quota_unless_they_share_a_state() {
-    let buckets = rule("shadow", "10/s").also(quota("5/min"));
-    for algorithm in [RuleAlgorithm::Gcra, RuleAlgorithm::Log, RuleAlgorithm::Even] {
-        let rule = buckets.clone().algorithm(algorithm).shadow();
-        let error = refused([rule]);
-        assert_eq!(error.error.field, "quotas", "{error}");
-    }
-}
-
 /// Debt is refilled at the rate of its own tier, and not at that of the rule or of a slower tier.
 #[test]
 fn debt_of_a_tier_is_refilled_at_the_rate_of_another() {

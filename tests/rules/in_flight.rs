@@ -132,23 +132,6 @@ fn a_request_without_the_key_holds_a_slot_as_the_rule_says() {
     }
 }
 
-#[test]
-fn invalid_rules_are_errors() {
-    let tiered = || slots("a", 1).by(&by_user()).tier_of(&by_plan());
-    let tiers = |limit| tiered().tier("big", limit);
-    for (rule, given) in [
-        (slots("a", 0), "in_flight: 0"),
-        (slots("a", 1 << 20), "in_flight: 1048576"),
-        (tiers(1 << 20), "tiers: 1048576"),
-    ] {
-        let expected = format!("rule \"a\": invalid {given} (expected 1 to 1048575 requests in flight)");
-        assert_eq!(refused([rule]).to_string(), expected);
-    }
-    for rule in [slots("a", (1 << 20) - 1), slots("a", 1).admit_on_full()] {
-        assert!(set([rule]).build_with(ManualClock::new(), [1; 4]).is_ok());
-    }
-}
-
 /// The two rules have the same key and no algorithm. Their states differ.
 #[test]
 fn slots_share_no_state_with_a_quota_or_with_other_slots() {
