@@ -181,7 +181,9 @@ fn a_denial_states_the_period_and_its_end() {
     assert_eq!((shown.limit, shown.remaining), (2, 0));
     let text = "rate limit reached: contract (0 of 2 per 2682000s left); try again in 1299600s";
     assert_eq!(denied.to_string(), text);
-    clock.advance(wait);
+    clock.advance(wait - Duration::from_nanos(1));
+    assert!(rules.check(&request).is_err());
+    clock.advance(Duration::from_nanos(1));
     let peek = rules.peek(&request).next().expect("the rule");
     assert_eq!(
         (peek.remaining(), peek.status().quota.window()),

@@ -344,7 +344,8 @@ struct Sided {
 }
 
 fn sided(quotas: [&str; 3]) -> Arc<Fair<RuleSet<Sided, TokioClock>>> {
-    let conditions: [(_, fn(&Sided) -> bool); 3] = [("x", |it| it.x), ("y", |it| it.y), ("z", |it| it.z)];
+    type Applies = fn(&Sided) -> bool;
+    let conditions: [(_, Applies); 3] = [("x", |it| it.x), ("y", |it| it.y), ("z", |it| it.z)];
     let mut rules = RuleSetBuilder::new();
     for (quota, (name, condition)) in quotas.iter().zip(conditions) {
         let rule = Rule::new(name, quota.parse().unwrap()).algorithm(RuleAlgorithm::Log);
