@@ -44,13 +44,6 @@ struct ChargeStep {
     evaluation: EvaluationIndex,
 }
 
-/// The first enforced evaluation that found too little capacity left.
-struct DeniedEvaluation {
-    evaluation: EvaluationIndex,
-    /// Whether the rule's [`OnFull`](crate::keyed::OnFull) denied the request, because the table has no entry for the key.
-    overflow: bool,
-}
-
 /// A charge that was made.
 struct ChargedStep {
     evaluation: EvaluationIndex,
@@ -328,12 +321,8 @@ impl<R: ?Sized> RuleStates<R> {
         charged: &mut ChargedSteps,
     ) -> Result<(), EvaluationIndex> {
         let mut steps = ChargeSteps::new();
-        if let Some(denied) = peek_all(evaluations, now, &mut steps) {
-            if denied.overflow {
-                let Evaluation { state, .. } = &evaluations[usize::from(denied.evaluation)];
-                state.count(ShardId::current(), RuleEvent::Overflowed);
-            }
-            return Err(denied.evaluation);
+        if let Some(denied_by) = peek_all(evaluations, now, &mut steps) {
+            return Err(denied_by);
         }
         let shard = ShardId::current();
         for &ChargeStep { evaluation, .. } in &steps {
@@ -487,13 +476,13 @@ impl<R: ?Sized> RuleStates<R> {
 }
 
 /// *Peek*: reads the capacity of all states, and sorts them into the order in which they are charged. Stops at the first
-/// enforced state with too little capacity left, and returns its evaluation.
+/// enforced state with too little capacity left, and returns its evaluation. Counts a denial by the overflow policy of that state.
 #[inline(always)]
 fn peek_all<R: ?Sized>(
     evaluations: &[Evaluation<'_, R>],
     now: Nanos,
     steps: &mut ChargeSteps,
-) -> Option<DeniedEvaluation> {
+) -> Option<EvaluationIndex> {
     for (at, evaluation) in (0..).zip(evaluations) {
         let Extracted {
             permits, enforced, ..
@@ -503,11 +492,11 @@ fn peek_all<R: ?Sized>(
             .state
             .capacity_left(&evaluation.extracted, evaluation.found, now);
         if enforced && (always_denied || left.permits < permits) {
-            return Some(DeniedEvaluation {
-                evaluation: at,
-                // `Handling::Deny` needs no entry of the table, so its denial is no overflow.
-                overflow: left.overflow && !always_denied,
-            });
+            // `Handling::Deny` needs no entry of the table, so its denial is no overflow.
+            if left.overflow && !always_denied {
+                evaluation.state.count(ShardId::current(), RuleEvent::Overflowed);
+            }
+            return Some(at);
         }
         // The least capacity comes first, because another request is most likely to take it. States in the shadow come last.
         let step = ChargeStep {

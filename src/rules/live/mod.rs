@@ -9,8 +9,8 @@ use std::thread;
 use super::config::file_error::FileError;
 use super::evaluate::rule_state::RuleState;
 use super::evaluate::rule_states::RuleStates;
+use super::migration::Migration;
 use super::migration::carry_over::CarryOver;
-use super::migration::{self, Migration};
 use super::rule::error::RuleError;
 use super::set::RuleSet;
 use super::set::builder::RuleSetBuilder;
@@ -227,9 +227,6 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             return Err(ReloadError::Pending(states));
         }
         let current = self.current.load();
-        let seeds = current.states.seeds.clone();
-        let origin = current.states.origin.or(rules.origin);
-        let origin = origin.known_for(rules.rules(), &current.clock);
         let (now, clock) = (current.clock.now(), current.clock.clone());
         writer.retained.retain(|&(_, until)| until > now);
         let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
@@ -238,8 +235,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             retired,
             carry_overs,
             retained,
-        } = migration::migrate(rules.rules(), Some(&current.states), &retained, seeds, origin)
-            .map_err(ReloadError::Rules)?;
+        } = rules.migrate(&current, &retained).map_err(ReloadError::Rules)?;
         drop(current);
         // Claim: rules 5, the old state is enforced beside the new one.
         states.states = states.states.into_iter().chain(retired).collect();

@@ -1,3 +1,4 @@
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use std::time::SystemTime;
@@ -6,6 +7,7 @@ use super::RuleSet;
 use super::clock_origin::ClockOrigin;
 use crate::clock::Clock;
 use crate::rules::evaluate::key_hashes::Seeds;
+use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::migration::{self, Migration};
 use crate::rules::rule::error::RuleError;
 use crate::rules::rule::kind::AnyKind;
@@ -32,7 +34,7 @@ use crate::rules::rule::{AnyRule, Rule};
 #[must_use = "a builder does nothing until it is built"]
 pub struct RuleSetBuilder<R: ?Sized> {
     rules: Vec<AnyRule<R>>,
-    pub(crate) origin: ClockOrigin,
+    pub(super) origin: ClockOrigin,
 }
 
 impl<R: ?Sized> RuleSetBuilder<R> {
@@ -132,11 +134,20 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         &self,
         old: &RuleSet<R, C>,
     ) -> Result<RuleSet<R, C>, RuleError> {
-        let (clock, seeds) = (old.clock.clone(), old.states.seeds.clone());
-        let origin = old.states.origin.or(self.origin).known_for(&self.rules, &clock);
-        let Migration { states, .. } =
-            migration::migrate(&self.rules, Some(&old.states), &[], seeds, origin)?;
+        let Migration { states, .. } = self.migrate(old, &[])?;
+        let clock = old.clock.clone();
         Ok(RuleSet { states, clock })
+    }
+
+    /// Builds the states of these rules, which continue the states of `old` and the `retained` states.
+    pub(crate) fn migrate<C: Clock>(
+        &self,
+        old: &RuleSet<R, C>,
+        retained: &[Arc<RuleState<R>>],
+    ) -> Result<Migration<R>, RuleError> {
+        let (old, clock) = (&old.states, &old.clock);
+        let origin = old.origin.or(self.origin).known_for(&self.rules, clock);
+        migration::migrate(&self.rules, Some(old), retained, old.seeds.clone(), origin)
     }
 }
 
