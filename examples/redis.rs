@@ -88,7 +88,7 @@ async fn main() -> Fallible<()> {
         let wait = denied.retry_after().unwrap_or_default().as_secs_f64().ceil();
         let rules: Vec<String> = denied
             .violations()
-            .map(|violation| violation.rule().to_owned())
+            .map(|violation| violation.rule.to_string())
             .collect();
         println!("  denied by {}, retry after {wait} s", rules.join(", "));
     }

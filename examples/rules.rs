@@ -83,7 +83,7 @@ fn check(live: &LiveRules<Request, ManualClock>, user: &'static str) {
         Err(denied) => {
             let by: Vec<String> = denied
                 .violations()
-                .map(|violation| violation.rule().to_owned())
+                .map(|violation| violation.rule.to_string())
                 .collect();
             println!("  {user:<6} denied by {}", by.join(", "));
         }

@@ -189,24 +189,6 @@ fn a_clock_that_steps_back_gives_no_second_budget() {
     assert_eq!(limiter.peek("a").spent(), 7);
 }
 
-#[test]
-fn months_begin_with_their_day() {
-    let clock = ManualClock::new();
-    let limiter = RateLimiter::with_clock(calendar("50000/month from the 5th"), clock.clone());
-    assert!(limiter.check_n(50_000).is_ok());
-    let denied = limiter
-        .check()
-        .expect_err("all are spent")
-        .retry_after()
-        .expect("next month");
-    // The 5th of November, 16 days and one hour later.
-    assert_eq!(denied, Duration::from_secs((16 * 24 + 1) * 3600));
-    clock.advance(denied - Duration::from_nanos(1));
-    assert!(limiter.check().is_err());
-    clock.advance(Duration::from_nanos(1));
-    assert!(limiter.check_n(50_000).is_ok());
-}
-
 /// A restart in the middle of a day keeps its counts, and no longer.
 #[test]
 fn a_restart_gives_no_second_budget() {

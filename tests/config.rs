@@ -5,8 +5,6 @@
 
 extern crate alloc;
 
-#[path = "config/any.rs"]
-mod any;
 #[path = "config/byte_units.rs"]
 mod byte_units;
 #[path = "config/calendar.rs"]
@@ -65,7 +63,7 @@ fn invalid(format: FileFormat, text: &str) -> (usize, usize, String) {
         Ok(rules) => panic!("this was read as {rules:?}:\n{text}"),
         Err(error) => error,
     };
-    let (line, column) = (error.line().unwrap_or(0), error.column().unwrap_or(0));
+    let (line, column) = error.position().unwrap_or((0, 0));
     let words = error.to_string();
     let place = format!("line {line}, column {column}: ");
     let words = words

@@ -187,12 +187,15 @@ fn refused<K: Into<AnyKind>>(rules: impl IntoIterator<Item = Rule<Request, K>>) 
 
 /// A reload that is complete at once.
 fn reload<K: Into<AnyKind>>(live: &Live, rules: impl IntoIterator<Item = Rule<Request, K>>) {
-    assert_eq!(live.store(&set(rules)), Ok(Reloaded::Done));
+    assert_eq!(live.store(&set(rules)).expect("valid rules"), Reloaded::Done);
 }
 
 /// A reload whose old rules stay in force, because a caller holds them.
 fn reload_beside<K: Into<AnyKind>>(live: &Live, rules: impl IntoIterator<Item = Rule<Request, K>>) {
-    assert_eq!(live.store(&set(rules)), Ok(Reloaded::Pending(1)));
+    assert_eq!(
+        live.store(&set(rules)).expect("valid rules"),
+        Reloaded::Pending(1)
+    );
 }
 
 /// The rule, by user if it is so.

@@ -131,17 +131,16 @@ fn sentences(view: &RuleView<'_>) -> Vec<String> {
         sentences.push(format!("keys that are always denied: {}", view.denied));
     }
     if let Some(block) = view.block {
-        let (after, (factor, longest)) = (block.after(), block.growth());
-        let (number, window) = (after.limit(), after.window());
-        let first = block.duration(1);
+        let (number, window) = (block.after.limit(), block.after.window());
+        let (first, factor, longest) = (block.duration, block.factor, block.ceiling);
         let mut sentence = format!("violation {number} of a key within {window:?} blocks it for {first:?}");
         if factor > 1 {
             sentence += &format!(
                 "; each further block is {factor} times as long, up to {longest:?}, until the key is forgiven after {:?}",
-                block.forgive_after()
+                block.forgive_after
             );
         }
-        if block.extends() {
+        if block.extends {
             sentence += "; a retry begins the block anew";
         }
         sentences.push(sentence);

@@ -183,8 +183,8 @@ impl DenialEvents {
             target: TARGET,
             Level::WARN,
             rules = names(&violations),
-            limit = longest.map(QuotaStatus::limit),
-            remaining = longest.map(QuotaStatus::remaining),
+            limit = longest.map(|quota| quota.limit),
+            remaining = longest.map(|quota| quota.remaining),
             retry_after_ms = denied.retry_after().map(millis),
             suppressed = self.suppressed.report(),
             key = key.as_deref(),
@@ -205,15 +205,15 @@ impl DenialEvents {
 
 /// The time until the quota would admit the request, or the maximum if it never would.
 fn retry_after(quota: &QuotaStatus) -> Duration {
-    quota.retry_after().unwrap_or(Duration::MAX)
+    quota.retry_after.unwrap_or(Duration::MAX)
 }
 
 /// The names of the rules. Each name occurs once, even if several quotas of the rule are violated.
 fn names(violations: &[QuotaStatus]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for quota in violations {
-        if !names.contains(&quota.rule()) {
-            names.push(quota.rule());
+        if !names.contains(&&*quota.rule) {
+            names.push(&*quota.rule);
         }
     }
     names.join(", ")

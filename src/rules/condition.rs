@@ -8,10 +8,6 @@ pub(crate) struct NamedFn<F: ?Sized> {
 }
 
 impl<F: ?Sized> NamedFn<F> {
-    const fn new(name: Arc<str>, function: Arc<F>) -> Self {
-        Self { name, function }
-    }
-
     /// Whether both are clones of one function.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.function, &other.function)
@@ -25,35 +21,32 @@ impl<F: ?Sized> NamedFn<F> {
 
 impl<F: ?Sized> Clone for NamedFn<F> {
     fn clone(&self) -> Self {
-        Self::new(Arc::clone(&self.name), Arc::clone(&self.function))
+        Self {
+            name: Arc::clone(&self.name),
+            function: Arc::clone(&self.function),
+        }
     }
 }
 
+/// Declares a named function of a request. The answer may borrow from the request for `'a`.
 macro_rules! function_of_a_request {
     ($(#[$doc:meta])* $name:ident, $answer:ty) => {
         $(#[$doc])*
-        pub struct $name<R: ?Sized>(pub(crate) NamedFn<dyn Fn(&R) -> $answer + Send + Sync>);
+        pub struct $name<R: ?Sized>(pub(crate) NamedFn<dyn for<'a> Fn(&'a R) -> $answer + Send + Sync>);
 
         impl<R: ?Sized> $name<R> {
             /// Creates a named function of a request.
             pub fn new(
                 name: impl Into<Arc<str>>,
-                function: impl Fn(&R) -> $answer + Send + Sync + 'static,
+                function: impl for<'a> Fn(&'a R) -> $answer + Send + Sync + 'static,
             ) -> Self {
-                Self(NamedFn::new(name.into(), Arc::new(function)))
+                Self(NamedFn {
+                    name: name.into(),
+                    function: Arc::new(function),
+                })
             }
-        }
 
-        common_impls!($name);
-    };
-}
-
-macro_rules! common_impls {
-    ($name:ident) => {
-        impl<R: ?Sized> $name<R> {
-            /// Returns the name.
-            #[must_use]
-            pub fn name(&self) -> &str {
+            pub(crate) fn name(&self) -> &str {
                 &self.0.name
             }
         }
@@ -103,36 +96,23 @@ function_of_a_request! {
     Condition, bool
 }
 
-/// A named function that returns the tier of a request by its name.
-///
-/// The rule's own quota applies if the function returns `None`, or a name that the rule does not have.
-///
-/// ```
-/// use ringgate::rules::TierOf;
-///
-/// struct User {
-///     plan: String,
-/// }
-///
-/// let plan = TierOf::new("plan", |user: &User| Some(user.plan.as_str()));
-/// # let _ = plan;
-/// ```
-pub struct TierOf<R: ?Sized>(pub(crate) NamedFn<TierFn<R>>);
-
-/// A function that returns the name of the tier of a request.
-type TierFn<R> = dyn for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync;
-
-impl<R: ?Sized> TierOf<R> {
-    /// Creates a named function of a request.
-    pub fn new(
-        name: impl Into<Arc<str>>,
-        function: impl for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync + 'static,
-    ) -> Self {
-        Self(NamedFn::new(name.into(), Arc::new(function)))
-    }
+function_of_a_request! {
+    /// A named function that returns the tier of a request by its name.
+    ///
+    /// The rule's own quota applies if the function returns `None`, or a name that the rule does not have.
+    ///
+    /// ```
+    /// use ringgate::rules::TierOf;
+    ///
+    /// struct User {
+    ///     plan: String,
+    /// }
+    ///
+    /// let plan = TierOf::new("plan", |user: &User| Some(user.plan.as_str()));
+    /// # let _ = plan;
+    /// ```
+    TierOf, Option<&'a str>
 }
-
-common_impls!(TierOf);
 
 /// A function that returns the limit of a request.
 pub(crate) struct LimitBy<R: ?Sized>(pub(crate) Arc<LimitFn<R>>);

@@ -408,11 +408,13 @@ impl<R: ?Sized> Key<R> {
 
     /// The treatment of a request that lacks this key, as a part of another one. `None` if it has the key, or shares a budget.
     fn missing_part(&self, request: &R) -> Option<Missing> {
-        let seeds = SeededState::with_seeds([1, 2, 3, 4]);
-        match self.hash(request, &seeds) {
-            Some(_) => None,
-            None => Some(self.missing(request)).filter(|missing| missing.on_missing != OnMissingKey::Share),
-        }
+        let missing = (!self.has(request)).then(|| self.missing(request));
+        missing.filter(|missing| missing.on_missing != OnMissingKey::Share)
+    }
+
+    pub(super) fn has(&self, request: &R) -> bool {
+        self.hash(request, &SeededState::with_seeds([1, 2, 3, 4]))
+            .is_some()
     }
 
     /// Renames the key. A rule keeps its counts over a reload if its name and the name of its key do not change.

@@ -68,11 +68,14 @@ pub(crate) fn add_part<R: ?Sized>(
 pub(crate) fn missing<R: ?Sized, S: AddressSource<R>>(source: &Arc<S>) -> Arc<MissingFn<R>> {
     let source = Arc::clone(source);
     Arc::new(move |request, on_missing| {
-        let missing = Missing::of(on_missing.unwrap_or(OnMissingKey::Fail));
-        match source.cause(request) {
-            Some((cause, true)) => Missing::ambiguous(cause),
-            Some((cause, false)) => missing.with_cause(Some(cause)),
-            None => missing,
+        let cause = match source.cause(request) {
+            Some((cause, true)) => return Missing::ambiguous(cause),
+            Some((cause, false)) => Some(cause),
+            None => None,
+        };
+        Missing {
+            cause,
+            ..Missing::of(on_missing.unwrap_or(OnMissingKey::Fail))
         }
     })
 }

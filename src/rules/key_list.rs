@@ -1,5 +1,6 @@
 //! Lists of keys that a rule never limits, or always denies.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -44,7 +45,7 @@ pub(crate) enum KeyList<R: ?Sized> {
     Hashes(HashSet<u64, SeededState>),
     Addresses(Arc<FindAddressFn<R>>, Networks),
     /// The second list is for requests without the first key.
-    Either([Option<Arc<Self>>; 2], Arc<HasKeyFn<R>>),
+    Either(Box<[Option<Self>; 2]>, Arc<HasKeyFn<R>>),
 }
 
 impl ListKind {
@@ -123,7 +124,7 @@ impl<R: ?Sized> ListEntries<R> {
                 }
                 let [first, second] = lists;
                 let second = second.map(|list| list.of_second(seeds));
-                KeyList::Either([first.map(Arc::new), second.map(Arc::new)], Arc::clone(has_first))
+                KeyList::Either(Box::new([first, second]), Arc::clone(has_first))
             }
         }))
     }
@@ -158,8 +159,8 @@ impl<R: ?Sized> KeyList<R> {
             }
             Self::Addresses(..) => self,
             Self::Either(lists, has_first) => {
-                let of_second = |list: Arc<Self>| Arc::new(Self::clone(&list).of_second(seeds));
-                Self::Either(lists.map(|list| list.map(of_second)), has_first)
+                let of_second = |list: Option<Self>| list.map(|list| list.of_second(seeds));
+                Self::Either(Box::new(lists.map(of_second)), has_first)
             }
         }
     }
@@ -180,16 +181,6 @@ impl<R: ?Sized> Clone for ListEntries<R> {
             Self::Values(parse) => Self::Values(Arc::clone(parse)),
             Self::Addresses(find, prefixes) => Self::Addresses(Arc::clone(find), *prefixes),
             Self::Either(both, has_first) => Self::Either(Arc::clone(both), Arc::clone(has_first)),
-        }
-    }
-}
-
-impl<R: ?Sized> Clone for KeyList<R> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Hashes(hashes) => Self::Hashes(hashes.clone()),
-            Self::Addresses(find, networks) => Self::Addresses(Arc::clone(find), networks.clone()),
-            Self::Either(lists, has_first) => Self::Either(lists.clone(), Arc::clone(has_first)),
         }
     }
 }

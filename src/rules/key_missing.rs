@@ -19,7 +19,7 @@ use alloc::sync::Arc;
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// assert!(rules.check(&Some("alice")).is_ok());
 /// let denied = rules.check(&None).unwrap_err();
-/// assert!(denied.violations().any(|quota| quota.lacks_key()));
+/// assert!(denied.violations().any(|quota| quota.lacks_key));
 /// // A later retry would also be denied.
 /// assert_eq!(denied.retry_after(), None);
 /// # Ok(())
@@ -61,7 +61,7 @@ pub(crate) struct Missing {
     pub(crate) cause: Option<MissingCause>,
     /// Whether the part of the request that has the key is ambiguous. The request is denied then, whatever the key's treatment of
     /// requests without it.
-    is_ambiguous: bool,
+    pub(crate) is_ambiguous: bool,
 }
 
 /// Why a request lacks a key.
@@ -92,15 +92,6 @@ impl Missing {
             cause: Some(cause),
             is_ambiguous: true,
         }
-    }
-
-    pub(crate) fn with_cause(self, cause: Option<MissingCause>) -> Self {
-        Self { cause, ..self }
-    }
-
-    /// Whether the part of the request that has the key is ambiguous.
-    pub(crate) const fn is_ambiguous(&self) -> bool {
-        self.is_ambiguous
     }
 
     /// The first treatment of an ambiguous key, or else the first that denies, or else the first one. `on_missing` replaces it, unless
@@ -134,7 +125,7 @@ mod tests {
             [Missing::of(OnMissingKey::Skip), ambiguous()],
         ] {
             let first = Missing::first_denial(parts.into_iter(), Some(OnMissingKey::Share));
-            assert!(first.is_ambiguous() && first.on_missing == OnMissingKey::Deny);
+            assert!(first.is_ambiguous && first.on_missing == OnMissingKey::Deny);
         }
         let parts = [OnMissingKey::Skip, OnMissingKey::Fail, OnMissingKey::Deny].map(Missing::of);
         let first = Missing::first_denial(parts.into_iter(), None);

@@ -57,7 +57,7 @@ impl<R: ?Sized + 'static> Key<R> {
             if let Some(hash) = first.hash(request, seeds) {
                 return Some(hash);
             }
-            if first.missing(request).is_ambiguous() {
+            if first.missing(request).is_ambiguous {
                 return None;
             }
             second.hash(request, seeds).map(|hash| of_second(hash, seeds))
@@ -94,7 +94,7 @@ impl<R: ?Sized + 'static> Key<R> {
         Self {
             missing: Some(Arc::new(move |request, on_missing| {
                 let of_first = first.missing(request);
-                match of_first.is_ambiguous() {
+                match of_first.is_ambiguous {
                     true => of_first,
                     false => Missing::first_denial([second.missing(request)].into_iter(), on_missing),
                 }
@@ -107,10 +107,5 @@ impl<R: ?Sized + 'static> Key<R> {
             hash_without,
             ..key
         }
-    }
-
-    fn has(&self, request: &R) -> bool {
-        self.hash(request, &SeededState::with_seeds([1, 2, 3, 4]))
-            .is_some()
     }
 }

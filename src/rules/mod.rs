@@ -43,11 +43,7 @@ mod watch;
 pub use condition::{Condition, Cost, TierOf};
 #[cfg(feature = "config")]
 pub use config::{
-    extractors::Extractors,
-    file_error::{FileError, FileProblem},
-    file_format::FileFormat,
-    reload::ReloadError,
-    resolver::Resolver,
+    extractors::Extractors, file_error::FileError, file_format::FileFormat, resolver::Resolver,
 };
 pub use decided_by::{DecidedBy, Reason};
 pub use denial::Denial;
@@ -58,7 +54,7 @@ pub use evaluate::reservation::Reservation;
 pub use key::Key;
 pub use key_missing::OnMissingKey;
 pub use key_parts::KeyParts;
-pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
+pub use live::{LiveRules, LoadedRules, ReloadError, Reloaded};
 pub use quota_status::QuotaStatus;
 pub use rule::algorithm::RuleAlgorithm;
 pub use rule::block::Block;
@@ -74,7 +70,7 @@ pub use set::counts::RuleCounts;
 pub use set::live_counts::LiveCounts;
 pub use store_error::{StoreError, StoreErrorKind};
 #[cfg(feature = "watch")]
-pub use watch::{RulesWatcher, WatchError};
+pub use watch::RulesWatcher;
 
 #[cfg(all(feature = "watch", feature = "shared"))]
 pub(crate) use watch::Replaceable;

@@ -12,8 +12,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::config::extractors::Extractors;
-use super::config::reload::ReloadError;
-use super::live::{LiveRules, Reloaded, ReplaceError};
+use super::live::{LiveRules, ReloadError, Reloaded};
 use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 
@@ -23,17 +22,16 @@ use crate::clock::Clock;
 ///
 /// - A file that is invalid or missing leaves the rules in force, and is reported.
 /// - The last text of the file is put in force, and each text that is read is reported. If a text could not be stored
-///   ([`ReplaceError::Pending`]), it is tried and reported again.
+///   ([`ReloadError::Pending`]), it is tried and reported again.
 /// - The file is also read at the start, so a change before the watch begins is not missed.
 /// - A [pending](Reloaded::Pending) reload is [finished](LiveRules::finish) soon after the last decision by old rules. This is
 ///   not reported.
 ///
 /// The watcher watches the directory of the file. So it notices a file that is renamed over the watched one, and a changed symbolic
-/// link, at once. It reads the file when the directory has been quiet for [`DEBOUNCE`](Self::DEBOUNCE), or
-/// [`MAX_DELAY`](Self::MAX_DELAY) after a change, and reloads it if its text differs. Keep the file in a directory with few other
-/// changes.
+/// link, at once. It reads the file when the directory has been quiet for 50 ms, or a second after a change, and reloads it if its
+/// text differs. Keep the file in a directory with few other changes.
 ///
-/// It also reads the file every [`POLL_INTERVAL`](Self::POLL_INTERVAL), because some changes send no notification: the edit of a
+/// It also reads the file every two seconds, because some changes send no notification: the edit of a
 /// link's target in another directory, a link to the directory that is replaced, a directory that is removed and created again,
 /// and changes on most network file systems.
 ///
@@ -44,7 +42,7 @@ use crate::clock::Clock;
 /// # Caveats
 ///
 /// - Replace the file by renaming a complete one over it. A file that is written in place, with a pause longer than
-///   [`DEBOUNCE`](Self::DEBOUNCE), may be read in between. If the written part is valid by itself, it is put in force, and the
+///   50 ms, may be read in between. If the written part is valid by itself, it is put in force, and the
 ///   rules that are missing in it begin empty later.
 /// - If [`LiveRules::store`] is called directly, the file is put in force again only when its text changes.
 ///
@@ -71,23 +69,20 @@ use crate::clock::Clock;
 /// ```
 #[must_use = "the file is watched only until this is dropped"]
 pub struct RulesWatcher {
-    path: PathBuf,
     /// Sends to the thread until it is dropped.
     watcher: Option<RecommendedWatcher>,
     stop: Sender<WatchMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The error of a rules file that cannot be watched.
-#[derive(Debug)]
-pub struct WatchError(WatchProblem);
+/// The time for which the directory must be quiet before the file is read.
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// The reason of a [`WatchError`].
-#[derive(Debug)]
-enum WatchProblem {
-    Notify(notify::Error),
-    Io(io::Error),
-}
+/// The time after a change at which the file is read even if the directory is not quiet.
+const MAX_DELAY: Duration = Duration::from_secs(1);
+
+/// The time between two reads of the file without a notification.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A message to the watcher's thread.
 enum WatchMessage {
@@ -97,15 +92,6 @@ enum WatchMessage {
 }
 
 impl RulesWatcher {
-    /// The time for which the directory must be quiet before the file is read.
-    pub const DEBOUNCE: Duration = Duration::from_millis(50);
-
-    /// The time after a change at which the file is read even if the directory is not quiet.
-    pub const MAX_DELAY: Duration = Duration::from_secs(1);
-
-    /// The time between two reads of the file without a notification.
-    pub const POLL_INTERVAL: Duration = Duration::from_secs(2);
-
     /// Starts to watch, and reloads the file at once and after every change.
     ///
     /// The watcher's thread calls `report` with the result of each reload. A panic in `report` ends the watch.
@@ -120,7 +106,7 @@ impl RulesWatcher {
         path: impl AsRef<Path>,
         extractors: Extractors<R>,
         report: impl FnMut(Result<Reloaded, ReloadError>) + Send + 'static,
-    ) -> Result<Self, WatchError>
+    ) -> io::Result<Self>
     where
         R: ?Sized + 'static,
         C: Clock + Clone + Send + Sync + 'static,
@@ -134,13 +120,13 @@ impl RulesWatcher {
         path: impl AsRef<Path>,
         extractors: Extractors<R>,
         report: impl FnMut(Result<Reloaded, ReloadError>) + Send + 'static,
-    ) -> Result<Self, WatchError>
+    ) -> io::Result<Self>
     where
         R: ?Sized + 'static,
         T: Replaceable<R> + Send + Sync + 'static,
     {
         // The path is made absolute, because the working directory of the process may change.
-        let path = std::path::absolute(path).map_err(WatchError::io)?;
+        let path = std::path::absolute(path).map_err(unwatched)?;
         let directory = path.parent().unwrap_or(&path);
         let (stop, messages) = mpsc::channel();
         let changes = stop.clone();
@@ -151,13 +137,13 @@ impl RulesWatcher {
                 let _ = changes.send(WatchMessage::Changed);
             }
         })
-        .map_err(WatchError::notify)?;
+        .map_err(unwatched)?;
         watcher
             .watch(directory, RecursiveMode::NonRecursive)
-            .map_err(WatchError::notify)?;
+            .map_err(unwatched)?;
         let reloader = Reloader {
             rules,
-            path: path.clone(),
+            path,
             extractors,
             report,
             last_read: None,
@@ -165,19 +151,12 @@ impl RulesWatcher {
         let thread = thread::Builder::new()
             .name("ringgate-rules".into())
             .spawn(move || reloader.run(&messages))
-            .map_err(WatchError::io)?;
+            .map_err(unwatched)?;
         Ok(Self {
-            path,
             watcher: Some(watcher),
             stop,
             thread: Some(thread),
         })
-    }
-
-    /// Returns the absolute path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 
@@ -205,14 +184,14 @@ fn is_change(event: EventKind) -> bool {
 
 /// Rules that are replaced when their file changes.
 pub(crate) trait Replaceable<R: ?Sized> {
-    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError>;
+    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReloadError>;
 
     /// Finishes a pending reload, if it can.
     fn finish(&self) -> Reloaded;
 }
 
 impl<R: ?Sized, C: Clock + Clone> Replaceable<R> for LiveRules<R, C> {
-    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
+    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReloadError> {
         self.store(rules)
     }
 
@@ -245,13 +224,13 @@ where
         let mut retry_in = self.reload_if_changed().then_some(Self::MIN_RETRY);
         let mut polled = Instant::now();
         loop {
-            let poll_in = RulesWatcher::POLL_INTERVAL.saturating_sub(polled.elapsed());
+            let poll_in = POLL_INTERVAL.saturating_sub(polled.elapsed());
             let wait = retry_in.map_or(poll_in, |retry_in| retry_in.min(poll_in));
             let changed = match messages.recv_timeout(wait) {
                 Ok(WatchMessage::Changed) => true,
                 Err(RecvTimeoutError::Timeout) => {
                     retry_in = retry_in.and_then(|waited| self.retry(waited));
-                    let due = polled.elapsed() >= RulesWatcher::POLL_INTERVAL;
+                    let due = polled.elapsed() >= POLL_INTERVAL;
                     if due {
                         polled = Instant::now();
                     }
@@ -288,10 +267,10 @@ where
 
     /// Waits until the directory is quiet. Returns false if the watch has been stopped.
     fn debounce(messages: &Receiver<WatchMessage>) -> bool {
-        let latest = Instant::now() + RulesWatcher::MAX_DELAY;
+        let latest = Instant::now() + MAX_DELAY;
         loop {
             let left = latest.saturating_duration_since(Instant::now());
-            match messages.recv_timeout(RulesWatcher::DEBOUNCE.min(left)) {
+            match messages.recv_timeout(DEBOUNCE.min(left)) {
                 Ok(WatchMessage::Changed) if !left.is_zero() => {}
                 Ok(WatchMessage::Changed) | Err(RecvTimeoutError::Timeout) => return true,
                 Ok(WatchMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
@@ -312,14 +291,12 @@ where
         let reloaded = self.reload(read);
         let unfinished = match &reloaded {
             Ok(Reloaded::Pending(_)) => true,
-            Err(ReloadError::Replace(ReplaceError::Pending(_))) => {
+            Err(ReloadError::Pending(_)) => {
                 // The same text is tried again.
                 self.last_read = None;
                 true
             }
-            Ok(Reloaded::Done) | Err(ReloadError::File(_) | ReloadError::Replace(ReplaceError::Rules(_))) => {
-                false
-            }
+            Ok(Reloaded::Done) | Err(ReloadError::File(_) | ReloadError::Rules(_)) => false,
         };
         (self.report)(reloaded);
         unfinished
@@ -328,7 +305,7 @@ where
     fn reload(&self, read: io::Result<String>) -> Result<Reloaded, ReloadError> {
         let rules =
             RuleSetBuilder::from_read(&self.path, read, &self.extractors).map_err(ReloadError::File)?;
-        self.rules.replace(&rules).map_err(ReloadError::Replace)
+        self.rules.replace(&rules)
     }
 
     /// Tries to finish a reload. Returns the time until the next attempt, if one is needed.
@@ -340,39 +317,13 @@ where
     }
 }
 
-impl WatchError {
-    fn notify(error: notify::Error) -> Self {
-        Self(WatchProblem::Notify(error))
-    }
-
-    fn io(error: io::Error) -> Self {
-        Self(WatchProblem::Io(error))
-    }
+/// The error of a file that cannot be watched.
+fn unwatched(error: impl fmt::Display) -> io::Error {
+    io::Error::other(alloc::format!("rules file cannot be watched: {error}"))
 }
 
 impl fmt::Debug for RulesWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RulesWatcher")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for WatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rules file cannot be watched: ")?;
-        match &self.0 {
-            WatchProblem::Notify(error) => error.fmt(f),
-            WatchProblem::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for WatchError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match &self.0 {
-            WatchProblem::Notify(error) => Some(error),
-            WatchProblem::Io(error) => Some(error),
-        }
+        f.debug_struct("RulesWatcher").finish_non_exhaustive()
     }
 }

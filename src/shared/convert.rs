@@ -74,7 +74,7 @@ pub(super) fn block_requests(
     violates: bool,
 ) -> impl Iterator<Item = CounterRequest> {
     blocks.iter().map(move |&(quota, block)| {
-        let (planned, after) = (&quotas[quota], block.after());
+        let (planned, after) = (&quotas[quota], block.after);
         let name = Arc::clone(planned.name);
         let counting = Counting::Violations;
         CounterRequest::new(name, planned.key_hash, counting, after.limit(), after.window())
@@ -87,8 +87,8 @@ pub(super) fn block_requests(
 /// The status of a block that is in force.
 pub(super) fn block_status(planned: &PlannedQuota<'_>, block: &Block, status: &CounterStatus) -> QuotaStatus {
     QuotaStatus {
-        quota: block.after(),
-        limit: block.after().limit(),
+        quota: block.after,
+        limit: block.after.limit(),
         retry_after: status.retry_after(),
         reset_after: status.retry_after(),
         is_block: true,

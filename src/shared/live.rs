@@ -2,6 +2,8 @@
 
 use alloc::sync::Arc;
 use core::fmt;
+#[cfg(feature = "watch")]
+use std::io;
 #[cfg(feature = "config")]
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -12,9 +14,9 @@ use super::rules::SharedRules;
 use super::rules_builder::SharedRulesBuilder;
 use super::store::CounterStore;
 #[cfg(feature = "config")]
-use crate::rules::{Extractors, ReloadError, ReplaceError};
+use crate::rules::{Extractors, ReloadError};
 #[cfg(feature = "watch")]
-use crate::rules::{Reloaded, Replaceable, RulesWatcher, WatchError};
+use crate::rules::{Reloaded, Replaceable, RulesWatcher};
 use crate::rules::{RuleError, RuleSetBuilder};
 
 /// [`SharedRules`] that can be replaced while they are in use, from a watched file for example.
@@ -135,8 +137,7 @@ impl<R: ?Sized + 'static> LiveSharedRules<R> {
     #[cfg(feature = "config")]
     pub fn reload(&self, path: impl AsRef<Path>, extractors: &Extractors<R>) -> Result<(), ReloadError> {
         let rules = RuleSetBuilder::from_file(path, extractors).map_err(ReloadError::File)?;
-        self.store(rules)
-            .map_err(|error| ReloadError::Replace(ReplaceError::Rules(error)))
+        self.store(rules).map_err(ReloadError::Rules)
     }
 
     /// Watches a file, and replaces the rules at once and after every change, until the watcher is dropped.
@@ -153,15 +154,15 @@ impl<R: ?Sized + 'static> LiveSharedRules<R> {
         path: impl AsRef<Path>,
         extractors: Extractors<R>,
         report: impl FnMut(Result<Reloaded, ReloadError>) + Send + 'static,
-    ) -> Result<RulesWatcher, WatchError> {
+    ) -> io::Result<RulesWatcher> {
         RulesWatcher::of(Arc::clone(self), path, extractors, report)
     }
 }
 
 #[cfg(feature = "watch")]
 impl<R: ?Sized + 'static> Replaceable<R> for LiveSharedRules<R> {
-    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
-        self.store(rules.clone()).map_err(ReplaceError::Rules)?;
+    fn replace(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReloadError> {
+        self.store(rules.clone()).map_err(ReloadError::Rules)?;
         Ok(Reloaded::Done)
     }
 

@@ -170,7 +170,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Returns why the request has no key of an enforced rule that denies it, if the key states a reason.
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::MissingCause> {
-        self.planner.on_node.missing_cause(request)
+        self.planner.on_node.states.missing_cause(request)
     }
 
     /// The time of this node's limiters.

@@ -33,7 +33,7 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
             Err(denied) => {
                 let by = denied
                     .violations()
-                    .map(|by| format!("{} {} {}", by.rule(), by.quota(), by.limit()));
+                    .map(|by| format!("{} {} {}", by.rule, by.quota, by.limit));
                 format!("{:?} {:?}", denied.retry_after(), by.collect::<Vec<_>>())
             }
         };
@@ -41,9 +41,9 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
             format!(
                 "{} {} {} {}",
                 peek.rule(),
-                peek.permits(),
+                peek.status().permits,
                 peek.remaining(),
-                peek.is_enforced()
+                peek.status().enforced
             )
         });
         seen.push(format!("{decided} {:?}", peeks.collect::<Vec<_>>()));
@@ -320,40 +320,13 @@ fn blocks_are_read() {
         .extend_on_retry();
     assert_eq!(rules.rules()[0].view().block, Some(&expected));
     for (given, field) in [
-        ("after = '2/min'", "after = '65536/min'"),
-        ("for = '10s'", "for = '1ms'"),
-        ("factor = 3", "factor = 1"),
         ("factor = 3\n", ""),
         ("ceiling = '1min'", "ceiling = '1s'"),
         ("ceiling = '1min'\n", ""),
         ("extend = true", "extend = 1"),
         ("extend = true", "extends = true"),
-        ("key = 'user'\n", ""),
     ] {
         let invalid = text.replace(given, field);
         assert!(read(&invalid).is_err(), "{invalid}");
-    }
-}
-
-/// The errors of a block's fields say what was given, and the whole range that is accepted.
-#[test]
-fn errors_of_blocks_state_their_ranges() {
-    let factor = "(expected a whole number from 2 to 4294967295)";
-    let duration = "(expected text such as \"10min\", of 1s to 366d)";
-    for (fields, message) in [
-        ("for = '0s'", format!("invalid for: \"0s\" {duration}")),
-        ("for = '400d'", format!("invalid for: \"400d\" {duration}")),
-        ("for = '10s'\nfactor = 1", format!("invalid factor: 1 {factor}")),
-        (
-            "for = '10s'\nfactor = 4294967296",
-            format!("invalid factor: 4294967296 {factor}"),
-        ),
-    ] {
-        let text = format!(
-            "[[rules]]\nname = 'a'\nquota = '1/h'\nkey = 'user'\n[rules.block]\nafter = '2/min'\n{fields}\n"
-        );
-        let rules = RuleSetBuilder::from_text(&text, FileFormat::Toml, &super::extractors());
-        let error = rules.expect_err(fields).to_string();
-        assert!(error.contains(&message), "{fields}: {error}");
     }
 }

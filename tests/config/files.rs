@@ -1,11 +1,12 @@
 //! Files by their names, the examples of the package, and reloads.
 
+use core::error::Error;
 use core::hash::Hash;
 use core::time::Duration;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use ringgate::rules::{Extractors, FileFormat, FileProblem, ReloadError, Reloaded, RuleSetBuilder};
+use ringgate::rules::{Extractors, ReloadError, Reloaded, RuleSetBuilder};
 use ringgate::{Key, LiveRules, ManualClock, RuleSet};
 
 use super::{Request, extractors};
@@ -46,12 +47,14 @@ fn an_error_names_the_file() {
         fs::write(&path, text).expect("a file");
         let error = RuleSetBuilder::from_file(&path, &extractors()).expect_err(words);
         assert_eq!(error.to_string(), format!("{}{words}", path.display()));
-        assert_eq!(error.file(), Some(&*path));
     }
     let path = folder.path().join("missing.toml");
     let error = RuleSetBuilder::from_file(&path, &extractors()).expect_err("no file");
-    assert!(matches!(error.problem(), FileProblem::Unreadable(_)));
-    assert_eq!((error.line(), error.column()), (None, None));
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>());
+    assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::NotFound));
+    assert_eq!(error.position(), None);
     let beginning = format!("{}: cannot be read: ", path.display());
     assert!(error.to_string().starts_with(&beginning), "{error}");
     let path = folder.path().join("latin.toml");
@@ -95,7 +98,7 @@ fn the_examples_have_the_same_rules_in_every_format() {
             Ok(_) => Vec::new(),
             Err(denied) => denied
                 .violations()
-                .map(|violation| format!("{} {}", violation.rule(), violation.quota()))
+                .map(|violation| format!("{} {}", violation.rule, violation.quota))
                 .collect(),
         };
         for _ in 0..2 {
@@ -145,7 +148,7 @@ fn a_reload_keeps_the_counts_and_an_error_keeps_the_rules() {
     write("5/fortnight");
     let error = live.reload(&path, &extractors()).expect_err("no quota");
     assert!(
-        matches!(&error, ReloadError::File(error) if error.line() == Some(3)),
+        matches!(&error, ReloadError::File(error) if error.position() == Some((3, 9))),
         "{error}"
     );
     assert!(
@@ -159,15 +162,23 @@ fn a_reload_keeps_the_counts_and_an_error_keeps_the_rules() {
 
 #[test]
 fn the_extension_gives_the_format() {
-    for (path, format) in [
-        ("a/rules.toml", FileFormat::Toml),
-        ("rules.d/a.b.Json", FileFormat::Json),
-        ("x.YAML", FileFormat::Yaml),
-        ("x.yml", FileFormat::Yaml),
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        RuleSetBuilder::from_file(&path, &extractors())
+    };
+    for (name, text) in [
+        ("a/rules.toml", "rules = []"),
+        ("rules.d/a.b.Json", "{\"rules\": []}"),
+        ("x.YAML", "rules: []"),
+        ("x.yml", "rules: []"),
     ] {
-        assert_eq!(FileFormat::of(path), Ok(format));
+        assert!(read(name, text).is_ok(), "{name}");
     }
-    for path in ["", "toml", ".toml", "rules.toml.bak", "rules.toml~", "toml/rules"] {
-        assert_eq!(FileFormat::of(path).expect_err(path).field, "format");
+    for name in ["toml", ".toml", "rules.toml.bak", "rules.toml~", "json/rules"] {
+        let error = read(name, "rules = []").expect_err(name).to_string();
+        assert!(error.contains(": invalid format: "), "{error}");
     }
 }

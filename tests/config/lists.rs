@@ -70,17 +70,6 @@ fn refuses(cases: &str) {
 }
 
 #[test]
-fn an_integer_key_reads_its_entries() {
-    let of = |number| Request {
-        number,
-        ..Request::default()
-    };
-    let rules = rules("key = 'number'\nallow = ['7', '0042']\ndeny = ['8']");
-    let numbers = [7, 42, 8, 9].map(|number| admitted(&rules, &of(number)));
-    assert_eq!(numbers, [2, 2, 0, 1]);
-}
-
-#[test]
 fn an_entry_that_no_request_matches_is_an_error() {
     refuses(
         r#"

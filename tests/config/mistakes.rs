@@ -1,6 +1,9 @@
 //! Every mistake of a file is reported at once, each on a line of its own, in the order of the file.
 
-use ringgate::rules::{FileFormat, FileProblem, RuleSetBuilder};
+use core::error::Error;
+
+use ringgate::ConfigError;
+use ringgate::rules::{FileFormat, RuleSetBuilder};
 
 use super::{cases, extractors};
 
@@ -15,11 +18,11 @@ fn mistakes(text: &str) -> Vec<String> {
         assert_eq!(*line, other.to_string());
     }
     let of = |error: &&ringgate::rules::FileError| {
-        let field = match error.problem() {
-            FileProblem::Value(error) => error.field,
-            other => panic!("{other:?}"),
-        };
-        let (line, column) = (error.line().unwrap_or(0), error.column().unwrap_or(0));
+        let source = error
+            .source()
+            .and_then(|source| source.downcast_ref::<ConfigError>());
+        let field = source.expect("an invalid value").field;
+        let (line, column) = error.position().unwrap_or((0, 0));
         format!("{line}:{column} {} {field}", error.rule().unwrap_or("-"))
     };
     all.iter().map(of).collect()
@@ -53,17 +56,5 @@ fn mistakes_beside_rules_are_reported_with_them() {
     assert_eq!(
         mistakes(text),
         ["1:1 - field", "2:10 - rules", "2:50 a cells", "2:55 - rules"]
-    );
-}
-
-/// Rules from a deserializer have no positions, and one error names every mistake.
-#[test]
-fn a_deserializer_has_all_mistakes() {
-    let value = serde_json::json!({ "rules": [{ "name": "a", "quota": "5/s", "cells": 0, "burst": 5 }] });
-    let error = RuleSetBuilder::from_deserializer(&value, &extractors()).expect_err("mistakes");
-    assert_eq!(
-        error.to_string(),
-        "rule \"a\": invalid burst: 5 (expected no burst, except for a gcra rule)\n\
-         rule \"a\": invalid cells: 0 (expected 1 to 4096)"
     );
 }

@@ -39,8 +39,8 @@ fn deny(rules: &Set, key: u64, now: u64) -> Duration {
     let denied = rules
         .check_at(&key, Nanos::new(now))
         .expect_err("two are too many");
-    let block = denied.violations().find(|violation| violation.is_block());
-    block.and_then(|block| block.retry_after()).unwrap_or_default()
+    let block = denied.violations().find(|violation| violation.is_block);
+    block.and_then(|block| block.retry_after).unwrap_or_default()
 }
 
 fn blocks(rules: &Set) -> u64 {

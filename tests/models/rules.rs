@@ -67,7 +67,7 @@ impl Scene {
                     .filter(|&(_, admitted)| *admitted)
                     .map(|((_, costs), _)| costs[which])
                     .sum();
-                assert!(admitted <= peek.limit(), "{answers:?}");
+                assert!(admitted <= peek.status().limit, "{answers:?}");
                 assert_eq!(
                     peek.spent(),
                     admitted + forfeited[which],
@@ -177,7 +177,7 @@ fn rules_two_sets() {
         let before = live.load();
         // Both keys get their entries, so that the threads only contend for the states.
         assert!(before.check(&[1, 1, 7]).is_ok());
-        assert_eq!(live.store(&of(3)), Ok(Reloaded::Done));
+        assert_eq!(live.store(&of(3)).expect("valid rules"), Reloaded::Done);
         let after = live.load();
         assert!(!core::ptr::eq(&*before, &*after));
         let theirs = thread::spawn(move || before.check(&[2, 1, 7]).is_ok());

@@ -54,7 +54,7 @@ fn o4_several_rules_on_one_endpoint() {
             assert!(rules.check(&alice).is_ok() && rules.check(&alice).is_ok());
             for _ in 0..100 {
                 let refused = rules.check(&alice).expect_err("the third in a second");
-                let violated: Vec<_> = refused.violations().map(|it| it.rule().to_owned()).collect();
+                let violated: Vec<_> = refused.violations().map(|it| it.rule.to_string()).collect();
                 assert_eq!(violated, ["user"]);
                 assert!(refused.retry_after().is_some_and(|after| !after.is_zero()));
                 assert!(
@@ -66,7 +66,7 @@ fn o4_several_rules_on_one_endpoint() {
             let left: Vec<_> = rules
                 .peek(&alice)
                 .filter(|peek| peek.rule() == "endpoint")
-                .map(|peek| (peek.quota().limit(), peek.spent(), peek.remaining()))
+                .map(|peek| (peek.status().quota.limit(), peek.spent(), peek.remaining()))
                 .collect();
             // Two, not three.
             assert_eq!(left, [(50, 2, 48), (100, 2, 98)], "{algorithm:?}");
@@ -105,7 +105,7 @@ fn o4_by_address_and_by_all() {
             let refused = rules.check(&request).expect_err("all callers are denied");
             refused
                 .violations()
-                .map(|it| (it.rule().to_string(), it.limit()))
+                .map(|it| (it.rule.to_string(), it.limit))
                 .collect()
         };
         assert_eq!(violated(200), [("all".to_string(), 1000)]);

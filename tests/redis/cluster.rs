@@ -170,7 +170,7 @@ async fn several_slots_are_all_or_nothing() {
             .expect("rules");
         let spent = async |user, address| -> Vec<u64> {
             let looks = rules.peek(&Request::of(user, address)).await.expect("an answer");
-            looks.iter().map(|look| look.limit() - look.remaining()).collect()
+            looks.iter().map(|look| look.limit - look.remaining).collect()
         };
         for _ in 0..3 {
             rules.check(&Request::of("alice", 1)).await.expect("room");
@@ -181,7 +181,7 @@ async fn several_slots_are_all_or_nothing() {
                 .check(&Request::of("alice", 2))
                 .await
                 .expect_err("three an hour");
-            let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+            let named: Vec<_> = refused.violations().map(|look| look.rule.to_string()).collect();
             assert_eq!(named, [name("user")]);
         }
         assert_eq!(cluster.changes(), changes, "a refusal writes nothing");
@@ -195,7 +195,7 @@ async fn several_slots_are_all_or_nothing() {
             .check(&Request::of("alice", 1))
             .await
             .expect_err("ten a day");
-        let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+        let named: Vec<_> = refused.violations().map(|look| look.rule.to_string()).collect();
         assert_eq!(named, [name("user"), name("all")]);
         assert!(
             refused
@@ -256,7 +256,7 @@ async fn charges_of_lost_races_are_refunded() {
                     let by_address = passed.iter().filter(|it| it.1 == address).count();
                     assert!(by_user <= 1 && by_address <= 1);
                     let looks = rules.peek(&Request::of(user, address)).await.expect("an answer");
-                    let spent: Vec<_> = looks.iter().map(|look| look.limit() - look.remaining()).collect();
+                    let spent: Vec<_> = looks.iter().map(|look| look.limit - look.remaining).collect();
                     assert_eq!(
                         spent,
                         [by_user as u64, by_address as u64],
@@ -331,7 +331,7 @@ async fn calls_at_once_are_served_while_their_slot_moves() {
     for call in calls.collect::<Vec<_>>() {
         call.await.expect("no panic").expect("room");
     }
-    let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+    let left = limiter.peek("key").await.expect("an answer")[0].remaining;
     assert_eq!(left, 1000 - 501, "each is charged once");
 }
 
@@ -548,7 +548,7 @@ async fn violations_count_in_a_request_of_several_slots() {
             .check(&Request::of("alice", 2))
             .await
             .expect_err("two an hour");
-        let blocks = denied.violations().filter(|status| status.is_block()).count();
+        let blocks = denied.violations().filter(|status| status.is_block).count();
         assert_eq!(blocks, usize::from(violation == 3));
     }
     rules.reset(&Request::of("alice", 2)).await.expect("an answer");
@@ -597,6 +597,6 @@ async fn a_slot_moves_to_a_node_without_slots() {
     for _ in 0..20 {
         limiter.check("key").await.expect("room");
     }
-    let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+    let left = limiter.peek("key").await.expect("an answer")[0].remaining;
     assert_eq!(left, 1000 - 41, "each is charged once");
 }

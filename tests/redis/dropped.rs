@@ -52,7 +52,7 @@ async fn every_call_to_a_server_may_be_dropped_at_every_await() {
                     let store = Arc::new(store);
                     let limiter = limiter(store.clone(), mode);
                     let (ready, least, most) = drop_one(&limiter, mode, call, cut).await;
-                    let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+                    let left = limiter.peek("key").await.expect("an answer")[0].remaining;
                     let charged = LIMIT - left;
                     assert!(
                         (least..=most).contains(&charged),

@@ -170,7 +170,7 @@ async fn a_denial_has_its_reason() {
         assert_eq!(
             refused
                 .violations()
-                .map(|look| look.rule().to_owned())
+                .map(|look| look.rule.to_string())
                 .collect::<Vec<_>>(),
             ["all"]
         );
@@ -252,7 +252,7 @@ async fn the_node_charges_all_or_none() {
                 assert!(refused.retry_after().is_some());
                 let named = refused
                     .violations()
-                    .map(|look| format!("{} {}", look.rule(), look.limit()));
+                    .map(|look| format!("{} {}", look.rule, look.limit));
                 named.collect()
             }
         }

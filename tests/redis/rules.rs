@@ -86,9 +86,9 @@ async fn several_permits_are_charged_together_or_not_at_all() {
         assert!(rules.check(&asks(2100)).await.is_ok());
         let refused = rules.check(&asks(401)).await.expect_err("400 are left");
         let look = refused.violations().next().expect("a rule");
-        assert_eq!((look.remaining(), look.permits(), look.limit()), (400, 401, 2500));
+        assert_eq!((look.remaining, look.permits, look.limit), (400, 401, 2500));
         assert!(
-            look.retry_after()
+            look.retry_after
                 .is_some_and(|after| after > Duration::from_secs(3000))
         );
         let never = rules.check(&asks(2501)).await.expect_err("more than the limit");
@@ -96,18 +96,15 @@ async fn several_permits_are_charged_together_or_not_at_all() {
         assert!(never.to_string().ends_with("; never admitted"), "{never}");
         assert!(rules.check(&asks(u64::MAX)).await.is_err());
         let passed = rules.check(&asks(400)).await.expect("they are left");
-        assert_eq!(passed.statuses().next().expect("a rule").remaining(), 0);
+        assert_eq!(passed.statuses().next().expect("a rule").remaining, 0);
         // A request for zero permits costs nothing.
         let free = rules.check(&asks(0)).await.expect("nothing");
         assert_eq!(free.decided_by(), DecidedBy::Rules);
         assert!(rules.check(&asks(1)).await.is_err());
         assert_eq!(rules.refund(passed).await.expect("an answer"), Settled::Exact);
-        assert_eq!(rules.peek(&asks(1)).await.expect("an answer")[0].remaining(), 400);
+        assert_eq!(rules.peek(&asks(1)).await.expect("an answer")[0].remaining, 400);
         rules.reset(&asks(1)).await.expect("an answer");
-        assert_eq!(
-            rules.peek(&asks(1)).await.expect("an answer")[0].remaining(),
-            2500
-        );
+        assert_eq!(rules.peek(&asks(1)).await.expect("an answer")[0].remaining, 2500);
     }
 }
 
@@ -162,7 +159,7 @@ async fn every_setting_of_a_rule_applies_in_the_store() {
     assert_eq!(
         refused
             .violations()
-            .map(|look| look.rule().to_owned())
+            .map(|look| look.rule.to_string())
             .collect::<Vec<_>>(),
         ["user"]
     );
@@ -195,7 +192,7 @@ async fn a_shadow_rule_is_charged_as_one_rule() {
     }
     let spent = async || -> Vec<u64> {
         let looks = rules.peek(&request).await.expect("an answer");
-        looks.iter().map(|look| look.limit() - look.remaining()).collect()
+        looks.iter().map(|look| look.limit - look.remaining).collect()
     };
     assert_eq!(spent().await, [5, 2, 2, 2, 2, 2]);
     // A request that was not charged is not refunded.

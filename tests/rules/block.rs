@@ -1,7 +1,6 @@
 //! Blocks after violations: a reference, and each promise.
 
 use super::*;
-use ringgate::rules::RulePeek;
 
 /// A tick of the words of blocks, in nanoseconds.
 const TICK: u64 = 10_000_000;
@@ -141,10 +140,10 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         let request = user(key).cost([2, 3, u64::MAX - 1, u64::MAX][random.below(4) as usize]);
         let was_blocked = reference.is_blocked(now);
         let denied = rules.check(&request).expect_err("two permits are too many");
-        let by_block = denied.violations().any(|violation| violation.is_block());
+        let by_block = denied.violations().any(|violation| violation.is_block);
         assert_eq!(by_block, was_blocked, "seed {seed}: key {key} at {now}");
         drop(denied);
-        let shown = rules.peek(&request).find(RulePeek::is_block);
+        let shown = rules.peek(&request).find(|peek| peek.status().is_block);
         let shown = shown.map(|block| block.retry_after(2).unwrap());
         if was_blocked {
             if extends {
@@ -174,7 +173,7 @@ fn compare(seed: u64, escalates: bool, extends: bool) {
         for (&key, reference) in &keys {
             let free = user(key).cost(0);
             assert!(rules.check(&free).is_ok(), "a request that costs nothing");
-            let shown = rules.peek(&user(key)).any(|peek| peek.is_block());
+            let shown = rules.peek(&user(key)).any(|peek| peek.status().is_block);
             assert_eq!(shown, reference.is_blocked(now), "seed {seed}: {key} at {now}");
         }
     }
@@ -219,7 +218,7 @@ fn a_block_of_another_key_is_no_violation_of_a_listed_key() {
     let violations = |denied: &ringgate::rules::Denied<'_, Request>| -> Vec<_> {
         let quotas = denied.violations();
         quotas
-            .map(|quota| (quota.quota().window(), quota.is_block()))
+            .map(|quota| (quota.quota.window(), quota.is_block))
             .collect()
     };
     let alone = violations(&rules.check(&listed).unwrap_err());
@@ -237,7 +236,7 @@ fn a_block_of_another_key_is_no_violation_of_a_listed_key() {
     let none = user(0);
     let without = rules.check(&none).unwrap_err();
     assert_eq!(violations(&without), alone);
-    assert!(without.violations().all(|quota| quota.lacks_key()));
+    assert!(without.violations().all(|quota| quota.lacks_key));
 }
 
 /// Denials of keys that find the table full are caused by other keys, so they block no key.
@@ -251,7 +250,7 @@ fn a_full_table_blocks_no_honest_key() {
             rules.clock().set(at(100_000));
             for key in 0..200 {
                 let denied = rules.check(&user(key)).is_err();
-                let is_blocked = rules.peek(&user(key)).any(|peek| peek.is_block());
+                let is_blocked = rules.peek(&user(key)).any(|peek| peek.status().is_block);
                 assert!(!is_blocked, "{key}: {denied}");
             }
             let counts = rules.counts().next().unwrap().1;
@@ -293,7 +292,7 @@ fn a_block_denies_for_all_rules() {
     rules.clock().set(at(110));
     let request = user(1);
     let denied = rules.check(&request).unwrap_err();
-    assert!(denied.violations().all(|violation| violation.is_block()));
+    assert!(denied.violations().all(|violation| violation.is_block));
     assert_eq!(denied.violations().count(), 2);
     let third = rules.peek(&request).find(|peek| peek.rule() == "c");
     assert_eq!(third.unwrap().spent(), 1);
@@ -301,10 +300,10 @@ fn a_block_denies_for_all_rules() {
         denied.to_string(),
         "rate limit reached: a (blocked), b (blocked); try again in 50s"
     );
-    for peek in rules.peek(&user(1)).filter(RulePeek::is_block) {
+    for peek in rules.peek(&user(1)).filter(|peek| peek.status().is_block) {
         assert_eq!((peek.remaining(), peek.retry_after(1)), (0, Some(secs(50))));
-        assert_eq!(peek.status().reset_after(), Some(secs(50)));
-        assert_eq!(peek.quota_retry_after(1), Some(secs(50)));
+        assert_eq!(peek.status().reset_after, Some(secs(50)));
+        assert_eq!(peek.status().retry_after, Some(secs(50)));
     }
     assert!(rules.reserve(&user(1)).is_err());
     assert_eq!(rules.unblock(&user(1)), 2);
@@ -389,44 +388,20 @@ fn blocks_are_not_saved() {
     violate(&before, &user(1));
     let after = restored(&rules, &saved(&before), Duration::ZERO).unwrap();
     let request = user(1);
-    let peeks = after.peek(&request).map(|peek| (peek.is_block(), peek.spent()));
+    let peeks = after
+        .peek(&request)
+        .map(|peek| (peek.status().is_block, peek.spent()));
     assert_eq!(peeks.collect::<Vec<_>>(), [(false, 1)]);
-}
-
-/// Each setting has a range, and each error names it.
-#[test]
-fn invalid_blocks_are_errors() {
-    let error = |rule: Rule<Request>| {
-        let built = set([rule]).build_with(ManualClock::new(), [1, 2, 3, 4]);
-        built.err().map(|error| error.error.field)
-    };
-    assert_eq!(error(rule("a", "1/s").block(block("1/s", 1))), Some("block"));
-    for algorithm in [RuleAlgorithm::Gcra, RuleAlgorithm::Counter] {
-        let several = rule("a", "1/s").also(quota("2/min")).algorithm(algorithm);
-        assert_eq!(error(several.by(&by_user()).block(block("1/s", 1))), None);
-    }
-    let escalating =
-        |factor, ceiling, forgive| block("1/s", 10).escalate(factor, secs(ceiling), secs(forgive));
-    for (block, field) in [
-        (block("65535/s", 1), None),
-        (block("65536/s", 1), Some("after")),
-        (block("1/999ms", 1), Some("after")),
-        (block("1/s", 0), Some("for")),
-        (block("1/s", 367 * 86_400), Some("for")),
-        (escalating(2, 10, 0), None),
-        (escalating(0, 10, 0), Some("factor")),
-        (escalating(1, 20, 0), Some("factor")),
-        (escalating(2, 9, 0), Some("ceiling")),
-        (escalating(2, 10, 367 * 86_400), Some("forgive_after")),
-    ] {
-        assert_eq!(error(blocking(block)), field);
-    }
 }
 
 /// The longest escalation reaches its ceiling before the level ends.
 #[test]
 fn the_slowest_escalation_reaches_its_ceiling() {
-    let rules = build([blocking(block("1/s", 1).escalate(2, Block::MAX, Block::MAX))]);
+    let rules = build([blocking(block("1/s", 1).escalate(
+        2,
+        Quota::MAX_WINDOW,
+        Quota::MAX_WINDOW,
+    ))]);
     let (mut now, mut last) = (1_000, 0);
     for _ in 0..40 {
         rules.clock().set(at(now));
@@ -435,7 +410,7 @@ fn the_slowest_escalation_reaches_its_ceiling() {
             assert!(lasting >= last);
             (now, last) = (now + lasting, lasting);
         }
-        if last == Block::MAX.as_secs() {
+        if last == Quota::MAX_WINDOW.as_secs() {
             return;
         }
     }

@@ -177,14 +177,19 @@ fn a_denial_states_the_period_and_its_end() {
     let wait = secs(15 * DAY + HOUR);
     assert_eq!(denied.retry_after(), Some(wait));
     let shown = denied.violations().next().expect("the rule");
-    assert_eq!(shown.quota().window(), secs(31 * DAY + HOUR));
-    assert_eq!((shown.limit(), shown.remaining()), (2, 0));
+    assert_eq!(shown.quota.window(), secs(31 * DAY + HOUR));
+    assert_eq!((shown.limit, shown.remaining), (2, 0));
     let text = "rate limit reached: contract (0 of 2 per 2682000s left); try again in 1299600s";
     assert_eq!(denied.to_string(), text);
-    clock.advance(wait);
+    clock.advance(wait - Duration::from_nanos(1));
+    assert!(rules.check(&request).is_err());
+    clock.advance(Duration::from_nanos(1));
     let peek = rules.peek(&request).next().expect("the rule");
-    assert_eq!((peek.remaining(), peek.quota().window()), (2, secs(30 * DAY)));
-    assert_eq!(peek.status().reset_after(), None);
+    assert_eq!(
+        (peek.remaining(), peek.status().quota.window()),
+        (2, secs(30 * DAY))
+    );
+    assert_eq!(peek.status().reset_after, None);
 }
 
 /// A new name keeps the permits of the period, and the state is the same one.
@@ -228,7 +233,7 @@ fn a_reload_keeps_the_time_at_the_origin() {
     for limit in [10, 9] {
         // Another origin in the builder has no effect either.
         let rules = set([calendar("a", &format!("{limit}/week"))]).origin(origin());
-        assert_eq!(live.store(&rules), Ok(Reloaded::Done));
+        assert_eq!(live.store(&rules).expect("valid rules"), Reloaded::Done);
         assert_eq!(week(&live), expected);
     }
     // Also if no rule had a calendar meanwhile.
@@ -246,7 +251,7 @@ fn a_reload_can_add_a_calendar() {
     let rules = |zone| set([Rule::calendar("a", in_zone("10/day", zone))]);
     for (zone, hours) in [("Europe/Berlin", 23), ("UTC", 1)] {
         let store = live.store(&rules(zone).origin(origin()));
-        assert_eq!(store, Ok(Reloaded::Done));
+        assert_eq!(store.expect("valid rules"), Reloaded::Done);
         assert_eq!(left(&live, &user(1)), [3]);
         let rules = live.load();
         let request = user(1);
@@ -336,7 +341,7 @@ fn tiers_lists_costs_and_lower_limits_apply() {
     let lowest = lower(5);
     let rules = live.load();
     let denied = rules.check(&lowest).expect_err("six are charged");
-    assert_eq!(denied.violations().next().map(|peek| peek.limit()), Some(5));
+    assert_eq!(denied.violations().next().map(|peek| peek.limit), Some(5));
     assert_eq!(denied.retry_after(), Some(secs(DAY)));
 }
 

@@ -109,7 +109,7 @@ proptest! {
                 match rules.check_at(&request, now) {
                     Ok(admitted) => prop_assert!(full.is_empty() && admitted.at() == now, "{:?}", full),
                     Err(denied) => {
-                        let named: Vec<_> = denied.violations().map(|it| it.rule().to_string()).collect();
+                        let named: Vec<_> = denied.violations().map(|it| it.rule.to_string()).collect();
                         prop_assert_eq!(&named, &full);
                         let never = (0..states.len()).any(|number| permits(number) > states[number].0.max_request());
                         let retry = denied.retry_after();

@@ -130,8 +130,8 @@ proptest! {
             let (before, counted) = (all(&rules), rules.counts().map(|it| it.1).collect::<Vec<_>>());
             let room: Vec<_> = rules
                 .peek(&request)
-                .filter(|peek| peek.remaining() < peek.permits())
-                .map(|peek| (peek.rule().to_string(), peek.limit(), peek.remaining()))
+                .filter(|peek| peek.remaining() < peek.status().permits)
+                .map(|peek| (peek.rule().to_string(), peek.status().limit, peek.remaining()))
                 .collect();
             match rules.check(&request) {
                 Ok(_) => {
@@ -143,7 +143,7 @@ proptest! {
                 Err(denied) => {
                     let named: Vec<_> = denied
                         .violations()
-                        .map(|peek| (peek.rule().to_string(), peek.limit(), peek.remaining()))
+                        .map(|peek| (peek.rule.to_string(), peek.limit, peek.remaining))
                         .collect();
                     prop_assert!(!named.is_empty());
                     if on_full != OnFull::Forget {
@@ -155,7 +155,7 @@ proptest! {
                         // At the retry time every rule has enough capacity.
                         let now = clock.now();
                         clock.set(ready);
-                        let room = rules.peek(&request).all(|peek| peek.remaining() >= peek.permits());
+                        let room = rules.peek(&request).all(|peek| peek.remaining() >= peek.status().permits);
                         clock.set(now);
                         prop_assert!(room, "denied after {:?}", retry);
                     }
@@ -193,7 +193,7 @@ fn each_quota_of_a_key_that_is_not_limited_is_fresh() {
     let fresh = user(1_000);
     let seen: Vec<_> = rules
         .peek(&fresh)
-        .map(|peek| (peek.remaining(), peek.status().reset_after()))
+        .map(|peek| (peek.remaining(), peek.status().reset_after))
         .collect();
     assert_eq!(seen, [(10, None), (100, None)]);
 }

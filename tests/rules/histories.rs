@@ -170,7 +170,7 @@ impl History {
                 let mut peeks = self.rules.peek(request);
                 peeks
                     .find(|peek| peek.rule() == spec.name)
-                    .is_none_or(|peek| peek.is_enforced())
+                    .is_none_or(|peek| peek.status().enforced)
             }
         };
         self.reference.specs.iter().map(of).collect()
@@ -189,28 +189,39 @@ impl History {
             let quota = spec
                 .quotas
                 .iter()
-                .position(|quota| *quota == peek.quota())
+                .position(|quota| *quota == peek.status().quota)
                 .expect("a quota");
             let now = self.now();
             assert!(spec.is_about(request));
-            assert_eq!(peek.limit(), spec.limit(quota, request));
-            assert_eq!(peek.permits(), spec.permits(request));
+            assert_eq!(peek.status().limit, spec.limit(quota, request));
+            assert_eq!(peek.status().permits, spec.permits(request));
             let remaining = self.reference.remaining(rule, quota, request, now);
-            assert_eq!(peek.remaining(), remaining, "{} {}", spec.name, peek.quota());
+            assert_eq!(
+                peek.remaining(),
+                remaining,
+                "{} {}",
+                spec.name,
+                peek.status().quota
+            );
             let spent = self.reference.spent(rule, quota, request, now);
             // For all quotas of the state.
             assert!(
                 peek.spent() >= spent,
                 "{} {}: {} spent, not {spent}",
                 spec.name,
-                peek.quota(),
+                peek.status().quota,
                 peek.spent()
             );
             let alone = matches!(
                 spec.algorithm,
                 RuleAlgorithm::Log | RuleAlgorithm::Gcra | RuleAlgorithm::Even
             );
-            assert!(!alone || peek.spent() == spent, "{} {}", spec.name, peek.quota());
+            assert!(
+                !alone || peek.spent() == spent,
+                "{} {}",
+                spec.name,
+                peek.status().quota
+            );
             seen += 1;
         }
         let about = self.reference.specs.iter().filter(|spec| spec.is_about(request));
@@ -233,14 +244,7 @@ impl History {
             Err(denied) => {
                 let mut violations: Vec<Violation> = denied
                     .violations()
-                    .map(|it| {
-                        (
-                            it.rule().to_string(),
-                            it.quota().to_string(),
-                            it.limit(),
-                            it.remaining(),
-                        )
-                    })
+                    .map(|it| (it.rule.to_string(), it.quota.to_string(), it.limit, it.remaining))
                     .collect();
                 violations.sort_unstable();
                 assert_eq!(expected, Err(violations));

@@ -80,10 +80,13 @@ fn of_two_states_that_become_one_the_larger_count_is_carried_over() {
         let (live, _) = live([a.clone()]);
         assert_eq!(admissions(&live, &user(1), 4), 4);
         // A shadow rule has a separate state.
-        assert_eq!(live.store(&both(&b.clone().shadow())), Ok(Reloaded::Done));
+        assert_eq!(
+            live.store(&both(&b.clone().shadow())).expect("valid rules"),
+            Reloaded::Done
+        );
         assert_eq!(live.load().states(), 2);
         assert_eq!(admissions(&live, &user(1), 3), 3);
-        assert_eq!(live.store(&both(&b)), Ok(Reloaded::Done));
+        assert_eq!(live.store(&both(&b)).expect("valid rules"), Reloaded::Done);
         assert_eq!(live.load().states(), 1);
         // The three permits that `b` counted are among the seven of `a`.
         assert_eq!(admissions(&live, &user(1), 20), 3, "{a_first}");
@@ -235,10 +238,16 @@ fn the_least_that_a_successor_was_charged_is_reported() {
             false => set([second.clone(), first.clone()]),
         };
         let (live, _) = live([first.clone()]);
-        assert_eq!(live.store(&both([&first, &second])), Ok(Reloaded::Done));
+        assert_eq!(
+            live.store(&both([&first, &second])).expect("valid rules"),
+            Reloaded::Done
+        );
         assert_eq!(live.load().states(), 1);
         let reservation = live.load().reserve(&user(1)).expect("the first");
-        assert_eq!(live.store(&both([&small, &large])), Ok(Reloaded::Done));
+        assert_eq!(
+            live.store(&both([&small, &large])).expect("valid rules"),
+            Reloaded::Done
+        );
         assert_eq!(live.load().states(), 2);
         let settled = live.load().settle(reservation, &cost, debt);
         assert!(
@@ -321,7 +330,7 @@ fn a_bucket_keeps_its_words_unless_its_burst_becomes_much_longer() {
             Reloaded::Done
         };
         let stored = live.store(&set([bucket(after.0, after.1)]));
-        assert_eq!(stored, Ok(expected), "{before:?} to {after:?}");
+        assert_eq!(stored.expect("valid rules"), expected, "{before:?} to {after:?}");
         drop(held);
         assert_eq!(live.finish(), Reloaded::Done);
         // The permit counts in either case. After the reload it may count as several, since they take less time.
@@ -349,7 +358,8 @@ fn a_bucket_keeps_its_words_unless_keys_are_forgotten_now() {
             true => Reloaded::Pending(1),
             false => Reloaded::Done,
         };
-        assert_eq!(live.store(&set([of(OnFull::Forget)])), Ok(expected));
+        let stored = live.store(&set([of(OnFull::Forget)]));
+        assert_eq!(stored.expect("valid rules"), expected);
         drop(held);
     }
 }

@@ -26,7 +26,7 @@ fn requests_without_a_key_share_one_budget() {
     assert!(!admits(&with_plan(None, 3)));
     assert!(admits(&with_plan(Some(""), 3)));
     let none = with_plan(None, 4);
-    assert!(rules.peek(&none).all(|peek| !peek.lacks_key()));
+    assert!(rules.peek(&none).all(|peek| !peek.status().lacks_key));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_rule_can_deny_requests_without_its_key() {
         let denied = rules.check(&none).unwrap_err();
         assert_eq!(denied.retry_after(), None);
         let violated: Vec<_> = denied.violations().collect();
-        assert!(violated.len() == 1 && violated[0].rule() == "plan" && violated[0].lacks_key());
+        assert!(violated.len() == 1 && &*violated[0].rule == "plan" && violated[0].lacks_key);
     }
     assert_eq!(counts(&rules, "plan").denied, 5);
     for _ in 0..3 {
@@ -64,7 +64,7 @@ fn a_rule_can_deny_requests_without_its_key() {
     }
     let other = with_plan(Some("free"), 1);
     let denied = rules.check(&other).unwrap_err();
-    assert!(denied.violations().all(|violation| !violation.lacks_key()));
+    assert!(denied.violations().all(|violation| !violation.lacks_key));
 }
 
 #[test]
@@ -143,28 +143,28 @@ proptest! {
         steps in prop::collection::vec(0..3_000_u64, 1..12),
         more in 1..3_u64,
     ) {
-        let first = rule("rule", quotas[0]).algorithm(algorithm);
+        let first = rule("rule", quotas[0]).algorithm(algorithm).cost(&by_cost());
         let rules = quotas[1..].iter().fold(first, |rule, text| rule.also(quota(text)));
         let (rules, clock) = by_hand([rules]);
         for step in steps {
             clock.advance(millis(step));
             let _ = rules.check(&user(1));
         }
-        let (now, request) = (clock.now(), user(1));
-        let said: Vec<_> = rules.peek(&request).map(|peek| (peek.remaining(), peek.limit())).collect();
-        for (index, (remaining, limit)) in said.into_iter().enumerate() {
-            let look = || rules.peek(&request).nth(index).expect("a quota");
+        let now = clock.now();
+        for index in 0..rules.peek(&user(1)).count() {
+            let of = |cost| rules.peek(&user(1).cost(cost)).nth(index).expect("a quota").status();
+            let (limit, remaining) = (of(1).limit, of(1).remaining);
             let wanted = remaining + more;
-            prop_assert_eq!(look().quota_retry_after(remaining).is_some_and(|wait| wait.is_zero()), true);
-            let Some(wait) = look().quota_retry_after(wanted) else {
+            prop_assert_eq!(of(remaining).retry_after, Some(Duration::ZERO));
+            let Some(wait) = of(wanted).retry_after else {
                 prop_assert!(wanted > limit);
                 continue;
             };
             prop_assert!(wanted <= limit && !wait.is_zero());
             clock.set(now.saturating_add(wait - Duration::from_nanos(1)));
-            prop_assert!(look().remaining() < wanted);
+            prop_assert!(of(1).remaining < wanted);
             clock.set(now.saturating_add(wait));
-            prop_assert!(look().remaining() >= wanted);
+            prop_assert!(of(1).remaining >= wanted);
             clock.set(now);
         }
     }

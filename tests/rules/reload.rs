@@ -43,7 +43,7 @@ fn a_raised_limit_keeps_the_counts() {
         } else {
             Reloaded::Done
         };
-        assert_eq!(stored, Ok(expected), "{algorithm:?}");
+        assert_eq!(stored.expect("valid rules"), expected, "{algorithm:?}");
         drop(held);
         assert_eq!(live.finish(), Reloaded::Done);
         // The word of a bucket is a time. It has the same meaning at the higher rate if the burst grows with the
@@ -152,7 +152,11 @@ fn a_day_of_reloads_leaves_one_state() {
         for reload in 0..200 {
             let text = if reload % 2 == 0 { "10/48h" } else { "10/24h" };
             let new = set([with(rule("a", text))]);
-            assert_eq!(live.store(&new), Ok(Reloaded::Done), "{algorithm:?}");
+            assert_eq!(
+                live.store(&new).expect("valid rules"),
+                Reloaded::Done,
+                "{algorithm:?}"
+            );
             assert_eq!(live.load().states(), 1, "{algorithm:?}");
             let restored = restored(&new, &saved(&live.load()), Duration::ZERO).expect("the same rules");
             let spent: u64 = restored.peek(&user(1)).map(|peek| peek.spent()).sum();
@@ -379,7 +383,7 @@ fn held_rules_stay_in_force_beside_the_new_ones() {
         let denied = loaded.check(&request).expect_err("the old one is empty");
         let named: Vec<_> = denied
             .violations()
-            .map(|it| (it.rule().to_owned(), it.limit()))
+            .map(|it| (it.rule.to_string(), it.limit))
             .collect();
         assert_eq!(named, [("a".to_owned(), 10)], "{algorithm:?}");
         drop(denied);

@@ -255,7 +255,7 @@ proptest! {
             let before = live.load().peek(&user(1)).next().map_or(0, |peek| peek.spent());
             let version = Version { limit, algorithm, cells: 5, capacity: 100, is_conditional: false };
             let rule = version.rule("a", secs(window), keyed.then_some(&key));
-            prop_assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
+            prop_assert_eq!(live.store(&set([rule])).expect("valid rules"), Reloaded::Done);
             if kept.replace((window, algorithm)) == Some((window, algorithm)) {
                 // The state is reused, so the permits expire as before.
                 continue;

@@ -5,7 +5,7 @@ use core::sync::atomic::AtomicBool;
 
 use super::*;
 use ringgate::QuantaClock;
-use ringgate::rules::ReplaceError;
+use ringgate::rules::ReloadError;
 
 const THREADS: u64 = 4;
 
@@ -280,7 +280,7 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
             let next = version(&keys, random.below(20), longer(reload));
             // A thread that is not scheduled may hold old rules for long.
             while let Err(error) = live.store(&next) {
-                assert!(matches!(error, ReplaceError::Pending(_)), "{reload}: {error}");
+                assert!(matches!(error, ReloadError::Pending(_)), "{reload}: {error}");
                 thread::yield_now();
             }
             // A few decisions by these rules, so that permits are spent under each version.
@@ -365,7 +365,7 @@ fn windows_hold_during_reloads() {
         for _ in 0..400 {
             let stored = live.store(&versions[random.index(versions.len())]);
             assert!(
-                matches!(stored, Ok(_) | Err(ReplaceError::Pending(_))),
+                matches!(stored, Ok(_) | Err(ReloadError::Pending(_))),
                 "{stored:?}"
             );
             thread::yield_now();

@@ -109,8 +109,11 @@ async fn compare(seed: u64) -> u64 {
             }
             2..=4 => {
                 let statuses = node.peek(&request).await.expect("an answer");
-                let blocked = statuses.iter().filter(|status| status.is_block()).count();
-                let expected = process.peek(&request).filter(|peek| peek.is_block()).count();
+                let blocked = statuses.iter().filter(|status| status.is_block).count();
+                let expected = process
+                    .peek(&request)
+                    .filter(|peek| peek.status().is_block)
+                    .count();
                 assert_eq!(blocked, expected, "{context}");
             }
             _ => {
@@ -164,7 +167,7 @@ async fn a_blocked_key_is_blocked_at_all_nodes() {
     advance(Duration::from_secs(60)).await;
     let denied = one.check(&alice).await.expect_err("the key is blocked");
     let violation = denied.violations().next().expect("the block");
-    assert!(violation.is_block() && violation.is_enforced() && violation.remaining() == 0);
+    assert!(violation.is_block && violation.enforced && violation.remaining == 0);
     assert_eq!(
         (denied.decided_by(), denied.reason()),
         (DecidedBy::Store, Reason::Spent)
@@ -223,7 +226,7 @@ async fn a_settlement_does_not_concern_the_block() {
         let settled = one.settle(admitted, &("alice", 5), &cost, actual).await;
         assert_eq!(settled, Ok(ringgate::Settled::Exact));
         let statuses = one.peek(&("alice", 5)).await.expect("an answer");
-        assert_eq!((statuses.len(), statuses[0].remaining()), (1, left));
+        assert_eq!((statuses.len(), statuses[0].remaining), (1, left));
         one.reset(&("alice", 5)).await.expect("an answer");
     }
 }

@@ -59,7 +59,7 @@ async fn a_closed_lease_gives_each_cost_its_own_retry_time() {
             for cost in order.into_iter().chain(order) {
                 let denied = denied(&rules, cost).await;
                 by_lease += u32::from(denied.decided_by() == DecidedBy::Local);
-                let room = rules.peek(&cost).await.expect("an answer")[0].retry_after();
+                let room = rules.peek(&cost).await.expect("an answer")[0].retry_after;
                 let case = format!("{mode:?}: {cost} by {:?}", denied.decided_by());
                 match (denied.retry_after(), cost > LIMIT) {
                     (None, true) => {}

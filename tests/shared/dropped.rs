@@ -15,7 +15,7 @@ async fn every_call_may_be_dropped_at_every_await() {
                     let limiter = limiter(Arc::new(Pausing::default()), mode);
                     let cut = Cut { polls, when_woken };
                     let (ready, least, most) = drop_one(&limiter, mode, call, cut).await;
-                    let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+                    let left = limiter.peek("key").await.expect("an answer")[0].remaining;
                     let charged = LIMIT - left;
                     assert!(
                         (least..=most).contains(&charged),

@@ -94,6 +94,6 @@ async fn a_limit_by_request_is_refused_unless_the_node_decides() {
     assert!(rules.check("2").await.is_ok());
     assert!(rules.check("2").await.is_ok());
     let denied = rules.check("2").await.expect_err("two");
-    assert_eq!(denied.violations().next().map(|status| status.limit()), Some(2));
+    assert_eq!(denied.violations().next().map(|status| status.limit), Some(2));
     assert!(rules.check("3").await.is_ok());
 }

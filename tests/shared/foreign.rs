@@ -84,7 +84,7 @@ async fn a_panic_of_a_store_fails_only_its_own_call() {
             .await
             .expect("it ends")
             .expect("the store answers");
-        let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+        let left = limiter.peek("key").await.expect("an answer")[0].remaining;
         assert_eq!(1000 - left, admitted, "{in_call}");
         let checked = timeout(PATIENCE, limiter.check("key")).await.expect("it ends");
         assert!(checked.expect("room").error().is_none());

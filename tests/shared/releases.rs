@@ -72,7 +72,7 @@ fn slow(time: Duration, panics: u32) -> Arc<Slow> {
 
 /// The slots that the store counts.
 async fn taken(node: &SharedRules<str>, limit: u64) -> u64 {
-    limit - node.peek("alice").await.expect("an answer")[0].remaining()
+    limit - node.peek("alice").await.expect("an answer")[0].remaining
 }
 
 #[tokio::test(start_paused = true)]

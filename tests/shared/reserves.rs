@@ -97,7 +97,7 @@ async fn a_denial_names_the_full_rule_only() {
             Ok(_) => Vec::new(),
             Err(denied) => denied
                 .violations()
-                .map(|status| status.rule().to_owned())
+                .map(|status| status.rule.to_string())
                 .collect(),
         };
         assert_eq!(full, expected, "{wide}, {strict_quota}");

@@ -344,15 +344,12 @@ struct Sided {
 }
 
 fn sided(quotas: [&str; 3]) -> Arc<Fair<RuleSet<Sided, TokioClock>>> {
-    let conditions = [
-        Condition::new("x", |request: &Sided| request.x),
-        Condition::new("y", |request: &Sided| request.y),
-        Condition::new("z", |request: &Sided| request.z),
-    ];
+    type Applies = fn(&Sided) -> bool;
+    let conditions: [(_, Applies); 3] = [("x", |it| it.x), ("y", |it| it.y), ("z", |it| it.z)];
     let mut rules = RuleSetBuilder::new();
-    for (quota, condition) in quotas.iter().zip(&conditions) {
-        let rule = Rule::new(condition.name(), quota.parse().unwrap());
-        rules = rules.rule(rule.algorithm(RuleAlgorithm::Log).when(condition));
+    for (quota, (name, condition)) in quotas.iter().zip(conditions) {
+        let rule = Rule::new(name, quota.parse().unwrap()).algorithm(RuleAlgorithm::Log);
+        rules = rules.rule(rule.when(&Condition::new(name, condition)));
     }
     fair_rules(rules)
 }

@@ -205,7 +205,8 @@ pub(in crate::http) fn add_policies<'a, C: Clock>(
     denied: bool,
     hashes: &mut KeyHashes,
 ) {
-    rules.enforced_quotas(request, at, denied, hashes, |values| add(policies, values));
+    let add = |values| add(policies, values);
+    rules.states.enforced_quotas(request, at, denied, hashes, add);
 }
 
 /// Adds the policy of a quota with these values.
@@ -323,9 +324,9 @@ pub(in crate::http) fn of_denial<'a>(
     let mut policies = named(of_statuses(statuses));
     for policy in &mut policies {
         let is_violated = |violated: QuotaStatus| {
-            violated.rule() == policy.rule()
-                && violated.is_block() == policy.values.is_block
-                && violated.quota().window() == policy.window()
+            *violated.rule == *policy.rule()
+                && violated.is_block == policy.values.is_block
+                && violated.quota.window() == policy.window()
         };
         if denied.violations().any(is_violated) {
             policy.violate();

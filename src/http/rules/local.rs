@@ -24,7 +24,7 @@ pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static, T>(
     let rules = queue.limiter().load();
     let mut decided = None;
     if options.decides_at_once() {
-        decided = rules.check_by_key(head);
+        decided = rules.states.decide_by_key(head, || rules.clock.now());
         if let Some(decided) = &decided
             && let Some(at) = decided.admitted_at()
         {
@@ -64,7 +64,7 @@ fn decide_by_more<C: Clock + Clone + Send + Sync + 'static, T>(
     head: &mut Parts,
     reject: impl FnOnce(Rejection<'_>) -> T,
 ) -> Outcome<T> {
-    let reserves = options.reserves() || rules.has_slots();
+    let reserves = options.reserves() || rules.states.has_slots;
     let mut hashes = options.headers.key_hashes();
     let mut admission = if options.max_wait.is_some() {
         let head = &*head;
@@ -81,12 +81,12 @@ fn decide_by_more<C: Clock + Clone + Send + Sync + 'static, T>(
     } else {
         let (head, mut seen) = (&*head, DeniedQuotas::new());
         let decided = match by_key {
-            Some(by_key) => rules
-                .states
-                .conclude_by_key(by_key, head, true, &mut seen)
-                .map(charged),
+            Some(by_key) => rules.states.conclude_by_key(by_key, head, &mut seen).map(charged),
             None if reserves => reserve(queue, rules, head, &mut seen),
-            None => rules.check_by_more(head, hashes.as_mut(), &mut seen).map(charged),
+            None => rules
+                .states
+                .check_by_more(head, || rules.clock.now(), hashes.as_mut(), &mut seen)
+                .map(charged),
         };
         match decided {
             Ok(admission) => admission,
@@ -162,7 +162,7 @@ fn reserve<'a, C: Clock + Clone + Send + Sync + 'static>(
     head: &'a Parts,
     seen: &mut DeniedQuotas<'a>,
 ) -> Result<Admission, Denied<'a, Parts>> {
-    let charge = rules.reserve_with(head, seen)?;
+    let charge = rules.states.reserve(head, || rules.clock.now(), seen)?;
     Ok(reserved(queue, charge))
 }
 

@@ -68,7 +68,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue<C> {
     /// Returns why a request lacks a key of a rule that rejects it, if the key knows it.
     pub(super) fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
         match self {
-            Self::Local(queue) => queue.limiter().load().missing_cause(head),
+            Self::Local(queue) => queue.limiter().load().states.missing_cause(head),
             #[cfg(feature = "shared")]
             Self::Shared(queue) => queue.rules().with_rules(|rules| rules.missing_cause(head)),
         }

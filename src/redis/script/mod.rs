@@ -121,12 +121,11 @@ fn block_numbers(counter: &CounterRequest) -> (u64, u64, u64, (u64, u64)) {
     let Some(block) = counter.block() else {
         return (0, 0, 0, (0, 0));
     };
-    let (factor, ceiling) = block.growth();
     (
-        micros(block.duration(1)),
-        micros(ceiling),
-        micros(block.forgive_after()),
-        (u64::from(block.extends()), u64::from(factor)),
+        micros(block.duration),
+        micros(block.ceiling),
+        micros(block.forgive_after),
+        (u64::from(block.extends), u64::from(block.factor)),
     )
 }
 

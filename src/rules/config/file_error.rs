@@ -23,7 +23,7 @@ use crate::error::ConfigError;
 /// quota = '2/fortnight'
 /// ";
 /// let error = RuleSetBuilder::from_text(text, FileFormat::Toml, &Extractors::<str>::new()).unwrap_err();
-/// assert_eq!((error.line(), error.column(), error.rule()), (Some(3), Some(9), Some("user")));
+/// assert_eq!((error.position(), error.rule()), (Some((3, 9)), Some("user")));
 /// assert!(error.to_string().starts_with(
 ///     "line 3, column 9: rule \"user\": invalid quota: \"2/fortnight\" (expected a limit, "
 /// ));
@@ -43,17 +43,11 @@ struct FileErrorParts {
 
 /// The kind of a [`FileError`].
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum FileProblem {
+enum FileProblem {
     /// The file cannot be read.
     Unreadable(io::Error),
-    /// The text is not of its format.
-    Syntax {
-        /// The format.
-        format: FileFormat,
-        /// The message of its parser.
-        message: String,
-    },
+    /// The text is not of its format. The message is that of its parser.
+    Syntax { format: FileFormat, message: String },
     /// A value is invalid, missing or superfluous.
     Value(ConfigError),
 }
@@ -132,28 +126,12 @@ impl FileError {
         self
     }
 
-    /// The error without a position, for rules that were not read from a text.
-    pub(super) fn without_position(mut self) -> Self {
-        self.change(|error| error.position = None);
-        self
-    }
-
-    /// Returns the file, or `None` if the rules were read from a text.
+    /// Returns the line of the error, and the column in characters, both counted from 1. `None` if the error concerns the file
+    /// as a whole.
     #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        self.0.file.as_deref()
-    }
-
-    /// Returns the line of the error, counted from 1, or `None` if it concerns the file as a whole.
-    #[must_use]
-    pub fn line(&self) -> Option<usize> {
-        Some(self.0.position?.line)
-    }
-
-    /// Returns the column of the error in characters, counted from 1.
-    #[must_use]
-    pub fn column(&self) -> Option<usize> {
-        Some(self.0.position?.column)
+    pub fn position(&self) -> Option<(usize, usize)> {
+        let position = self.0.position?;
+        Some((position.line, position.column))
     }
 
     /// Returns the name of the rule that the error is in, if it has one.
@@ -167,12 +145,6 @@ impl FileError {
     #[must_use]
     pub fn others(&self) -> &[Self] {
         &self.0.others
-    }
-
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn problem(&self) -> &FileProblem {
-        &self.0.problem
     }
 }
 
@@ -199,6 +171,8 @@ impl fmt::Display for FileError {
     }
 }
 
+/// The source is an [`io::Error`] if the file cannot be read, and a [`ConfigError`] if a value is invalid, missing or
+/// superfluous. There is none if the text is not of its format.
 impl core::error::Error for FileError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match &self.0.problem {

@@ -18,24 +18,8 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// Returns the format for the file's extension, in lower or upper case.
-    ///
-    /// # Errors
-    ///
-    /// With the field `format`, for any other extension.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringgate::rules::FileFormat;
-    ///
-    /// # fn main() -> Result<(), ringgate::ConfigError> {
-    /// assert_eq!(FileFormat::of("etc/rules.yml")?, FileFormat::Yaml);
-    /// assert!(FileFormat::of("etc/rules.ini").is_err());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn of(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+    /// Returns the format for the file's extension, in lower or upper case. The error about another one has the field `format`.
+    pub(super) fn of(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let extension = path.as_ref().extension().unwrap_or_default().to_string_lossy();
         match &*extension.to_ascii_lowercase() {
             "toml" => Ok(Self::Toml),

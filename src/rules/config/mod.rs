@@ -4,8 +4,6 @@ use alloc::string::String;
 use std::path::Path;
 use std::{fs, io};
 
-use serde::de::{Deserializer, Error as _};
-
 use super::set::builder::RuleSetBuilder;
 
 mod block_field;
@@ -143,7 +141,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         rules().map_err(|error| error.in_file(path))
     }
 
-    /// Reads rules from a text, with the fields of [`from_file`](Self::from_file).
+    /// Reads rules from a text, with the fields of [`from_file`](Self::from_file). Rules that are a part of another
+    /// configuration are read from the text of that part.
     ///
     /// # Errors
     ///
@@ -156,8 +155,12 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let text = r#"{"rules": [{"name": "all", "quota": "100/60s"}]}"#;
-    /// let rules = RuleSetBuilder::from_text(text, FileFormat::Json, &Extractors::<str>::new())?;
+    /// let program = serde_json::json!({
+    ///     "port": 8080,
+    ///     "limits": { "rules": [{ "name": "all", "quota": "100/60s" }] },
+    /// });
+    /// let text = program["limits"].to_string();
+    /// let rules = RuleSetBuilder::from_text(&text, FileFormat::Json, &Extractors::<str>::new())?;
     /// assert_eq!(rules.rules()[0].name(), "all");
     /// # Ok(())
     /// # }
@@ -166,38 +169,5 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         // Some editors begin a file with a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         reader::read(&parse::parse(text, format)?, extractors)
-    }
-
-    /// Reads rules from a deserializer, with the fields of [`from_file`](Self::from_file). This is for rules that are a part of
-    /// another configuration, or are received over the network.
-    ///
-    /// The format of the deserializer must be self-describing, as JSON is.
-    ///
-    /// # Errors
-    ///
-    /// When the value has an unknown field or is invalid, or when no rule set can be built of it. The error names the rule
-    /// but has no position, because deserializers do not give any.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringgate::rules::{Extractors, RuleSetBuilder};
-    ///
-    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let program = serde_json::json!({
-    ///     "port": 8080,
-    ///     "limits": { "rules": [{ "name": "all", "quota": "100/60s" }] },
-    /// });
-    /// let rules = RuleSetBuilder::from_deserializer(&program["limits"], &Extractors::<str>::new())?;
-    /// assert_eq!(rules.rules()[0].name(), "all");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn from_deserializer<'de, D: Deserializer<'de>>(
-        deserializer: D,
-        extractors: &Extractors<R>,
-    ) -> Result<Self, D::Error> {
-        let root = parse::deserializer::read(deserializer)?;
-        reader::read(&root, extractors).map_err(|error| D::Error::custom(error.without_position()))
     }
 }

@@ -1,21 +1,9 @@
-use core::fmt;
 use std::path::Path;
 
 use super::extractors::Extractors;
-use super::file_error::FileError;
 use crate::clock::Clock;
-use crate::rules::live::{LiveRules, Reloaded, ReplaceError};
+use crate::rules::live::{LiveRules, ReloadError, Reloaded};
 use crate::rules::set::builder::RuleSetBuilder;
-
-/// The error of a reload from a file. The rules have not changed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ReloadError {
-    /// The file cannot be read, or is invalid.
-    File(FileError),
-    /// The rules could not be replaced.
-    Replace(ReplaceError),
-}
 
 impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     /// Replaces the rules by those of a file, as [`store`](Self::store) does. Call it from a timer, or from a thread that handles a
@@ -52,24 +40,6 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         extractors: &Extractors<R>,
     ) -> Result<Reloaded, ReloadError> {
         let rules = RuleSetBuilder::from_file(path, extractors).map_err(ReloadError::File)?;
-        self.store(&rules).map_err(ReloadError::Replace)
-    }
-}
-
-impl fmt::Display for ReloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(error) => error.fmt(f),
-            Self::Replace(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for ReloadError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::File(error) => Some(error),
-            Self::Replace(error) => Some(error),
-        }
+        self.store(&rules)
     }
 }

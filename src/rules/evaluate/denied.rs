@@ -34,7 +34,7 @@ use crate::time::Nanos;
 /// assert!(rules.check("request").is_ok());
 /// let denied = rules.check("request").expect_err("two a minute");
 /// for quota in denied.violations() {
-///     assert_eq!((quota.rule(), quota.limit(), quota.remaining()), ("all", 2, 0));
+///     assert_eq!((&*quota.rule, quota.limit, quota.remaining), ("all", 2, 0));
 /// }
 /// // A strict ring counts the window of a minute and one cell more.
 /// assert_eq!(denied.retry_after(), Some(Duration::from_secs(61)));
@@ -147,7 +147,7 @@ impl<R: ?Sized> Denied<'_, R> {
     /// # Concurrency
     ///
     /// The decision determines which quotas these are. For a [`RuleSet`](crate::RuleSet), this call reads their states. If permits were
-    /// freed since the decision, [`remaining`](QuotaStatus::remaining) is one less than the cost of the request.
+    /// freed since the decision, [`remaining`](QuotaStatus#structfield.remaining) is one less than the cost of the request.
     pub fn violations(&self) -> impl Iterator<Item = QuotaStatus> {
         let (seen, known) = match &self.cause {
             Cause::States(states, request, violations) => {
@@ -182,7 +182,7 @@ impl<R: ?Sized> Denied<'_, R> {
             Cause::States(states, request, _) => states.retry_after(request, self.at),
             Cause::Values(values) => {
                 let violations = values.statuses[..values.violations].iter();
-                let waits = violations.map(QuotaStatus::retry_after);
+                let waits = violations.map(|status| status.retry_after);
                 waits.reduce(|one, other| Some(one?.max(other?))).flatten()
             }
         }
@@ -228,7 +228,7 @@ impl<R: ?Sized> fmt::Display for Denied<'_, R> {
         };
         let text = match reason {
             Reason::Spent => "rate limit reached: ",
-            Reason::Listed if violations.iter().any(QuotaStatus::lacks_key) => "request lacks a key: ",
+            Reason::Listed if violations.iter().any(|status| status.lacks_key) => "request lacks a key: ",
             Reason::Listed if violations.iter().all(|violation| violation.limit == 0) => "limit is 0: ",
             Reason::Listed => "key is always denied: ",
             Reason::Unavailable => "store of the limits does not answer: ",
@@ -295,7 +295,7 @@ impl<R: ?Sized> RuleStates<R> {
     ) -> impl Iterator<Item = (Violation, Extracted)> + 'v {
         violations.iter().filter_map(move |&violation| {
             let state = &self.states[usize::from(violation.state)];
-            Some((violation, state.extract(request, &self.seeds)?))
+            Some((violation, state.extractor.extract(request, &self.seeds)?))
         })
     }
 
@@ -322,7 +322,8 @@ impl<R: ?Sized> RuleStates<R> {
     /// The time from `at` until every rule would admit the request.
     pub(crate) fn retry_after(&self, request: &R, at: Nanos) -> Option<Duration> {
         let states = self.states.iter();
-        let applied = states.filter_map(|state| Some((state, state.extract(request, &self.seeds)?)));
+        let applied =
+            states.filter_map(|state| Some((state, state.extractor.extract(request, &self.seeds)?)));
         let enforced = applied.filter(|(_, extracted)| extracted.enforced);
         retry_after_of(enforced, at, |(state, extracted), ready| {
             if extracted.is_denied() {

@@ -1,7 +1,7 @@
 //! The decision of one request by the states of a rule set.
 //!
-//! [The protocol](crate::rules) defines *enforced*, *in the shadow*, *peek*, *charge* and *refund*. [`RuleStates::check`]
-//! explains `violates` and `evidence`, which most functions pass on.
+//! [The protocol](crate::rules) defines *enforced*, *in the shadow*, *peek*, *charge* and *refund*. Most functions pass on
+//! `evidence`, which keeps the values of the quotas of a denied request, unless it is `()`.
 
 use alloc::sync::Arc;
 use core::iter;
@@ -44,13 +44,6 @@ struct ChargeStep {
     evaluation: EvaluationIndex,
 }
 
-/// The first enforced evaluation that found too little capacity left.
-struct DeniedEvaluation {
-    evaluation: EvaluationIndex,
-    /// Whether the rule's [`OnFull`](crate::keyed::OnFull) denied the request, because the table has no entry for the key.
-    overflow: bool,
-}
-
 /// A charge that was made.
 struct ChargedStep {
     evaluation: EvaluationIndex,
@@ -72,24 +65,19 @@ const MAX_ON_STACK: usize = 16;
 impl<R: ?Sized> RuleStates<R> {
     /// Decides a request by the states of all rules that apply to it. A single state is charged at once. Several are peeked at
     /// first, so that a denied request seldom charges one.
-    ///
-    /// If `violates`, a denial counts as a violation of each denying rule that [blocks](crate::Rule::block) keys. The caller
-    /// passes false for a request that waits, which is not denied yet. `evidence` keeps the values of the quotas of a denied
-    /// request, unless it is `()`.
     #[inline]
     pub(crate) fn check<'a, E: Evidence<'a>>(
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos + Copy,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         match self.decide_by_key(request, now) {
             Some(decided) => match decided.admitted_at() {
                 Some(at) => Ok(Admitted::new(DecidedBy::Local, at)),
-                None => self.conclude_by_key(decided, request, violates, evidence),
+                None => self.conclude_by_key(decided, request, evidence),
             },
-            None => self.check_by_more(request, now, None, violates, evidence),
+            None => self.check_by_more(request, now, None, evidence),
         }
     }
 
@@ -101,26 +89,25 @@ impl<R: ?Sized> RuleStates<R> {
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         mut hashes: Option<&mut KeyHashes>,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         if let [state] = &*self.states {
             let extracted = match hashes.as_deref_mut() {
-                Some(hashes) => state.extract_with(request, &self.seeds, hashes),
-                None => state.extract(request, &self.seeds),
+                Some(hashes) => state.extractor.extract_with(request, &self.seeds, hashes),
+                None => state.extractor.extract(request, &self.seeds),
             };
             let Some(extracted) = extracted else {
                 return Ok(Admitted::new(DecidedBy::Rules, now()));
             };
             if extracted.enforced && extracted.handling == Handling::Charge {
-                return self.check_one(state, &extracted, request, now, violates, evidence);
+                return self.check_one(state, &extracted, request, now, evidence);
             }
         } else if let [state, block] = &*self.states
             && let Some(filter) = &block.extractor.blocked
         {
-            return self.check_one_with_block((state, filter), request, now, hashes, violates, evidence);
+            return self.check_one_with_block((state, filter), request, now, hashes, evidence);
         }
-        self.check_all(request, now, hashes, violates, evidence)
+        self.check_all(request, now, hashes, evidence)
     }
 
     /// Decides a request by its only state, or by the first of two if the second is a block.
@@ -131,7 +118,6 @@ impl<R: ?Sized> RuleStates<R> {
         extracted: &Extracted,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         let decision = state.decide(extracted, now);
@@ -139,7 +125,7 @@ impl<R: ?Sized> RuleStates<R> {
             state.count(ShardId::current(), RuleEvent::Admitted(extracted.permits));
             return Ok(Admitted::new(DecidedBy::Local, decision.at));
         }
-        self.conclude(state, extracted, decision, request, violates, evidence)
+        self.conclude(state, extracted, decision, request, evidence)
     }
 
     /// Completes a decision that [`decide_by_key`](Self::decide_by_key) has begun about this request.
@@ -147,11 +133,10 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         KeyDecision { key, decision }: KeyDecision,
         request: &'a R,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         let extracted = Extracted::of_key(key);
-        self.conclude(&self.states[0], &extracted, decision, request, violates, evidence)
+        self.conclude(&self.states[0], &extracted, decision, request, evidence)
     }
 
     /// Completes the decision of the only state: a denial, or a decision by the overflow policy.
@@ -163,12 +148,10 @@ impl<R: ?Sized> RuleStates<R> {
         extracted: &Extracted,
         mut decision: StateDecision,
         request: &'a R,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         // If the evidence finds enough capacity, permits were freed, so the request is decided again.
-        while E::KEPT
-            && !decision.is_admitted()
+        while !decision.is_admitted()
             && !evidence.confirms_denial(self, iter::once((0, *extracted)), decision.at)
         {
             let at = decision.at;
@@ -187,7 +170,7 @@ impl<R: ?Sized> RuleStates<R> {
                     violations.push(violation)
                 }),
             }
-            return Err(self.denied(shard, request, at, violations, violates, evidence));
+            return Err(self.denied(shard, request, at, violations, evidence));
         }
         state.count(shard, RuleEvent::Admitted(extracted.permits));
         Ok(Admitted::new(DecidedBy::Local, decision.at))
@@ -200,7 +183,6 @@ impl<R: ?Sized> RuleStates<R> {
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         hashes: Option<&mut KeyHashes>,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
@@ -212,14 +194,7 @@ impl<R: ?Sized> RuleStates<R> {
         let now = now();
         let holds_slots = false;
         let mut charged = ChargedSteps::new();
-        self.charge_all(
-            request,
-            &evaluations,
-            (now, holds_slots),
-            &mut charged,
-            violates,
-            evidence,
-        )?;
+        self.charge_all(request, &evaluations, now, holds_slots, &mut charged, evidence)?;
         let decided_by = match charged.is_empty() {
             true => DecidedBy::Rules,
             false => DecidedBy::Local,
@@ -232,7 +207,6 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Reservation<R>, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
@@ -240,14 +214,7 @@ impl<R: ?Sized> RuleStates<R> {
         let now = now();
         let holds_slots = true;
         let mut charged = ChargedSteps::new();
-        self.charge_all(
-            request,
-            &evaluations,
-            (now, holds_slots),
-            &mut charged,
-            violates,
-            evidence,
-        )?;
+        self.charge_all(request, &evaluations, now, holds_slots, &mut charged, evidence)?;
         Ok(reservation(now, &evaluations, charged))
     }
 
@@ -299,7 +266,7 @@ impl<R: ?Sized> RuleStates<R> {
         evaluations: &mut Evaluations<'a, R>,
     ) {
         for (state_index, state) in (0..).zip(&self.states) {
-            if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
+            if let Some(extracted) = state.extractor.extract_with(request, &self.seeds, hashes) {
                 evaluations.push(Evaluation {
                     state_index,
                     state,
@@ -318,9 +285,9 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
-        (now, holds_slots): (Nanos, bool),
+        now: Nanos,
+        holds_slots: bool,
         charged: &mut ChargedSteps,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<(), Denied<'a, R>> {
         let applied = evaluations
@@ -329,8 +296,8 @@ impl<R: ?Sized> RuleStates<R> {
         loop {
             match Self::try_charge_all(evaluations, now, holds_slots, charged) {
                 Ok(()) => break,
-                Err(denied_by) if !E::KEPT || evidence.confirms_denial(self, applied.clone(), now) => {
-                    return Err(self.deny(request, evaluations, (now, denied_by), violates, evidence));
+                Err(denied_by) if evidence.confirms_denial(self, applied.clone(), now) => {
+                    return Err(self.deny(request, evaluations, now, denied_by, evidence));
                 }
                 // Permits were freed since the denial, so the request is decided again. Its charges were refunded.
                 Err(_) => charged.clear(),
@@ -354,12 +321,8 @@ impl<R: ?Sized> RuleStates<R> {
         charged: &mut ChargedSteps,
     ) -> Result<(), EvaluationIndex> {
         let mut steps = ChargeSteps::new();
-        if let Some(denied) = peek_all(evaluations, now, &mut steps) {
-            if denied.overflow {
-                let Evaluation { state, .. } = &evaluations[usize::from(denied.evaluation)];
-                state.count(ShardId::current(), RuleEvent::Overflowed);
-            }
-            return Err(denied.evaluation);
+        if let Some(denied_by) = peek_all(evaluations, now, &mut steps) {
+            return Err(denied_by);
         }
         let shard = ShardId::current();
         for &ChargeStep { evaluation, .. } in &steps {
@@ -413,13 +376,13 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
-        (now, denied_by): (Nanos, EvaluationIndex),
-        violates: bool,
+        now: Nanos,
+        denied_by: EvaluationIndex,
         evidence: &mut E,
     ) -> Denied<'a, R> {
         let violations = self.violations(evaluations, now, Some(denied_by));
         let violations = evidence.violations().unwrap_or(violations);
-        self.denied(ShardId::current(), request, now, violations, violates, evidence)
+        self.denied(ShardId::current(), request, now, violations, evidence)
     }
 
     /// Collects the violated quotas of the enforced states. `denied_by` is the evaluation whose state has denied the request. If
@@ -513,13 +476,13 @@ impl<R: ?Sized> RuleStates<R> {
 }
 
 /// *Peek*: reads the capacity of all states, and sorts them into the order in which they are charged. Stops at the first
-/// enforced state with too little capacity left, and returns its evaluation.
+/// enforced state with too little capacity left, and returns its evaluation. Counts a denial by the overflow policy of that state.
 #[inline(always)]
 fn peek_all<R: ?Sized>(
     evaluations: &[Evaluation<'_, R>],
     now: Nanos,
     steps: &mut ChargeSteps,
-) -> Option<DeniedEvaluation> {
+) -> Option<EvaluationIndex> {
     for (at, evaluation) in (0..).zip(evaluations) {
         let Extracted {
             permits, enforced, ..
@@ -529,11 +492,11 @@ fn peek_all<R: ?Sized>(
             .state
             .capacity_left(&evaluation.extracted, evaluation.found, now);
         if enforced && (always_denied || left.permits < permits) {
-            return Some(DeniedEvaluation {
-                evaluation: at,
-                // `Handling::Deny` needs no entry of the table, so its denial is no overflow.
-                overflow: left.overflow && !always_denied,
-            });
+            // `Handling::Deny` needs no entry of the table, so its denial is no overflow.
+            if left.overflow && !always_denied {
+                evaluation.state.count(ShardId::current(), RuleEvent::Overflowed);
+            }
+            return Some(at);
         }
         // The least capacity comes first, because another request is most likely to take it. States in the shadow come last.
         let step = ChargeStep {

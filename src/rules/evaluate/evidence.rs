@@ -15,47 +15,45 @@ use super::rule_states::RuleStates;
 use crate::time::Nanos;
 use {alloc::vec::Vec, core::time::Duration};
 
-/// The values that a decision keeps of the states that deny its request: none, or [`DeniedQuotas`].
+/// The consequences of a denial, and the values that are kept of the states that deny the request: none, or [`DeniedQuotas`].
 pub(crate) trait Evidence<'a> {
     /// Whether values are kept.
-    const KEPT: bool;
+    const KEPT: bool = false;
+
+    /// Whether a denial counts as a violation of each denying rule that [blocks](crate::Rule::block) keys.
+    const VIOLATES: bool = true;
 
     /// Reads the states of a denied request, whose indices and extractions are `applied`. Returns false if they have the capacity
     /// for the request. Then it is to be decided again.
-    fn confirms_denial<R: ?Sized>(
-        &mut self,
-        states: &'a RuleStates<R>,
-        applied: impl Iterator<Item = (u16, Extracted)> + Clone,
-        at: Nanos,
-    ) -> bool;
-
-    /// Adds the blocks that this denial has begun. Those that it has extended are read again.
-    fn update_blocks<R: ?Sized>(&mut self, states: &'a RuleStates<R>, request: &R, at: Nanos);
-
-    /// The quotas that denied the request. `None` if no values are kept.
-    fn violations(&self) -> Option<SmallVec<[Violation; 8]>>;
-}
-
-impl<'a> Evidence<'a> for () {
-    const KEPT: bool = false;
-
     #[inline(always)]
     fn confirms_denial<R: ?Sized>(
         &mut self,
-        _: &'a RuleStates<R>,
-        _: impl Iterator<Item = (u16, Extracted)> + Clone,
-        _: Nanos,
+        _states: &'a RuleStates<R>,
+        _applied: impl Iterator<Item = (u16, Extracted)> + Clone,
+        _at: Nanos,
     ) -> bool {
         true
     }
 
+    /// Adds the blocks that this denial has begun. Those that it has extended are read again.
     #[inline(always)]
-    fn update_blocks<R: ?Sized>(&mut self, _: &'a RuleStates<R>, _: &R, _: Nanos) {}
+    fn update_blocks<R: ?Sized>(&mut self, _states: &'a RuleStates<R>, _request: &R, _at: Nanos) {}
 
+    /// The quotas that denied the request. `None` if no values are kept.
     #[inline(always)]
     fn violations(&self) -> Option<SmallVec<[Violation; 8]>> {
         None
     }
+}
+
+/// Keeps no values.
+impl Evidence<'_> for () {}
+
+/// Keeps no values of a request that waits instead of being denied.
+pub(crate) struct Waits;
+
+impl Evidence<'_> for Waits {
+    const VIOLATES: bool = false;
 }
 
 /// The values of all enforced quotas that apply to a denied request, in evaluation order, as the decision read them.
@@ -157,7 +155,7 @@ impl<'a> Evidence<'a> for DeniedQuotas<'a> {
             if !state.is_block() {
                 continue;
             }
-            let Some(extracted) = state.extract(request, &states.seeds) else {
+            let Some(extracted) = state.extractor.extract(request, &states.seeds) else {
                 continue;
             };
             states.enforced_quotas_of((index, &extracted, None), at, true, |quota, values| {

@@ -94,8 +94,8 @@ pub(crate) struct Extractor<R: ?Sized> {
     /// The limit of the rule's first quota.
     limit: u64,
     enforced: KeyFraction,
-    allow: Option<KeyList<R>>,
-    deny: Option<KeyList<R>>,
+    allow: Option<Arc<KeyList<R>>>,
+    deny: Option<Arc<KeyList<R>>>,
     /// For a block, its filter. A request of a key that this filter shows as not blocked is not read.
     pub(crate) blocked: Option<Arc<BlockFilter>>,
 }
@@ -104,7 +104,7 @@ impl<R: ?Sized> Extractor<R> {
     pub(crate) fn new(rule: &AnyRule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
         let enforced = KeyFraction::new(rule.enforced);
         let list = |kind, entries| match &rule.key {
-            Some(key) => key.list(kind, entries, &seeds.tables),
+            Some(key) => Ok(key.list(kind, entries, &seeds.tables)?.map(Arc::new)),
             None => Ok(None),
         };
         Ok(Self {
@@ -242,7 +242,7 @@ impl<R: ?Sized> Extractor<R> {
         if let Some(key) = &self.key {
             let hash = match hash(key) {
                 Some(hash) => {
-                    let has = |list: &KeyList<R>| list.contains(request, hash);
+                    let has = |list: &Arc<KeyList<R>>| list.contains(request, hash);
                     if self.allow.as_ref().is_some_and(has) {
                         return None;
                     }

@@ -3,6 +3,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use super::admitted::Admitted;
+use super::evidence::Waits;
 use super::reservation::Reservation;
 use super::rule_state::RuleState;
 use crate::algorithm::{Algorithm, AnyAlgorithm};
@@ -26,7 +27,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     pub(crate) fn needed_states(&self, request: &R) -> impl Iterator<Item = NeededState> {
         let seeds = &self.states.seeds;
         self.states.states.iter().filter_map(move |state| {
-            let extracted = state.extract(request, seeds)?;
+            let extracted = state.extractor.extract(request, seeds)?;
             let needed = extracted.enforced && (extracted.permits > 0 || extracted.is_denied());
             needed.then(|| NeededState {
                 state: state.id(&extracted, seeds),
@@ -37,16 +38,12 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Charges a request. A denial counts as no violation, because the request then waits.
     pub(crate) fn check_waiting(&self, request: &R) -> Option<Admitted> {
-        self.states
-            .check(request, || self.clock.now(), false, &mut ())
-            .ok()
+        self.states.check(request, || self.clock.now(), &mut Waits).ok()
     }
 
     /// Charges a request as [`check_waiting`](Self::check_waiting) does, and returns a reservation.
     pub(crate) fn reserve_waiting(&self, request: &R) -> Option<Reservation<R>> {
-        self.states
-            .reserve(request, || self.clock.now(), false, &mut ())
-            .ok()
+        self.states.reserve(request, || self.clock.now(), &mut Waits).ok()
     }
 
     /// The states that a reservation was charged to. `None` if one of the charges was made to a catch-all.
@@ -63,7 +60,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
             .iter()
             .filter(|other| other.extractor.has_several_limits());
         !with_several_limits.any(|other| {
-            let extracted = other.extract(request, seeds);
+            let extracted = other.extractor.extract(request, seeds);
             extracted.is_some_and(|extracted| other.id(&extracted, seeds) == state)
         })
     }
@@ -102,7 +99,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         let seeds = &self.states.seeds;
         let mut latest = Duration::ZERO;
         for candidate in &self.states.states {
-            if let Some(extracted) = candidate.extract(request, seeds)
+            if let Some(extracted) = candidate.extractor.extract(request, seeds)
                 && extracted.enforced
                 && candidate.id(&extracted, seeds) == state
             {

@@ -7,7 +7,6 @@ use super::key_hashes::KeyHashes;
 use super::request_limit::StatePeek;
 use super::rule_state::{CopiedWords, RuleState};
 use super::rule_states::{KeyDecision, RuleStates};
-use crate::algorithm::AnyAlgorithm;
 use crate::quota::Quota;
 use crate::rules::quota_status::QuotaStatus;
 use crate::time::Nanos;
@@ -16,7 +15,7 @@ use crate::time::Nanos;
 ///
 /// # Concurrency
 ///
-/// Each method reads the state when it is called, as with [`Peek`](crate::Peek).
+/// Each method reads the state when it is called, as with [`Peek`](crate::Peek). A [`status`](Self::status) reads all values once.
 ///
 /// # Examples
 ///
@@ -30,7 +29,7 @@ use crate::time::Nanos;
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// assert!(rules.check("request").is_ok());
 /// for peek in rules.peek("request") {
-///     assert_eq!((peek.rule(), peek.limit(), peek.remaining()), ("all", 2, 1));
+///     assert_eq!((peek.rule(), peek.remaining(), peek.status().limit), ("all", 1, 2));
 /// }
 /// # Ok(())
 /// # }
@@ -70,7 +69,7 @@ impl<R: ?Sized> RuleStates<R> {
     pub(crate) fn peek<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
         let mut hashes = KeyHashes::new();
         let views = self.states.iter().flat_map(move |state| {
-            let extracted = state.extract_with(request, &self.seeds, &mut hashes);
+            let extracted = state.extractor.extract_with(request, &self.seeds, &mut hashes);
             extracted.into_iter().flat_map(move |extracted| {
                 let indices = 0..state.quotas.len();
                 indices.map(move |index| self.view(state, index, extracted, now))
@@ -88,7 +87,7 @@ impl<R: ?Sized> RuleStates<R> {
             .iter()
             .filter(|state| !state.is_block())
             .filter(|state| {
-                let extracted = state.extract_with(request, &self.seeds, &mut hashes);
+                let extracted = state.extractor.extract_with(request, &self.seeds, &mut hashes);
                 extracted.is_some_and(|extracted| state.reset(&extracted, now))
             });
         reset.count()
@@ -105,7 +104,7 @@ impl<R: ?Sized> RuleStates<R> {
         mut add: impl FnMut(EnforcedQuota<'a>),
     ) {
         for (index, state) in (0..).zip(&self.states) {
-            if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
+            if let Some(extracted) = state.extractor.extract_with(request, &self.seeds, hashes) {
                 self.enforced_quotas_of((index, &extracted, None), now, with_retry, |_, values| {
                     add(values)
                 });
@@ -177,7 +176,7 @@ impl<R: ?Sized> RuleStates<R> {
     /// Returns why the request lacks a key of an enforced rule, if the key knows it.
     pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
         let mut denying = self.states.iter().filter(|state| {
-            let extracted = state.extract(request, &self.seeds);
+            let extracted = state.extractor.extract(request, &self.seeds);
             extracted.is_some_and(|extracted| extracted.enforced && extracted.is_denied_without_key())
         });
         denying.find_map(|state| state.extractor.missing_cause(request, &self.seeds))
@@ -210,88 +209,40 @@ fn in_period(quota: Quota, period: Option<Duration>) -> Quota {
 }
 
 impl<'a> RulePeek<'a> {
+    const fn is_block(&self) -> bool {
+        matches!(self.extracted.handling, Handling::Block)
+    }
+
     /// Returns the name of the rule.
     #[must_use]
     pub fn rule(&self) -> &'a str {
         self.rule
     }
 
-    /// Returns the quota of this view. The quota of a calendar has the length of the current period as its window.
-    #[must_use]
-    pub const fn quota(&self) -> Quota {
-        self.quota
-    }
-
-    /// Returns the algorithm that decides, with the limit of the request. Its `Display` names its form: `60 cells`, or
-    /// `one word of 16 cells in units of 4`.
-    #[must_use]
-    pub fn algorithm(&self) -> &AnyAlgorithm {
-        self.peek.algorithm()
-    }
-
-    /// Returns the limit in permits: that of the key's tier if the key has one, and that of the quota otherwise. A lower limit of
-    /// the request ([`Rule::limit_by`](crate::Rule::limit_by)) replaces it.
-    #[must_use]
-    pub const fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// Returns whether this is the [block](crate::Rule::block) of the rule, and not one of its quotas. The quota is then that of
-    /// violations, and no permits remain until the block ends.
-    #[must_use]
-    pub const fn is_block(&self) -> bool {
-        matches!(self.extracted.handling, Handling::Block)
-    }
-
-    /// Returns whether the rule is enforced for this key, and not in the shadow.
-    #[must_use]
-    pub const fn is_enforced(&self) -> bool {
-        self.extracted.enforced
-    }
-
-    /// Returns whether the rule denies the request because it has no key ([`OnMissingKey::Deny`], [`OnMissingKey::Fail`]).
-    ///
-    /// [`OnMissingKey::Deny`]: super::super::OnMissingKey::Deny
-    /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
-    #[must_use]
-    pub const fn lacks_key(&self) -> bool {
-        self.extracted.is_denied_without_key()
-    }
-
-    /// Returns whether the request lacks a key that the server should have provided ([`OnMissingKey::Fail`]).
-    ///
-    /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
-    #[must_use]
-    pub const fn lacks_required_key(&self) -> bool {
-        self.extracted.is_denied_without_required_key()
-    }
-
     /// Reads the current values of the quota.
     #[must_use]
     pub fn status(&self) -> QuotaStatus {
-        let (remaining, reset_after) = match self.extracted.is_denied() {
-            true => (0, None),
-            false => self.peek.get().remaining_and_reset_in(self.index),
+        let (extracted, peek) = (&self.extracted, self.peek.get());
+        let ((remaining, reset_after), retry_after) = match extracted.is_denied() {
+            true => ((0, None), None),
+            false => (
+                peek.remaining_and_reset_in(self.index),
+                peek.retry_after_in(self.index, extracted.permits),
+            ),
         };
         QuotaStatus {
             rule: Arc::clone(self.rule),
             quota: self.quota,
             limit: self.limit,
-            permits: self.permits(),
+            permits: extracted.permits,
             remaining,
-            retry_after: self.quota_retry_after(self.permits()),
+            retry_after,
             reset_after,
-            enforced: self.is_enforced(),
-            lacks_key: self.lacks_key(),
-            lacks_required_key: self.lacks_required_key(),
+            enforced: extracted.enforced,
+            lacks_key: extracted.is_denied_without_key(),
+            lacks_required_key: extracted.is_denied_without_required_key(),
             is_block: self.is_block(),
         }
-    }
-
-    /// Returns the cost of the request in permits.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.extracted.permits
     }
 
     /// Returns the most permits that one request would be granted now.
@@ -317,15 +268,6 @@ impl<'a> RulePeek<'a> {
             return None;
         }
         self.peek.get().retry_after(permits)
-    }
-
-    /// Returns the time until this quota alone would admit `permits`, if no other request came before. `None` if it never would.
-    #[must_use]
-    pub fn quota_retry_after(&self, permits: u64) -> Option<Duration> {
-        if self.extracted.is_denied() {
-            return None;
-        }
-        self.peek.get().retry_after_in(self.index, permits)
     }
 }
 

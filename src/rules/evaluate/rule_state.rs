@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 
 use super::extractor::{Extracted, Extractor};
-use super::key_hashes::{KeyHashes, Seeds};
+use super::key_hashes::Seeds;
 use super::request_limit::{RequestLimit, StatePeek};
 use super::state_algorithms::{StateAlgorithms, StateKind};
 use super::state_decision::StateDecision;
@@ -175,23 +175,6 @@ impl<R: ?Sized> RuleState<R> {
         self.counts.iter().chain(&self.other_counts)
     }
 
-    /// Reads the request. `None` if the rules of this state do not apply to it.
-    #[inline(always)]
-    pub(crate) fn extract(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
-        self.extractor.extract(request, seeds)
-    }
-
-    /// Reads the request. `None` if the rules of this state do not apply to it. A key whose hash is known is not read again.
-    #[inline(always)]
-    pub(crate) fn extract_with(
-        &self,
-        request: &R,
-        seeds: &Seeds,
-        hashes: &mut KeyHashes,
-    ) -> Option<Extracted> {
-        self.extractor.extract_with(request, seeds, hashes)
-    }
-
     /// Looks up the words of a key.
     #[inline(always)]
     pub(crate) fn find(&self, extracted: &Extracted) -> StorageLookup<'_> {
@@ -321,7 +304,8 @@ impl<R: ?Sized> RuleState<R> {
     /// that of the request.
     pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
         let limit = (Some(limit.tier()), limit.lowered());
-        charge_debt(&self.algorithms, &self.storage, key, limit, now, permits)
+        self.algorithms
+            .charge_debt(&self.storage, key, limit, now, permits)
     }
 
     /// Charges debt as [`charge_debt`](Self::charge_debt) does, for a request whose tier in this state is unknown. `at_most` is
@@ -333,14 +317,8 @@ impl<R: ?Sized> RuleState<R> {
         now: Nanos,
         permits: u64,
     ) -> u64 {
-        charge_debt(
-            &self.algorithms,
-            &self.storage,
-            key,
-            (None, at_most),
-            now,
-            permits,
-        )
+        self.algorithms
+            .charge_debt(&self.storage, key, (None, at_most), now, permits)
     }
 
     pub(crate) fn limit(&self, quota: usize, extracted: &Extracted) -> u64 {
@@ -370,17 +348,4 @@ impl<R: ?Sized> RuleState<R> {
     pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
         self.algorithms.kind() == other.algorithms.kind()
     }
-}
-
-pub(crate) fn charge_debt(
-    algorithms: &StateAlgorithms,
-    storage: &StateStorage,
-    key: u64,
-    (tier, at_most): (Option<usize>, Option<u64>),
-    now: Nanos,
-    permits: u64,
-) -> u64 {
-    algorithms.with_unlimited(tier, at_most, |algorithm| {
-        storage.charge_debt(algorithm, key, now, permits)
-    })
 }

@@ -5,10 +5,12 @@ use core::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+#[cfg(feature = "config")]
+use super::config::file_error::FileError;
 use super::evaluate::rule_state::RuleState;
 use super::evaluate::rule_states::RuleStates;
+use super::migration::Migration;
 use super::migration::carry_over::CarryOver;
-use super::migration::{self, Migration};
 use super::rule::error::RuleError;
 use super::set::RuleSet;
 use super::set::builder::RuleSetBuilder;
@@ -165,9 +167,12 @@ pub enum Reloaded {
 }
 
 /// The error of a reload. The rules have not changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
-pub enum ReplaceError {
+pub enum ReloadError {
+    /// The file of the new rules cannot be read, or is invalid.
+    #[cfg(feature = "config")]
+    File(FileError),
     /// The new rules are invalid.
     Rules(RuleError),
     /// Too many old states (64 or more) are still enforced, because loaded rules are held for long. A single reload that changes
@@ -214,17 +219,14 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     /// # Errors
     ///
     /// Returns an error if the rules are invalid, or if 64 or more old states are still enforced. The rules are unchanged then.
-    pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
+    pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReloadError> {
         let mut writer = self.writer();
         if let Reloaded::Pending(states) = self.complete(&mut writer)
             && states >= MAX_PENDING
         {
-            return Err(ReplaceError::Pending(states));
+            return Err(ReloadError::Pending(states));
         }
         let current = self.current.load();
-        let seeds = current.states.seeds.clone();
-        let origin = current.states.origin.or(rules.origin);
-        let origin = origin.known_for(rules.rules(), &current.clock);
         let (now, clock) = (current.clock.now(), current.clock.clone());
         writer.retained.retain(|&(_, until)| until > now);
         let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
@@ -233,8 +235,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             retired,
             carry_overs,
             retained,
-        } = migration::migrate(rules.rules(), Some(&current.states), &retained, seeds, origin)
-            .map_err(ReplaceError::Rules)?;
+        } = rules.migrate(&current, &retained).map_err(ReloadError::Rules)?;
         drop(current);
         // Claim: rules 5, the old state is enforced beside the new one.
         states.states = states.states.into_iter().chain(retired).collect();
@@ -310,13 +311,17 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
 
 impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LiveRules<R, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LiveRules").field(&*self.current.load()).finish()
+        f.debug_tuple("LiveRules")
+            .field(&LoadedRules(self.current.load()))
+            .finish()
     }
 }
 
-impl fmt::Display for ReplaceError {
+impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            #[cfg(feature = "config")]
+            Self::File(error) => error.fmt(f),
             Self::Rules(error) => error.fmt(f),
             Self::Pending(states) => write!(
                 f,
@@ -326,9 +331,11 @@ impl fmt::Display for ReplaceError {
     }
 }
 
-impl core::error::Error for ReplaceError {
+impl core::error::Error for ReloadError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
+            #[cfg(feature = "config")]
+            Self::File(error) => Some(error),
             Self::Rules(error) => Some(error),
             Self::Pending(_) => None,
         }

@@ -1,7 +1,5 @@
 //! Rules that can be replaced while threads use them, by `arc_swap`.
 
-use core::ops::Deref;
-
 #[cfg(ringgate_loom)]
 use crate::sync::{Arc, Mutex};
 #[cfg(not(ringgate_loom))]
@@ -19,13 +17,11 @@ pub(super) struct Published<T>(Mutex<Arc<T>>);
 
 /// A published value that a thread has loaded.
 #[cfg(not(ringgate_loom))]
-#[derive(Debug)]
-pub(super) struct InUse<T>(arc_swap::Guard<Arc<T>>);
+pub(super) type InUse<T> = arc_swap::Guard<Arc<T>>;
 
 /// A published value that a thread has loaded.
 #[cfg(ringgate_loom)]
-#[derive(Debug)]
-pub(super) struct InUse<T>(Arc<T>);
+pub(super) type InUse<T> = Arc<T>;
 
 /// A value that was replaced, and may still be in use.
 #[derive(Debug)]
@@ -39,7 +35,7 @@ impl<T> Published<T> {
 
     #[inline]
     pub(super) fn load(&self) -> InUse<T> {
-        InUse(self.0.load())
+        self.0.load()
     }
 
     pub(super) fn replace(&self, value: T) -> Replaced<T> {
@@ -55,7 +51,7 @@ impl<T> Published<T> {
     }
 
     pub(super) fn load(&self) -> InUse<T> {
-        InUse(Arc::clone(&self.0.lock().expect("not poisoned")))
+        Arc::clone(&self.0.lock().expect("not poisoned"))
     }
 
     pub(super) fn replace(&self, value: T) -> Replaced<T> {
@@ -69,14 +65,5 @@ impl<T> Replaced<T> {
     pub(super) fn is_free(&mut self) -> bool {
         // Acquire, within `get_mut`: pairs with the Release of the last reference's drop.
         Arc::get_mut(&mut self.0).is_some()
-    }
-}
-
-impl<T> Deref for InUse<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.0
     }
 }

@@ -90,8 +90,8 @@ rule_algorithms! {
         ///
         /// Permits of a rule with a cost may be [settled](crate::RuleSet::settle) later, and cells refund them exactly. Tiers are low if one
         /// word would guarantee their clients less than 70 % of their limit. Several quotas, of one rule or of rules that are equal in all
-        /// else, share one state of several windows. [`RuleSet::algorithms`](crate::RuleSet::algorithms) and
-        /// [`RulePeek::algorithm`](crate::rules::RulePeek::algorithm) tell what was chosen.
+        /// else, share one state of several windows. [`RuleSet::algorithms`](crate::RuleSet::algorithms) tells what was
+        /// chosen.
         #[default]
         SlidingWindow = "sliding-window" {
             cells: Ok(CounterRing::DEFAULT_CELLS),

@@ -55,35 +55,39 @@ use crate::quota::Quota;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a block does nothing until it is in a rule"]
+#[non_exhaustive]
 pub struct Block {
-    after: Quota,
-    length: BlockLength,
-    forgive_after: Duration,
-    extends: bool,
+    /// The violations that begin a block, and their window.
+    pub after: Quota,
+    /// The duration of the first block of a key.
+    pub duration: Duration,
+    /// The factor by which a further block is longer than the one before. 1 without [`escalate`](Self::escalate).
+    pub factor: u32,
+    /// The longest duration of a block.
+    pub ceiling: Duration,
+    /// The time after which a key is forgiven: see [`escalate`](Self::escalate).
+    pub forgive_after: Duration,
+    /// Whether a retry [extends](Self::extend_on_retry) the block.
+    pub extends: bool,
 }
 
 impl Block {
     /// The shortest block, and the shortest window of violations.
-    pub const MIN: Duration = Duration::from_secs(1);
+    pub(crate) const MIN: Duration = Duration::from_secs(1);
 
     /// The longest block.
-    pub const MAX: Duration = Quota::MAX_WINDOW;
-
-    /// The most violations that can be counted.
-    pub const MAX_VIOLATIONS: u64 = Violations::MAX_LIMIT;
+    pub(crate) const MAX: Duration = Quota::MAX_WINDOW;
 
     /// Creates a block that begins at the last of `after` violations in a window, and lasts for `duration`.
     ///
-    /// The rule set checks the ranges: 1 to [`MAX_VIOLATIONS`](Self::MAX_VIOLATIONS) violations in a window of
-    /// [`MIN`](Self::MIN) or more, and a block of [`MIN`](Self::MIN) to [`MAX`](Self::MAX).
+    /// The rule set checks the ranges: 1 to 65,535 violations in a window of a second or more, and a block of a second to
+    /// [`Quota::MAX_WINDOW`].
     pub const fn new(after: Quota, duration: Duration) -> Self {
         Self {
             after,
-            length: BlockLength {
-                first: duration,
-                factor: 1,
-                ceiling: duration,
-            },
+            duration,
+            factor: 1,
+            ceiling: duration,
             forgive_after: Duration::ZERO,
             extends: false,
         }
@@ -96,11 +100,11 @@ impl Block {
     /// beginning of its last window of violations. Then k begins at one again. So a key that keeps opening windows is not
     /// forgiven.
     ///
-    /// The rule set checks the ranges: a factor of at least 2, a ceiling from the first block to [`MAX`](Self::MAX), and a
-    /// time of up to [`MAX`](Self::MAX) until a key is forgiven.
+    /// From the 31st block on, the duration does not grow. The rule set checks the ranges: a factor of at least 2, a ceiling
+    /// from the first block to [`Quota::MAX_WINDOW`], and a time of up to [`Quota::MAX_WINDOW`] until a key is forgiven.
     pub const fn escalate(mut self, factor: u32, ceiling: Duration, forgive_after: Duration) -> Self {
-        self.length.factor = factor;
-        self.length.ceiling = ceiling;
+        self.factor = factor;
+        self.ceiling = ceiling;
         self.forgive_after = forgive_after;
         self
     }
@@ -113,44 +117,13 @@ impl Block {
         self
     }
 
-    /// The violations that begin a block, and their window.
-    #[must_use]
-    pub const fn after(&self) -> Quota {
-        self.after
-    }
-
-    /// The duration of the `number`-th block since the key was last forgiven, from 1. From the 31st on,
-    /// the duration does not grow.
-    #[must_use]
-    pub fn duration(&self, number: u32) -> Duration {
-        self.length.of(number)
-    }
-
-    /// The time after which a key is forgiven: see [`escalate`](Self::escalate).
-    #[must_use]
-    pub const fn forgive_after(&self) -> Duration {
-        self.forgive_after
-    }
-
-    /// Whether a retry [extends](Self::extend_on_retry) the block.
-    #[must_use]
-    pub const fn extends(&self) -> bool {
-        self.extends
-    }
-
-    /// The factor by which a repeated block is longer than the one before, and the longest duration: see
-    /// [`escalate`](Self::escalate).
-    #[must_use]
-    pub const fn growth(&self) -> (u32, Duration) {
-        (self.length.factor, self.length.ceiling)
-    }
-
-    pub(crate) const fn length(&self) -> BlockLength {
-        self.length
-    }
-
     /// The algorithm of the block.
     pub(crate) fn violations(&self) -> Violations {
-        Violations::new(self.after, self.length, self.forgive_after, self.extends)
+        let length = BlockLength {
+            first: self.duration,
+            factor: self.factor,
+            ceiling: self.ceiling,
+        };
+        Violations::new(self.after, length, self.forgive_after, self.extends)
     }
 }

@@ -52,7 +52,7 @@ impl<R: ?Sized, K> Rule<R, K> {
     /// assert!(rules.check(&request).is_ok());
     /// assert!(rules.check(&request).is_ok());
     /// let denied = rules.check(&request).expect_err("two are paid for");
-    /// assert_eq!(denied.violations().next().map(|quota| quota.limit()), Some(2));
+    /// assert_eq!(denied.violations().next().map(|quota| quota.limit), Some(2));
     /// // The new plan holds from the next request on.
     /// assert!(rules.check(&Request { customer: 1, paid: Some(3) }).is_ok());
     /// # Ok(())

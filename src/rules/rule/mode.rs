@@ -15,7 +15,7 @@ pub enum Mode {
     /// A node spends permits that the store has leased to it. The limit is exact, and decisions about busy keys cost no round trip.
     /// The store makes all other decisions, such as those about requests of more than half of the limit.
     Lease {
-        /// The most permits of one key that a node may hold, 1 to [`MAX_PERMITS`](Mode::MAX_PERMITS).
+        /// The most permits of one key that a node may hold, 1 to a million.
         permits: u64,
     },
     /// A node admits requests without the store, and reports them in the background. Decisions about busy keys cost no round trip.
@@ -26,15 +26,14 @@ pub enum Mode {
     Sync {
         /// The time between two reports of one key, 1 ms to 60 s.
         period: Duration,
-        /// The most permits of one key that a node may have admitted without a report, 1 to
-        /// [`MAX_PERMITS`](Mode::MAX_PERMITS).
+        /// The most permits of one key that a node may have admitted without a report, 1 to a million.
         pending: u64,
     },
 }
 
 impl Mode {
     /// The most permits of one key that a node may hold or leave unreported. The word of a lease cannot hold more.
-    pub const MAX_PERMITS: u64 = 1_000_000;
+    pub(crate) const MAX_PERMITS: u64 = 1_000_000;
 
     pub(crate) const MIN_PERIOD: Duration = Duration::from_millis(1);
     pub(crate) const MAX_PERIOD: Duration = Duration::from_secs(60);

@@ -1,12 +1,13 @@
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use std::time::SystemTime;
 
 use super::RuleSet;
 use super::clock_origin::ClockOrigin;
-use super::validate::MAX_RULES;
 use crate::clock::Clock;
 use crate::rules::evaluate::key_hashes::Seeds;
+use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::migration::{self, Migration};
 use crate::rules::rule::error::RuleError;
 use crate::rules::rule::kind::AnyKind;
@@ -33,13 +34,10 @@ use crate::rules::rule::{AnyRule, Rule};
 #[must_use = "a builder does nothing until it is built"]
 pub struct RuleSetBuilder<R: ?Sized> {
     rules: Vec<AnyRule<R>>,
-    pub(crate) origin: ClockOrigin,
+    pub(super) origin: ClockOrigin,
 }
 
 impl<R: ?Sized> RuleSetBuilder<R> {
-    /// The maximum number of rules in a set.
-    pub const MAX_RULES: usize = MAX_RULES;
-
     /// Creates a builder without rules.
     pub const fn new() -> Self {
         Self {
@@ -103,7 +101,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// - `name`: empty, or the name of another rule;
     /// - `renamed_from`: a name that another rule has or was renamed from;
-    /// - `rules`: more than [`MAX_RULES`](Self::MAX_RULES);
+    /// - `rules`: more than 1000;
     /// - `quotas`: more than 16, or several of a log, even or gcra rule that is not enforced for all keys;
     /// - `cells`, `burst`: given for a rule whose algorithm has none;
     /// - `limit`, `window`, `in_flight`, `cells`, `burst`, `capacity`: out of the range of the algorithm, or of the table of keys;
@@ -136,11 +134,20 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         &self,
         old: &RuleSet<R, C>,
     ) -> Result<RuleSet<R, C>, RuleError> {
-        let (clock, seeds) = (old.clock.clone(), old.states.seeds.clone());
-        let origin = old.states.origin.or(self.origin).known_for(&self.rules, &clock);
-        let Migration { states, .. } =
-            migration::migrate(&self.rules, Some(&old.states), &[], seeds, origin)?;
+        let Migration { states, .. } = self.migrate(old, &[])?;
+        let clock = old.clock.clone();
         Ok(RuleSet { states, clock })
+    }
+
+    /// Builds the states of these rules, which continue the states of `old` and the `retained` states.
+    pub(crate) fn migrate<C: Clock>(
+        &self,
+        old: &RuleSet<R, C>,
+        retained: &[Arc<RuleState<R>>],
+    ) -> Result<Migration<R>, RuleError> {
+        let (old, clock) = (&old.states, &old.clock);
+        let origin = old.origin.or(self.origin).known_for(&self.rules, clock);
+        migration::migrate(&self.rules, Some(old), retained, old.seeds.clone(), origin)
     }
 }
 

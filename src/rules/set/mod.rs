@@ -7,11 +7,9 @@ use crate::receipt::Settled;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::admitted::Admitted;
 use crate::rules::evaluate::denied::Denied;
-use crate::rules::evaluate::evidence::DeniedQuotas;
-use crate::rules::evaluate::key_hashes::KeyHashes;
-use crate::rules::evaluate::peek::{EnforcedQuota, RulePeek};
+use crate::rules::evaluate::peek::RulePeek;
 use crate::rules::evaluate::reservation::Reservation;
-use crate::rules::evaluate::rule_states::{KeyDecision, NamedCounts, RuleStates};
+use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
 use crate::time::Nanos;
 
 pub(crate) mod builder;
@@ -81,7 +79,7 @@ use live_counts::LiveCounts;
 /// assert!(rules.check(&request).is_ok());
 /// assert!(rules.check(&request).is_ok());
 /// let denied = rules.check(&request).unwrap_err();
-/// assert_eq!(denied.violations().next().unwrap().rule(), "user");
+/// assert_eq!(&*denied.violations().next().unwrap().rule, "user");
 /// // The denied request was not charged to the endpoint.
 /// let endpoint = rules.peek(&request).find(|peek| peek.rule() == "endpoint").unwrap();
 /// assert_eq!(endpoint.remaining(), 48);
@@ -109,35 +107,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// later, because a later rule denies. Such a charge may cause the denial of another request, but never an admission.
     #[inline]
     pub fn check<'a>(&'a self, request: &'a R) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || self.clock.now(), true, &mut ())
-    }
-
-    /// Charges the request as [`check`](Self::check) does, if the only state reads only its key. `None` if nothing is decided.
-    /// [`RuleStates::conclude_by_key`] completes a decision that is no admission.
-    #[inline(always)]
-    pub(crate) fn check_by_key(&self, request: &R) -> Option<KeyDecision> {
-        self.states.decide_by_key(request, || self.clock.now())
-    }
-
-    /// Charges the request as [`check`](Self::check) does, after [`check_by_key`](Self::check_by_key) has decided nothing. Keys whose
-    /// hashes are known are not extracted again. A denial adds the values that it saw to `seen`.
-    pub(crate) fn check_by_more<'a>(
-        &'a self,
-        request: &'a R,
-        hashes: Option<&mut KeyHashes>,
-        seen: &mut DeniedQuotas<'a>,
-    ) -> Result<Admitted, Denied<'a, R>> {
-        let now = || self.clock.now();
-        self.states.check_by_more(request, now, hashes, true, seen)
-    }
-
-    /// Charges the request as [`reserve`](Self::reserve) does. A denial adds the values that it saw to `seen`.
-    pub(crate) fn reserve_with<'a>(
-        &'a self,
-        request: &'a R,
-        seen: &mut DeniedQuotas<'a>,
-    ) -> Result<Reservation<R>, Denied<'a, R>> {
-        self.states.reserve(request, || self.clock.now(), true, seen)
+        self.states.check(request, || self.clock.now(), &mut ())
     }
 
     /// Charges the request to every rule that applies to it or to none, at the time `now`, a reading of the rule set's
@@ -148,7 +118,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// When a rule has too little capacity left. The error names every such rule.
     #[inline]
     pub fn check_at<'a>(&'a self, request: &'a R, now: Nanos) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || now, true, &mut ())
+        self.states.check(request, || now, &mut ())
     }
 
     /// Charges the request as [`check`](Self::check) does, and returns a reservation to [`refund`](Self::refund) or
@@ -165,7 +135,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     ///
     /// As for [`check`](Self::check), each state is charged by one instruction, one after the other.
     pub fn reserve<'a>(&'a self, request: &'a R) -> Result<Reservation<R>, Denied<'a, R>> {
-        self.states.reserve(request, || self.clock.now(), true, &mut ())
+        self.states.reserve(request, || self.clock.now(), &mut ())
     }
 
     /// Refunds a reservation to every rule that it was charged to, each under the conditions of
@@ -249,7 +219,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Returns a read-only view of each quota that applies to the request, in the order of their states.
     ///
-    /// The [block](crate::Rule::block) of a rule is one of the quotas while the key is blocked: see [`RulePeek::is_block`].
+    /// The [block](crate::Rule::block) of a rule is one of the quotas while the key is blocked: see
+    /// [`QuotaStatus::is_block`](crate::rules::QuotaStatus#structfield.is_block).
     ///
     /// While a reload is pending, a rule may occur twice: by its old state and by its new one.
     ///
@@ -258,24 +229,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Each view reads its state when one of its methods is called, so two views may show different instants.
     pub fn peek<'a>(&'a self, request: &'a R) -> impl Iterator<Item = RulePeek<'a>> {
         self.states.peek(request, self.clock.now())
-    }
-
-    /// Calls `add` with the values of each enforced quota of [`peek`](Self::peek), at a time that was read from the rule set's
-    /// clock. Keys whose hashes are known are not extracted again. `with_retry` adds the retry times.
-    pub(crate) fn enforced_quotas<'a>(
-        &'a self,
-        request: &R,
-        now: Nanos,
-        with_retry: bool,
-        hashes: &mut KeyHashes,
-        add: impl FnMut(EnforcedQuota<'a>),
-    ) {
-        self.states.enforced_quotas(request, now, with_retry, hashes, add);
-    }
-
-    /// Returns why the request lacks a key of an enforced rule that denies it, if the key knows it.
-    pub(crate) fn missing_cause(&self, request: &R) -> Option<crate::rules::key_missing::MissingCause> {
-        self.states.missing_cause(request)
     }
 
     /// Returns the name and the counts of each rule, in the order in which the rules were added.
@@ -296,12 +249,6 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// [`Observer::publish_counts`](crate::observe::Observer::publish_counts).
     pub fn live_counts(&self) -> LiveCounts<'_> {
         LiveCounts::new(&self.states)
-    }
-
-    /// Returns whether a rule limits requests in flight, so that a decision has to hold slots.
-    #[inline(always)]
-    pub(crate) const fn has_slots(&self) -> bool {
-        self.states.has_slots
     }
 
     /// Returns the name of the rule, the quota and the algorithm of each quota, in the order of the states. While a reload is pending, it

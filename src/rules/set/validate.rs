@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::collections::HashSet;
 
 use super::clock_origin::ClockOrigin;
-use crate::algorithm::BlockLength;
+use crate::algorithm::Violations;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::evaluate::request_limit::RequestLimit;
@@ -23,7 +23,7 @@ use crate::rules::rule::mode::Mode;
 use crate::table::Table;
 
 /// The maximum number of rules in a set.
-pub(crate) const MAX_RULES: usize = 1000;
+const MAX_RULES: usize = 1000;
 
 /// The maximum number of quotas of a rule, and of a state. Each quota makes a decision of the state longer.
 pub(super) const MAX_QUOTAS: usize = 16;
@@ -216,17 +216,13 @@ impl ReasonsOfRule {
     }
 
     fn check_block(&mut self, block: &Block) {
-        let after = block.after();
-        if after.limit() > Block::MAX_VIOLATIONS || after.window() < Block::MIN {
+        let after = block.after;
+        if after.limit() > Violations::MAX_LIMIT || after.window() < Block::MIN {
             let given = format!("{} in {:?}", after.limit(), after.window());
-            let expected = format!("1 to {} in {:?} or more", Block::MAX_VIOLATIONS, Block::MIN);
+            let expected = format!("1 to {} in {:?} or more", Violations::MAX_LIMIT, Block::MIN);
             self.add("after", given, expected);
         }
-        let BlockLength {
-            first,
-            factor,
-            ceiling,
-        } = block.length();
+        let (first, factor, ceiling) = (block.duration, block.factor, block.ceiling);
         self.check_duration("for", first, Block::MIN, Block::MAX);
         if factor == 0 || factor == 1 && ceiling != first {
             self.add("factor", format!("{factor}"), "a whole number, at least 2");
@@ -235,7 +231,7 @@ impl ReasonsOfRule {
         if ceiling != first {
             self.check_duration("ceiling", ceiling, first, Block::MAX);
         }
-        self.check_duration("forgive_after", block.forgive_after(), Duration::ZERO, Block::MAX);
+        self.check_duration("forgive_after", block.forgive_after, Duration::ZERO, Block::MAX);
     }
 
     fn check_tiers<R: ?Sized>(&mut self, rule: &AnyRule<R>) {

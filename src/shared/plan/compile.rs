@@ -139,7 +139,7 @@ impl<R: ?Sized> Planner<R> {
     #[inline(always)]
     fn target(&self, at: u16, request: &R, times: u64, first: u16) -> Option<Target> {
         let state = &self.on_node.states.states[usize::from(at)];
-        let mut extracted = state.extract(request, &self.on_node.states.seeds)?;
+        let mut extracted = state.extractor.extract(request, &self.on_node.states.seeds)?;
         extracted.permits = extracted.permits.saturating_mul(times);
         let route = match self.modes[usize::from(at)] {
             _ if extracted.is_denied() && extracted.enforced => Route::Denied,

@@ -7,7 +7,7 @@ use core::fmt;
 use super::compile::Planner;
 use crate::clock::{Clock, QuantaClock};
 use crate::rules::evaluate::request_limit::RequestLimit;
-use crate::rules::evaluate::rule_state::{RuleState, charge_debt};
+use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::evaluate::storage::StateStorage;
 use crate::rules::rule::on_error::OnError;
@@ -40,7 +40,7 @@ impl FallbackLimiters {
     pub(crate) fn charge(&self, state: u16, key: u64, limit: RequestLimit, permits: u64) {
         if let Some((algorithms, storage)) = &self.states[usize::from(state)] {
             let limit = (Some(limit.tier()), limit.lowered());
-            charge_debt(algorithms, storage, key, limit, self.clock.now(), permits);
+            algorithms.charge_debt(storage, key, limit, self.clock.now(), permits);
         }
     }
 }

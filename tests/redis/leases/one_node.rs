@@ -109,7 +109,7 @@ async fn a_budget_is_spent_to_the_last_permit() {
     assert!(store.health().calls < 500, "refusals do not reach the server");
     stands(&limiter, "all is charged", |it| it.uncharged == 0).await;
     let left = limiter.peek("key").await.expect("an answer");
-    assert_eq!(left[0].remaining(), 0);
+    assert_eq!(left[0].remaining, 0);
     // More permits than a budget ever has, so the store decides.
     let refused = limiter
         .check_n("other", 501)
@@ -144,7 +144,7 @@ async fn an_idle_lease_is_given_back() {
     })
     .await;
     let left = limiter.peek("key").await.expect("an answer");
-    assert!(left[0].remaining() <= 10_000 - 500, "{left:?}");
+    assert!(left[0].remaining <= 10_000 - 500, "{left:?}");
     let calls = store.health().calls;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(store.health().calls - calls <= 1, "and it is renewed no more");
@@ -170,7 +170,7 @@ async fn strict_requests_see_leases() {
             admitted += 1;
         }
         let before = lease.lease_stats();
-        let left = strict.peek("key").await.expect("an answer")[0].remaining();
+        let left = strict.peek("key").await.expect("an answer")[0].remaining;
         let after = lease.lease_stats();
         // If no report was sent meanwhile, and no charge has left the window.
         if (before.held, before.uncharged) == (after.held, after.uncharged)
@@ -212,7 +212,7 @@ async fn permits_taken_for_a_denied_request_are_returned() {
     // So few that the node requests no larger lease.
     for _ in 0..300 {
         let refused = rules.check(&Request::of("alice", 1)).await.expect_err("spent");
-        let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+        let named: Vec<_> = refused.violations().map(|look| look.rule.to_string()).collect();
         assert_eq!(named, ["user"]);
         assert_eq!(refused.decided_by(), DecidedBy::Store);
     }
@@ -231,11 +231,11 @@ async fn permits_taken_for_a_denied_request_are_returned() {
     }
     let refused = rules.check(&Request::of("bob", 1)).await.expect_err("spent");
     assert_eq!(refused.decided_by(), DecidedBy::Local);
-    let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+    let named: Vec<_> = refused.violations().map(|look| look.rule.to_string()).collect();
     assert_eq!(named, ["here"]);
     let looks = rules.peek(&Request::of("bob", 1)).await.expect("an answer");
     assert!(
-        looks.iter().all(|look| look.rule() != "here"),
+        looks.iter().all(|look| *look.rule != *"here"),
         "which is no business of the store"
     );
 }
@@ -269,7 +269,7 @@ async fn every_quota_has_a_lease() {
     assert_eq!(admitted, 50);
     limiter.flush().await.expect("an answer");
     let left = limiter.peek("key").await.expect("an answer");
-    assert_eq!(left[1].remaining(), 0, "{left:?}");
+    assert_eq!(left[1].remaining, 0, "{left:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -283,7 +283,7 @@ async fn a_reset_forgets_uncharged_permits() {
     limiter.reset("key").await.expect("an answer");
     limiter.flush().await.expect("an answer");
     let left = limiter.peek("key").await.expect("an answer");
-    assert_eq!(left[0].remaining(), 100);
+    assert_eq!(left[0].remaining, 100);
 }
 
 /// More keys than leases. The store decides for keys without a lease, and no charge is lost.
@@ -306,7 +306,7 @@ async fn more_keys_than_leases() {
     limiter.flush().await.expect("an answer");
     for key in 0..100 {
         let left = limiter.peek(format!("key {key}")).await.expect("an answer");
-        assert_eq!(left[0].remaining(), 995, "key {key}");
+        assert_eq!(left[0].remaining, 995, "key {key}");
     }
 }
 

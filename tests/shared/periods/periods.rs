@@ -112,7 +112,7 @@ async fn a_refund_finds_its_period() {
     assert_eq!(ten(&rules).await.0, 4);
     assert_eq!(rules.refund(first).await, Ok(Settled::Exact));
     assert_eq!(ten(&rules).await.0, 1);
-    let remaining = async || rules.peek("alice").await.expect("an answer")[0].remaining();
+    let remaining = async || rules.peek("alice").await.expect("an answer")[0].remaining;
     assert_eq!(remaining().await, 0);
     let late = {
         wall.store(60_000, Ordering::Relaxed);

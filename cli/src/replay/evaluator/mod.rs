@@ -250,15 +250,16 @@ impl<'p> Evaluator<'p> {
         if self.peeks {
             self.clock.set(now);
             for peek in self.rules.peek(&self.event) {
-                let place = place(peek.rule(), peek.quota(), false).filter(|_| !peek.is_block());
+                let status = peek.status();
+                let place = place(&status.rule, status.quota, false).filter(|_| !status.is_block);
                 let Some(place) = place else { continue };
                 set(applies(place));
                 // A request without a cost is only denied by a list, after which no permits ever remain.
-                let is_denied = match peek.permits() {
-                    0 => peek.retry_after(0).is_none(),
-                    permits => peek.remaining() < permits,
+                let is_denied = match status.permits {
+                    0 => status.retry_after.is_none(),
+                    permits => status.remaining < permits,
                 };
-                if !peek.is_enforced() && is_denied {
+                if !status.enforced && is_denied {
                     set(denies(place));
                 }
             }
@@ -272,7 +273,7 @@ impl<'p> Evaluator<'p> {
         if let Err(denied) = self.rules.check_at(&self.event, now) {
             set(IS_DENIED);
             for denial in denied.violations() {
-                if let Some(place) = place(denial.rule(), denial.quota(), denial.is_block()) {
+                if let Some(place) = place(&denial.rule, denial.quota, denial.is_block) {
                     set(denies(place));
                 }
             }

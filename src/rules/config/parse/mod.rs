@@ -1,7 +1,6 @@
 use super::file_error::FileError;
 use super::file_format::FileFormat;
 
-pub(super) mod deserializer;
 mod json;
 pub(super) mod node;
 pub(super) mod position;

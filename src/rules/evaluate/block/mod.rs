@@ -47,7 +47,7 @@ impl<R: ?Sized> RuleState<R> {
             rule: at,
             name: Arc::clone(&rule.name),
             index: BLOCK_INDEX,
-            quota: block.after(),
+            quota: block.after,
         };
         let algorithms = StateAlgorithms::block(block);
         let entries = rule.keys().div_ceil(KEYS_PER_ENTRY);
@@ -118,18 +118,17 @@ impl<R: ?Sized> RuleStates<R> {
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         mut hashes: Option<&mut KeyHashes>,
-        violates: bool,
         evidence: &mut E,
     ) -> Result<Admitted, Denied<'a, R>> {
         let extracted = match hashes.as_deref_mut() {
-            Some(hashes) => state.extract_with(request, &self.seeds, hashes),
-            None => state.extract(request, &self.seeds),
+            Some(hashes) => state.extractor.extract_with(request, &self.seeds, hashes),
+            None => state.extractor.extract(request, &self.seeds),
         };
         let Some(extracted) = extracted else {
             return Ok(Admitted::new(DecidedBy::Rules, now()));
         };
         if !extracted.enforced || extracted.handling != Handling::Charge {
-            return self.check_all(request, now, hashes, violates, evidence);
+            return self.check_all(request, now, hashes, evidence);
         }
         let end = filter.end(extracted.key);
         let now = now();
@@ -140,22 +139,22 @@ impl<R: ?Sized> RuleStates<R> {
                 .is_some()
         {
             if E::KEPT {
-                return self.check_all(request, || now, hashes, violates, evidence);
+                return self.check_all(request, || now, hashes, evidence);
             }
-            return Err(self.deny_blocked(&extracted, request, now, violates));
+            return Err(self.deny_blocked(&extracted, request, now, evidence));
         }
-        self.check_one(state, &extracted, request, || now, violates, evidence)
+        self.check_one(state, &extracted, request, || now, evidence)
     }
 
     /// Denies a request of a blocked key, where a rule with a block is the only rule.
     #[cold]
     #[inline(never)]
-    fn deny_blocked<'a>(
+    fn deny_blocked<'a, E: Evidence<'a>>(
         &'a self,
         extracted: &Extracted,
         request: &'a R,
         now: Nanos,
-        violates: bool,
+        evidence: &mut E,
     ) -> Denied<'a, R> {
         let mut violations = SmallVec::new();
         self.add_violations(0, extracted, now, false, |violation| violations.push(violation));
@@ -163,10 +162,11 @@ impl<R: ?Sized> RuleStates<R> {
             state: BLOCK_STATE,
             quota: 0,
         });
-        self.denied(ShardId::current(), request, now, violations, violates, &mut ())
+        self.denied(ShardId::current(), request, now, violations, evidence)
     }
 
-    /// Counts a denial by these quotas: once for each of their rules, and with `violates`, as a violation of rules with a block.
+    /// Counts a denial by these quotas: once for each of their rules, and unless the request waits, as a violation of rules with
+    /// a block.
     #[inline(always)]
     pub(super) fn denied<'a, E: Evidence<'a>>(
         &'a self,
@@ -174,11 +174,10 @@ impl<R: ?Sized> RuleStates<R> {
         request: &'a R,
         now: Nanos,
         violations: SmallVec<[Violation; 8]>,
-        violates: bool,
         evidence: &mut E,
     ) -> Denied<'a, R> {
         self.count_denied(shard, &violations, |violation| self.rule_of(violation));
-        if violates && self.has_blocks {
+        if E::VIOLATES && self.has_blocks {
             self.count_violations(request, &violations, now);
             evidence.update_blocks(self, request, now);
         }
@@ -213,7 +212,7 @@ impl<R: ?Sized> RuleStates<R> {
 
     /// Whether a denial by this state is a violation: the words of the key have denied it.
     fn is_violation(&self, state: &RuleState<R>, request: &R, now: Nanos) -> bool {
-        let extracted = state.extract(request, &self.seeds);
+        let extracted = state.extractor.extract(request, &self.seeds);
         extracted.is_some_and(|extracted| {
             !extracted.is_denied() && !state.peek(&extracted, now).get().is_overflow()
         })

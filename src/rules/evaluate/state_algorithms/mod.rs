@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::request_limit::{RequestLimit, lowered};
+use super::storage::StateStorage;
 use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, TimestampRing};
 use crate::error::ConfigError;
 use crate::quota::{Quota, Unit};
@@ -20,6 +21,7 @@ use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::kind::{AnyKind, Rate};
 use crate::rules::rule::{AnyRule, Rule};
 use crate::rules::set::clock_origin::ClockOrigin;
+use crate::time::Nanos;
 pub(super) use word_layout::StateKind;
 use word_layout::{RingForm, RingKind, StateUnits, WordLayout};
 
@@ -329,18 +331,21 @@ impl StateAlgorithms {
         &self.unlimited[self.slowest]
     }
 
-    /// Calls `charge` with the algorithm that charges debt of a request with this limit. The tier is `None` if it is unknown.
-    pub(crate) fn with_unlimited<T>(
+    /// Charges the key as many of `permits` as its words in `storage` can hold, independent of the limit, and returns this number.
+    /// `tier` and `at_most` are the tier of the request and its lower limit. The tier is `None` if it is unknown.
+    pub(crate) fn charge_debt(
         &self,
-        tier: Option<usize>,
-        at_most: Option<u64>,
-        charge: impl FnOnce(&AnyAlgorithm) -> T,
-    ) -> T {
+        storage: &StateStorage,
+        key: u64,
+        (tier, at_most): (Option<usize>, Option<u64>),
+        now: Nanos,
+        permits: u64,
+    ) -> u64 {
         let algorithm = &self.unlimited[tier.unwrap_or(self.slowest)];
         // A permit of a lower limit of a bucket takes longer to refill.
         match at_most.filter(|_| algorithm.is_bucket()) {
-            Some(at_most) => charge(&lowered(algorithm, at_most)),
-            None => charge(algorithm),
+            Some(at_most) => storage.charge_debt(&lowered(algorithm, at_most), key, now, permits),
+            None => storage.charge_debt(algorithm, key, now, permits),
         }
     }
 

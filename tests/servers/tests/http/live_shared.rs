@@ -37,7 +37,7 @@ async fn remaining<K: Into<AnyKind>>(
     let (head, ()) = alice().into_parts();
     let rules = live(store, rules).load();
     let statuses = rules.peek(&head).await.expect("an answer");
-    statuses.iter().map(|status| status.remaining()).collect()
+    statuses.iter().map(|status| status.remaining).collect()
 }
 
 /// Each case: the mode, and the statuses of three requests under the rule 2/h before a reload and of four after it, for each rule

@@ -247,7 +247,7 @@ async fn an_unreadable_address_is_explained() {
 async fn left(rules: &Shared) -> u64 {
     sleep(Duration::from_millis(1)).await;
     let (head, ()) = Request::new(()).into_parts();
-    rules.peek(&head).await.expect("an answer")[0].remaining()
+    rules.peek(&head).await.expect("an answer")[0].remaining
 }
 
 /// A surplus is refunded, and a deficit is charged to the store as debt.
@@ -483,7 +483,7 @@ where
             let names = rejection
                 .violated_quotas()
                 .iter()
-                .map(|quota| quota.rule().to_owned())
+                .map(|quota| quota.rule.to_string())
                 .collect();
             record.lock().expect("no panic").push(names);
         });

@@ -18,7 +18,7 @@ async fn free(rules: &Shared) -> (u64, u64) {
     sleep(MOMENT).await;
     let (head, ()) = alice().into_parts();
     let statuses = rules.peek(&head).await.expect("an answer");
-    (statuses[0].remaining(), statuses[1].remaining())
+    (statuses[0].remaining, statuses[1].remaining)
 }
 
 #[tokio::test(start_paused = true)]
