@@ -139,8 +139,9 @@ or by the prefix of a rule of a file. An address that embeds one of IPv4 counts
 as that address.
 
 In a rules file, keys, costs, conditions and tiers name fields in the same way,
-and --alias maps other names to fields. The lists of a key of one field have
-addresses, networks and other texts. A rule with in_flight is left out with a
+and --alias maps other names to fields. --alias client=FIELD says which field is
+the client: the port of an address in it is left out. The lists of a key of one
+field have addresses, networks and other texts. A rule with in_flight is left out with a
 note, because a log does not show when a request ends. "ringgate check" states
 the rules of a file in words. With --shared it also reports everything in the
 file that no store serves.

@@ -17,10 +17,10 @@ use crate::input::time::timestamp::TimestampParser;
 use crate::key_names::KeyNames;
 use crate::progress::Progress;
 use crate::replay::details::{Details, FIELDS};
-use crate::replay::findings::{CLIENT, Clients, Findings, Location};
+use crate::replay::findings::{Clients, Findings, Location};
 use crate::replay::span::Span;
 use crate::rules::key::name;
-use crate::rules::record_layout::{RecordLayout, time_of_word};
+use crate::rules::record_layout::{CLIENT, RecordLayout, time_of_word};
 use crate::sorter::{Sorted, Sorter};
 
 /// The requests of all inputs.
@@ -132,6 +132,7 @@ impl Inputs {
             time_place: layout.fields.len(),
             time: self.time_field.take(),
             costs: layout.cost_places().collect(),
+            client_place: layout.client_place(),
         };
         let mut collector = Collector {
             layout,
@@ -335,7 +336,7 @@ impl Collector<'_> {
                 self.names.add(hash, &name(&self.row, fields, prefixes))?;
                 if let Some(field) = fields.iter().find(|&&field| {
                     let value = self.row.get(field).unwrap_or_default();
-                    client::has_port(value) && client::address(value).is_some()
+                    client::address(value).is_some_and(|address| address.len() < value.len())
                 }) {
                     self.findings.with_port.insert(self.layout.fields[*field].clone());
                 }

@@ -74,15 +74,24 @@ pub(crate) struct RecordLayout {
     addresses: bool,
     /// The fields of names that are not fields.
     aliases: HashMap<String, String>,
+    /// The field that an alias says is the client.
+    client: Option<String>,
 }
+
+/// The name of the client's field.
+pub(crate) const CLIENT: &str = "client";
 
 /// The largest number of conditions of all rules.
 const MOST_CONDITIONS: usize = 64;
 
 impl RecordLayout {
-    pub(crate) fn new(aliases: HashMap<String, String>) -> Self {
+    pub(crate) fn new(mut aliases: HashMap<String, String>) -> Self {
+        // A list of fields is no client.
+        let has_client = aliases.get(CLIENT).is_some_and(|field| !field.contains(','));
+        let client = has_client.then(|| aliases.remove(CLIENT)).flatten();
         Self {
             aliases,
+            client,
             ..Self::default()
         }
     }
@@ -297,8 +306,20 @@ impl RecordLayout {
 
     /// The fields that the replayed rules need, with their places in a row.
     pub(crate) fn wanted_fields(&self) -> impl Iterator<Item = (String, usize)> {
-        let fields = self.fields.iter().cloned().zip(0..);
+        let meant = |field: &String| match &self.client {
+            Some(client) if field == CLIENT => client.clone(),
+            _ => field.clone(),
+        };
+        let fields = self.fields.iter().map(meant).zip(0..);
         fields.filter(|(_, place)| self.used.contains(place))
+    }
+
+    /// The place of a field that an alias says is the client.
+    pub(crate) fn client_place(&self) -> Option<usize> {
+        let mut fields = self.fields.iter();
+        fields
+            .position(|field| field == CLIENT)
+            .filter(|_| self.client.is_some())
     }
 
     /// The places of the costs in a row.

@@ -25,6 +25,14 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// The part that is the field at a place, where it is this part without an alias.
+    pub(crate) fn at(self, place: usize, wanted: &WantedFields) -> Self {
+        match self {
+            Self::Whole if wanted.client_place == Some(place) => Self::AddressOrText,
+            part => part,
+        }
+    }
+
     /// The part of a value; `None` if it is to be an address and is none.
     #[inline]
     pub(crate) fn of(self, text: &[u8]) -> Option<&[u8]> {
@@ -121,7 +129,7 @@ impl Columns {
                     format!("a field of {title}: {}", known.join(", ")),
                 ));
             };
-            takes.push((column, part, *place));
+            takes.push((column, part.at(*place, wanted), *place));
         }
         let columns_of = |time: &str| -> Option<Vec<usize>> { time.split(' ').map(position).collect() };
         let time = match &wanted.time {

@@ -188,7 +188,7 @@ fn clients_of_named_fields_are_addresses() {
     ));
     assert_eq!(ports["rules"][0]["keys"], 20);
     assert!(
-        texts(&ports, "notes")[0].contains("each connection is a key"),
+        texts(&ports, "notes")[0].contains("a key for each connection"),
         "{ports}"
     );
     // Repeated fields are errors.

@@ -218,6 +218,23 @@ fn a_client_has_no_port_in_any_spelling() {
             let found = (&object["rules"][0]["keys"], &object["denied"]);
             assert_eq!(found, (&1.into(), &25.into()), "{field}: {input}");
         }
+        // A field of another name is the client by an alias. Without one its values are those of connections.
+        let quoted = |number: usize| format!("{{\"time\":1431857103,\"peer\":\"{}\"}}\n", spelling(number));
+        let row = |number: usize| format!("1431857103,{}\n", spelling(number));
+        let inputs = [
+            (0..30).map(quoted).collect::<String>(),
+            "time,peer\n".to_owned() + &(0..30).map(row).collect::<String>(),
+        ];
+        for input in inputs {
+            let object = by_rule("--alias client=peer", "5/min", &input);
+            let found = (&object["rules"][0]["keys"], &object["denied"]);
+            assert_eq!(found, (&1.into(), &25.into()), "{input}");
+            let object = by_rule("", "5/min by peer", &input);
+            let says_alias = texts(&object, "notes")
+                .iter()
+                .any(|note| note.contains("--alias client=peer says"));
+            assert_eq!(says_alias, object["rules"][0]["keys"] == 30, "{object}");
+        }
     }
     // A number behind a name may be a part of it, so it stays, with a note.
     let input: String = (0..30)

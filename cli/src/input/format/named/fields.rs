@@ -126,7 +126,7 @@ impl NamedFields {
                 name if has(name) => (name, Part::Whole),
                 name => columns::find(&[OTHERS, REQUEST], name, has).unwrap_or((name, Part::Whole)),
             };
-            natives.push((native, part, *place));
+            natives.push((native, part.at(*place, wanted), *place));
         }
         natives.push((time, Part::Whole, wanted.time_place));
         natives.sort_by_key(|(_, _, place)| *place);
