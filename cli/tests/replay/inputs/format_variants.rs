@@ -174,6 +174,12 @@ fn clients_of_named_fields_are_addresses() {
         (r#""path":"/""#, "no client among the fields path, time"),
         (r#""client":{"port":PORT}"#, "no client among the fields"),
         (r#""ip":"198.51.100.9, 10.0.0.1""#, "no client among the fields"),
+        // Of the fields, also those of objects, the error names those with addresses.
+        (
+            r#""properties":{"clientIp":"198.51.100.9","more":{"socket":"10.0.0.1:PORT","bytes":5}},"list":[{"a":1}]"#,
+            "no client among the fields list, properties.clientIp, properties.more.bytes, properties.more.socket, time \
+             (expected an address, or --key FIELD; addresses are in properties.clientIp, properties.more.socket: --alias client=FIELD)",
+        ),
     ] {
         assert_error("", &object(fields), message);
     }

@@ -211,8 +211,13 @@ fn client_of(
                 let value = values(name).into_iter().find(|value| !value.is_empty());
                 format!("; {name:?} is \"{}\"", shown(&value.unwrap_or_default()))
             });
+        let with_addresses: Vec<String> = names.iter().filter(|name| addresses(name) > 0).cloned().collect();
+        let hint = match &with_addresses[..] {
+            [] => String::new(),
+            some => format!("; addresses are in {}: --alias client=FIELD", listed(some)),
+        };
         Failure::new(format!(
-            "no client among the fields {}{other} (expected an address, or --key FIELD)",
+            "no client among the fields {}{other} (expected an address, or --key FIELD{hint})",
             listed(names)
         ))
     })?;

@@ -65,7 +65,13 @@ impl Json {
         told: Option<bool>,
     ) -> Result<Self, Failure> {
         // Several lines: lines may lack fields.
-        let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
+        let paths = |line: &[u8]| {
+            object::paths(line)
+                .iter()
+                .map(|path| shown(path))
+                .collect::<Vec<_>>()
+        };
+        let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| paths(line)).collect();
         let fault = |(number, line): &(usize, Vec<u8>)| Some((*number, invalid(line)?, shown(line)));
         if let (true, Some((number, fault, line))) = (all.is_empty(), lines.first().and_then(fault)) {
             return Err(Failure::new(format!(

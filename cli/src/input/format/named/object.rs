@@ -46,6 +46,15 @@ pub(crate) fn names(line: &[u8]) -> Vec<Vec<u8>> {
     end.map_or_else(|_| Vec::new(), |()| names)
 }
 
+/// The paths of an object's values that are no objects, with points between the names; none if the line is not an object to its
+/// end.
+pub(crate) fn paths(line: &[u8]) -> Vec<Vec<u8>> {
+    let mut paths = Vec::new();
+    let end = Scan { line, at: 0 }
+        .whole(&mut |scan, name, _, depth| scan.paths(decoded(name).into_owned(), depth, &mut paths));
+    end.map_or_else(|_| Vec::new(), |()| paths)
+}
+
 /// Whether one of an object's fields has a name that `is` accepts; `None` if there is a fault before such a field.
 pub(crate) fn has_name(line: &[u8], is: fn(&[u8]) -> bool) -> Option<bool> {
     let mut found = false;
@@ -214,6 +223,19 @@ impl<'l> Scan<'l> {
                 None => return Err(Fault::Cut),
             }
         }
+    }
+
+    /// Adds the paths of the values in the value that begins here, which has the path `path`.
+    fn paths(&mut self, path: Vec<u8>, depth: usize, paths: &mut Vec<Vec<u8>>) -> Scanned<()> {
+        if self.next() != Some(b'{') {
+            paths.push(path);
+            return self.value(0, depth, &mut skip).map(|_| ());
+        }
+        let inner = |name: &[u8]| [&path, &b"."[..], &decoded(name)].concat();
+        let value = self.value(0, depth, &mut |scan, name, _, depth| {
+            scan.paths(inner(name), depth, paths)
+        });
+        value.map(|_| ())
     }
 
     fn expect(&mut self, byte: u8) -> Scanned<()> {
