@@ -70,6 +70,12 @@ pub(crate) fn canonical(text: &[u8]) -> Option<String> {
     Some(six(bare)?.to_canonical().to_string() + zone)
 }
 
+/// The usual spelling of an address without its port, or another text.
+pub(crate) fn spelled(text: &[u8]) -> Vec<u8> {
+    let address = address(text).unwrap_or(text);
+    canonical(address).map_or_else(|| address.to_vec(), String::into_bytes)
+}
+
 /// An address of IPv6. Eight groups of two digits are no address, but the name of a device (EUI-64) or of a disk (WWN): each
 /// address in use has a longer first group, or a shorter group after it.
 fn six(text: &str) -> Option<Ipv6Addr> {

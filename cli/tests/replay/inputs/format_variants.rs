@@ -183,6 +183,28 @@ fn clients_of_named_fields_are_addresses() {
     ] {
         assert_error("", &object(fields), message);
     }
+    // Lines of a server in the objects of a collector, whose own address is no client. Another field may have the client of the line.
+    let collected = |fields: &str| {
+        twenty(|number| {
+            let (line, at) = (serde_json::json!(access("198.51.100.9", number)), clock(number));
+            format!("{{\"@timestamp\":\"2015-05-17T{at}Z\",\"message\":{line}{fields}}}")
+        })
+    };
+    for fields in [
+        "",
+        r#","host":"10.0.0.5""#,
+        r#","source_ip":"10.0.0.5""#,
+        r#","host":{"ip":"10.0.0.5"}"#,
+    ] {
+        let message = "the field \"message\" has lines of the common format, and their clients are in no known field: 198.51.100.9 - - [";
+        assert_error("", &collected(fields), message);
+    }
+    assert_half_denied("--key host", &collected(r#","host":"10.0.0.5""#));
+    let from_line = assert_half_denied(
+        "",
+        &collected(r#","host":"10.0.0.5","clientip":"::ffff:198.51.100.9""#),
+    );
+    assert_eq!(from_line["keys"][0]["key"], "198.51.100.9");
     // The client of one object is no address.
     let mixed =
         object(r#""ip":"198.51.100.9""#) + r#"{"time":"2015-05-17T10:05:00Z","ip":"198.51.100.9, 10.0.0.1"}"#;

@@ -1,9 +1,12 @@
 //! Fields of formats that name them: which names the wanted fields and the time have in an input.
 
+use alloc::collections::BTreeSet;
+
 use crate::failure::Failure;
 use crate::input::client;
 use crate::input::format::WantedFields;
 use crate::input::format::columns::{self, Columns, Part, REQUEST, Standard};
+use crate::input::format::common;
 use crate::input::row::shown;
 use crate::input::time::calendar::SECOND;
 use crate::input::time::infer_year::YearInference;
@@ -67,6 +70,10 @@ const OTHERS: &[Standard] = &[
     ("vhost", "RequestHost request.host http_host", Part::Whole),
 ];
 
+/// Names of a line of another program, which collectors of logs write with the time and their own address.
+const MESSAGE: &str =
+    "message msg log line short_message text body event.original _raw textPayload @message MESSAGE";
+
 /// Lines whose values are checked.
 const LOOKED_AT: usize = 100;
 
@@ -114,7 +121,9 @@ impl NamedFields {
         for (name, place) in &wanted.fields {
             let (native, part) = match name.as_str() {
                 "client" => {
-                    let (native, example) = client_of(names, &values)?;
+                    let found = client_of(names, &values);
+                    reject_messages(found.as_ref().ok().map(|(native, _)| *native), &values)?;
+                    let (native, example) = found?;
                     let part = if example.is_none() {
                         Part::Address
                     } else {
@@ -223,6 +232,32 @@ fn client_of(
     })?;
     let example = values(name).into_iter().find(|value| is_name(value));
     Ok((name, Some(shown(&example.unwrap_or_default()))))
+}
+
+/// Refuses an input with lines of the common format in a field, unless the field of the client has an address of theirs.
+fn reject_messages(client: Option<&str>, values: impl Fn(&str) -> Vec<Vec<u8>>) -> Result<(), Failure> {
+    let mut timestamps = TimestampParser::detecting();
+    for name in MESSAGE.split(' ') {
+        let mut example = None;
+        let mut of_lines = BTreeSet::new();
+        for line in values(name) {
+            if let Some(client) = common::client(&line, &mut timestamps) {
+                of_lines.insert(client::spelled(client));
+                example.get_or_insert_with(|| shown(&line));
+            }
+        }
+        let has_theirs = || {
+            let mut values = values(client.unwrap_or_default()).into_iter();
+            values.any(|value| of_lines.contains(&client::spelled(&value)))
+        };
+        if let Some(example) = example.filter(|_| !has_theirs()) {
+            return Err(Failure::new(format!(
+                "the field {name:?} has lines of the common format, and their clients are in no known field: {example} (expected these \
+                 lines alone, as by jq -r .{name}, or --key FIELD)"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether one of the names is known to be that of a time.
