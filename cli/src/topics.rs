@@ -64,7 +64,9 @@ Fields:
     In lines about requests, client, method, path, status and so on also stand
     for the names that nginx, Caddy, Traefik and others use. If one of the first
     lines has a method, path, status or the like, lines without such a field are
-    messages, and no requests.
+    messages, and no requests. Where a program writes several lines for a
+    request, as at its beginning and at its end, each of them counts, unless a
+    condition of the rule holds for one.
   csv
     Those that the first line names. Commas, tabs, semicolons or bars separate
     values, which may be quoted. Spaces around a value are left out. A record is

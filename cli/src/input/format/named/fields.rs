@@ -74,6 +74,9 @@ const OTHERS: &[Standard] = &[
 const MESSAGE: &str =
     "message msg log line short_message text body event.original _raw textPayload @message MESSAGE";
 
+/// Names of the identifier of a request.
+const REQUEST_ID: &str = "request_id requestId reqId req_id req.id request.id x_request_id";
+
 /// Lines whose values are checked.
 const LOOKED_AT: usize = 100;
 
@@ -88,6 +91,8 @@ pub(crate) struct NamedFields {
     client: Option<(&'static str, Option<String>)>,
     /// A field with the address that a proxy forwards.
     forwarded: Option<&'static str>,
+    /// A field with the identifier of a request, if several lines have the same one.
+    repeated: Option<&'static str>,
 }
 
 impl NamedFields {
@@ -164,12 +169,22 @@ impl NamedFields {
             forwarded: known(FORWARDED, |name| {
                 values(name).iter().any(|value| is_forwarded(value))
             }),
+            repeated: known(REQUEST_ID, |name| is_repeated(&values(name))),
         })
     }
 
     /// A field with the address that a proxy forwards, unless that is the client.
     pub(crate) fn forwarded(&self) -> Option<String> {
         self.forwarded.map(ToOwned::to_owned)
+    }
+
+    /// A note if a program may write several lines for a request.
+    pub(crate) fn note(&self) -> Option<String> {
+        let field = self.repeated?;
+        Some(format!(
+            "several lines have the same {field:?}: if they are of one request, each counts (a condition such as \
+             \"when event=finished\" takes one of them)"
+        ))
     }
 
     /// The column of the client.
@@ -292,6 +307,13 @@ fn most(addresses: impl Fn(&str) -> usize) -> Option<&'static str> {
 /// Whether a value is an address, or a list that begins with one.
 fn is_forwarded(value: &[u8]) -> bool {
     client::listed(value).next().and_then(client::address).is_some()
+}
+
+/// Whether at least a fifth of several identifiers was there before. Of many lines, only a half are neighbours.
+fn is_repeated(values: &[Vec<u8>]) -> bool {
+    let given = values.iter().filter(|value| !matches!(value[..], [] | [b'-']));
+    let (count, distinct) = (given.clone().count(), given.collect::<BTreeSet<_>>().len());
+    distinct > 1 && (count - distinct) * 5 >= count
 }
 
 /// Whether a value is a time after 1990.

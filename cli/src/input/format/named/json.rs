@@ -163,7 +163,8 @@ impl LogFormat for Json {
     }
 
     fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
-        self.messages.notes()
+        let notes = self.messages.notes()?;
+        Ok(notes.into_iter().chain(self.named.note()).collect())
     }
 
     fn forwarded(&self) -> Option<String> {
