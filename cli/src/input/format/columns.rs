@@ -176,11 +176,15 @@ impl Columns {
         self
     }
 
+    /// The columns that are the time or a field that rules name.
+    pub(crate) fn of_rules(&self) -> impl Iterator<Item = usize> {
+        let takes = self.takes.iter().filter(|take| take.2 < self.time_place);
+        self.time.iter().copied().chain(takes.map(|take| take.0))
+    }
+
     /// The number of columns up to the last one that is the time or a field that rules name.
     pub(crate) fn needed(&self) -> usize {
-        let takes = self.takes.iter().filter(|take| take.2 < self.time_place);
-        let columns = self.time.iter().copied().chain(takes.map(|take| take.0));
-        columns.max().map_or(0, |last| last + 1)
+        self.of_rules().max().map_or(0, |last| last + 1)
     }
 
     /// Whether a column is known to be the time.

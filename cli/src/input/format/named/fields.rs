@@ -268,7 +268,7 @@ fn reject_messages(client: Option<&str>, values: impl Fn(&str) -> Vec<Vec<u8>>) 
         if let Some(example) = example.filter(|_| !has_theirs()) {
             return Err(Failure::new(format!(
                 "the field {name:?} has lines of the common format, and their clients are in no known field: {example} (expected these \
-                 lines alone, as by jq -r .{name}, or --key FIELD)"
+                 lines alone, as jq takes them out of objects, or --key FIELD)"
             )));
         }
     }
