@@ -194,14 +194,16 @@ impl RecordLayout {
             parts.part(event.record[word].to_le_bytes());
         });
         let key = key.parse_list_entry(move |text, key| {
-            let values: Vec<&str> = text.split(',').collect();
+            // As in the name of a key, spaces around a value are no part of it.
+            let values: Vec<&str> = text.split(',').map(str::trim).collect();
             if values.len() != parts {
                 return Err(format!(
                     "{parts} values with commas between them, one for each field"
                 ));
             }
             // Only the key of one field reads addresses and networks, which no other text may look like.
-            if values.iter().any(|value| client::is_network(value)) {
+            let has_spaces = parts == 1 && values[0] != text && client::is_address(values[0].as_bytes());
+            if has_spaces || values.iter().any(|value| client::is_network(value)) {
                 return Err(match parts {
                     1 => "an address without bits after its prefix".into(),
                     _ => "values without networks, which only a key of one field has".into(),
