@@ -43,6 +43,12 @@ pub(crate) fn listed(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     words.filter(|word| !word.is_empty())
 }
 
+/// Whether a text is a list of several addresses, some of which may be unknown.
+pub(crate) fn is_list(text: &[u8]) -> bool {
+    let is_word = |word: &[u8]| address(word).is_some() || matches!(word, b"unknown" | b"-");
+    text.contains(&b',') && listed(text).all(is_word)
+}
+
 /// Whether a text is an address of IP without a port. nginx writes `unix:` for the client of a socket.
 #[inline]
 pub(crate) fn is_address(text: &[u8]) -> bool {

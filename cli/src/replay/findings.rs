@@ -31,6 +31,8 @@ pub(crate) struct Findings {
     pub(crate) missing: Vec<(String, u64)>,
     /// Keys whose values are addresses with a port or marks around them.
     pub(crate) with_port: BTreeSet<String>,
+    /// Keys whose values are lists of addresses.
+    pub(crate) with_lists: BTreeSet<String>,
     /// A client that is a name with a number as of a port.
     pub(crate) name_with_port: Option<String>,
     /// The year of the first timestamp, if it was assumed.
@@ -191,6 +193,12 @@ impl Findings {
             warnings.push(format!(
                 "all {clients} clients have private addresses, as \"{client}\", which may be those of proxies: --key {field} counts by \
                  the address that a proxy forwards"
+            ));
+        }
+        for field in &self.with_lists {
+            warnings.push(format!(
+                "values of {field:?} are lists of addresses, of which a client chooses the first ones, and each list is a key (--pattern \
+                 takes one address, as the last by (?<address>[^ ,\"]+)\")"
             ));
         }
         for field in &self.absent_keys {

@@ -334,11 +334,16 @@ impl Collector<'_> {
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields, prefixes))?;
-                if let Some(field) = fields.iter().find(|&&field| {
+                for &field in fields {
                     let value = self.row.get(field).unwrap_or_default();
-                    client::address(value).is_some_and(|address| address.len() < value.len())
-                }) {
-                    self.findings.with_port.insert(self.layout.fields[*field].clone());
+                    let of_kind = if client::is_list(value) {
+                        &mut self.findings.with_lists
+                    } else if client::address(value).is_some_and(|address| address.len() < value.len()) {
+                        &mut self.findings.with_port
+                    } else {
+                        continue;
+                    };
+                    of_kind.insert(self.layout.fields[field].clone());
                 }
                 let client = fields.iter().find(|&&field| self.layout.fields[field] == CLIENT);
                 let name = client

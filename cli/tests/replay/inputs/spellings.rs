@@ -298,6 +298,39 @@ fn several_proxies_are_a_warning() {
 }
 
 #[test]
+fn lists_of_addresses_as_keys_are_a_warning() {
+    let is_warned = |args: &str, rule: &str, input: &str| {
+        let object = by_rule(args, rule, input);
+        let warnings = texts(&object, "warnings");
+        warnings
+            .iter()
+            .any(|warning| warning.contains("are lists of addresses"))
+    };
+    let log = |forwarded: &dyn Fn(usize) -> String| -> String {
+        let line = |number| {
+            format!(
+                "{{\"time\":1431857103,\"x_forwarded_for\":\"{}\"}}\n",
+                forwarded(number)
+            )
+        };
+        (0..30).map(line).collect()
+    };
+    // The first address is one that the client has sent.
+    let forged = log(&|number| format!("192.0.2.{number}, 198.51.100.7"));
+    assert!(is_warned("", "5/min by x_forwarded_for", &forged));
+    assert!(is_warned("--alias client=x_forwarded_for", "5/min", &forged));
+    assert!(is_warned(
+        "",
+        "5/min by x_forwarded_for",
+        &log(&|_| "unknown,[2001:db8::1]:80".to_owned())
+    ));
+    for value in ["198.51.100.7", "a, b", "198.51.100.7, b", "", "-"] {
+        let input = log(&|_| value.to_owned());
+        assert!(!is_warned("", "5/min by x_forwarded_for", &input), "{value}");
+    }
+}
+
+#[test]
 fn an_alias_names_a_field_wherever_a_rule_does() {
     let input: String = (0..30)
         .map(|number| {
