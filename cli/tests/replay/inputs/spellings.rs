@@ -285,6 +285,12 @@ fn several_proxies_are_a_warning() {
         assert!(is_warned(clients, true), "{clients:?}");
         assert!(!is_warned(clients, false), "{clients:?}");
     }
+    // The program names the client in a field beside the address of the connection.
+    let both = log(&["10.0.0.5", "10.0.1.5"], true).replace("x_forwarded_for", "client_ip");
+    let warnings = by_rule("", "5/min", &both)["warnings"].to_string();
+    assert!(warnings.contains("--key client_ip counts by"), "{warnings}");
+    let only = both.replace("remote_addr", "peer");
+    assert_eq!(by_rule("", "5/min", &only)["warnings"], serde_json::json!([]));
     for clients in [
         &["10.0.0.5", "198.51.100.1"][..],
         &["2001:db8::1", "10.0.0.5"],

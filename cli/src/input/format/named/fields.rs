@@ -20,9 +20,10 @@ const CLIENT: &str = "client remote_addr client_ip clientip remote_ip ip address
 /// A name that is also that of servers and virtual hosts, so it is that of the client only if it is an address.
 const HOST: &str = "host";
 
-/// Names of the address that a proxy forwards.
+/// Names of the address that a proxy forwards, if another field is the client.
 const FORWARDED: &str = "x_forwarded_for http_x_forwarded_for X-Forwarded-For request.headers.X-Forwarded-For \
-                         request_X-Forwarded-For headers.x-forwarded-for forwarded_for";
+                         request_X-Forwarded-For headers.x-forwarded-for request.headers.x-forwarded-for forwarded_for x_real_ip \
+                         http_x_real_ip X-Real-IP real_ip client_ip remote_ip";
 
 /// Names of the time, where `--time-field` is not given.
 const TIME: &str = "StartUTC EdgeStartTimestamp time timestamp @timestamp ts datetime date msec time_iso8601 time_local \
@@ -161,13 +162,14 @@ impl NamedFields {
                 of_rules = read.len();
             }
         }
+        let client_name = client.as_ref().map(|(name, _)| *name);
         Ok(Self {
             columns: Columns::of(read, takes, time_column, wanted),
             of_rules,
             time: time.to_owned(),
             client,
             forwarded: known(FORWARDED, |name| {
-                values(name).iter().any(|value| is_forwarded(value))
+                client_name != Some(name) && values(name).iter().any(|value| is_forwarded(value))
             }),
             repeated: known(REQUEST_ID, |name| is_repeated(&values(name))),
         })
