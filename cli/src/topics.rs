@@ -82,7 +82,9 @@ Fields:
     stream, and those of a message in another format.
   --log-format '$remote_addr [$time_local] "$request" $status'
     The variables, as in nginx's directive, and those of common that they have.
-    The time is that of a variable, or that of the line around the message.
+    The time is that of a variable, or that of the line around the message. A
+    line in which a client may have written an address into its own values is
+    unreadable.
   --pattern 'Failed password for .* from (?<address>\S+)'
     The named groups of a regular expression. Lines that it does not match are
     no requests. The time is that of a group "time", or that of the line around
@@ -143,10 +145,10 @@ as that address.
 In a rules file, keys, costs, conditions and tiers name fields in the same way,
 and --alias maps other names to fields. --alias client=FIELD says which field is
 the client: the port of an address in it is left out. The lists of a key of one
-field have addresses, networks and other texts. A rule with in_flight is left out with a
-note, because a log does not show when a request ends. "ringgate check" states
-the rules of a file in words. With --shared it also reports everything in the
-file that no store serves.
+field have addresses, networks and other texts. A rule with in_flight is left
+out with a note, because a log does not show when a request ends. "ringgate
+check" states the rules of a file in words. With --shared it also reports
+everything in the file that no store serves.
 
 Rules of the command line have room for all keys, up to 1 GiB. Rules of a file
 have the capacity that it says, and requests without room are reported. The
