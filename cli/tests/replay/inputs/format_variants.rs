@@ -178,11 +178,24 @@ fn clients_of_named_fields_are_addresses() {
         (
             r#""properties":{"clientIp":"198.51.100.9","more":{"socket":"10.0.0.1:PORT","bytes":5}},"list":[{"a":1}]"#,
             "no client among the fields list, properties.clientIp, properties.more.bytes, properties.more.socket, time \
-             (expected an address, or --key FIELD; addresses are in properties.clientIp, properties.more.socket: --alias client=FIELD)",
+             (expected an address, or --key FIELD; addresses for --alias client=FIELD are in properties.clientIp, properties.more.socket)",
         ),
     ] {
         assert_error("", &object(fields), message);
     }
+    // So does the error without a time. An object may have very many fields.
+    let started = r#"{"started_at":1431857103250,"client_ip":"198.51.100.9","more":{"created":1400000000,"status":200}}"#;
+    assert_error(
+        "",
+        started,
+        "or --time-field; times are in more.created, started_at)",
+    );
+    let fields: Vec<String> = (0..50).map(|number| format!("\"f{number:02}\":1")).collect();
+    assert_error(
+        "",
+        &object(&fields.join(",")),
+        "f38, f39 and 11 more (expected an address, or --key FIELD)",
+    );
     // Lines of a server in the objects of a collector, whose own address is no client. Another field may have the client of the line.
     let collected = |fields: &str| {
         twenty(|number| {

@@ -120,7 +120,7 @@ impl NamedFields {
             // A field that is called time may be a duration.
             None => known(TIME, |name| values(name).iter().any(|value| is_recent(value)))
                 .or_else(|| known(TIME, has))
-                .ok_or_else(|| no_time(names))?,
+                .ok_or_else(|| no_time(names, &values))?,
         };
         let mut client = None;
         let mut natives = Vec::new();
@@ -217,7 +217,7 @@ fn client_of(
     values: impl Fn(&str) -> Vec<Vec<u8>>,
 ) -> Result<(&'static str, Option<String>), Failure> {
     let has = |name: &str, is: fn(&[u8]) -> bool| values(name).iter().any(|value| is(value));
-    let is_address = |value: &[u8]| client::address(value).is_some();
+    let is_address: fn(&[u8]) -> bool = |value| client::address(value).is_some();
     let addresses = |name: &str| values(name).iter().filter(|value| is_address(value)).count();
     // A field called client is meant, also if another one has addresses.
     let is_own = has("client", is_name) && addresses("client") == 0;
@@ -237,11 +237,12 @@ fn client_of(
                 let value = values(name).into_iter().find(|value| !value.is_empty());
                 format!("; {name:?} is \"{}\"", shown(&value.unwrap_or_default()))
             });
-        let with_addresses: Vec<String> = names.iter().filter(|name| addresses(name) > 0).cloned().collect();
-        let hint = match &with_addresses[..] {
-            [] => String::new(),
-            some => format!("; addresses are in {}: --alias client=FIELD", listed(some)),
-        };
+        let hint = hint(
+            names,
+            &values,
+            is_address,
+            "addresses for --alias client=FIELD are in",
+        );
         Failure::new(format!(
             "no client among the fields {}{other} (expected an address, or --key FIELD{hint})",
             listed(names)
@@ -338,15 +339,44 @@ fn is_name(value: &[u8]) -> bool {
     !value.is_empty() && value != b"-" && !is_nested(value) && !value.iter().any(|byte| b", ".contains(byte))
 }
 
+/// The names that an error shows.
+const LISTED: usize = 40;
+
 fn listed(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| shown(name.as_bytes())).collect();
-    names.join(", ")
+    let first: Vec<String> = names
+        .iter()
+        .take(LISTED)
+        .map(|name| shown(name.as_bytes()))
+        .collect();
+    let first = first.join(", ");
+    match names.len().saturating_sub(LISTED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
-fn no_time(names: &[String]) -> Failure {
+/// The end of an error that names the fields with a value of some kind; empty if there is none.
+fn hint(
+    names: &[String],
+    values: impl Fn(&str) -> Vec<Vec<u8>>,
+    is: fn(&[u8]) -> bool,
+    text: &str,
+) -> String {
+    let of_kind = names
+        .iter()
+        .filter(|name| values(name).iter().any(|value| is(value)));
+    let of_kind: Vec<String> = of_kind.cloned().collect();
+    match of_kind.is_empty() {
+        true => String::new(),
+        false => format!("; {text} {}", listed(&of_kind)),
+    }
+}
+
+fn no_time(names: &[String], values: impl Fn(&str) -> Vec<Vec<u8>>) -> Failure {
     Failure::new(format!(
-        "no time among the fields {} (expected one of {}, or --time-field)",
+        "no time among the fields {} (expected one of {}, or --time-field{})",
         listed(names),
-        TIME.replace(' ', ", ")
+        TIME.replace(' ', ", "),
+        hint(names, values, is_recent, "times are in")
     ))
 }
