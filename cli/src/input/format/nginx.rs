@@ -42,8 +42,8 @@ pub(crate) struct Form {
 /// The expressions of a format, and the names of their groups.
 #[derive(Debug)]
 pub(crate) struct Expressions {
-    /// Those of usual lines, of lines in which more values have spaces, and of lines in which values also may be missing or not be
-    /// escaped.
+    /// Those of usual lines, of lines in which more values have spaces, and of lines in which values also may be missing or not
+    /// be escaped.
     pub(crate) forms: Vec<Form>,
     pub(crate) names: Vec<String>,
     /// The groups whose values no client chooses.

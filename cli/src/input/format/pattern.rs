@@ -20,8 +20,8 @@ const TIMES: &[&str] = &["time", "timestamp"];
 /// A regular expression, whose groups are the fields.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// The forms of a line, in the order in which they are tried. Of several, a line that has none is unreadable. Of one, it is no
-    /// request.
+    /// The forms of a line, in the order in which they are tried. Of several, a line that has none is unreadable. Of one, it is
+    /// no request.
     forms: Vec<Form>,
     columns: Columns,
     groups: CaptureLocations,

@@ -36,8 +36,8 @@ pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Scanned<()> {
     }
 }
 
-/// The names of an object's fields, or with `inner` the paths of its values that are no objects, with points between the names; none
-/// if the line is not an object to its end.
+/// The names of an object's fields, or with `inner` the paths of its values that are no objects, with points between the names;
+/// none if the line is not an object to its end.
 pub(crate) fn names(line: &[u8], inner: bool) -> Vec<Vec<u8>> {
     let mut names = Vec::new();
     let end = Scan { line, at: 0 }
