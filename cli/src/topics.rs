@@ -64,7 +64,9 @@ Fields:
     In lines about requests, client, method, path, status and so on also stand
     for the names that nginx, Caddy, Traefik and others use. If one of the first
     lines has a method, path, status or the like, lines without such a field are
-    messages, and no requests.
+    messages, and no requests. Where a program writes several lines for a
+    request, as at its beginning and at its end, each of them counts, unless a
+    condition of the rule holds for one.
   csv
     Those that the first line names. Commas, tabs, semicolons or bars separate
     values, which may be quoted. Spaces around a value are left out. A record is
@@ -80,7 +82,9 @@ Fields:
     stream, and those of a message in another format.
   --log-format '$remote_addr [$time_local] "$request" $status'
     The variables, as in nginx's directive, and those of common that they have.
-    The time is that of a variable, or that of the line around the message.
+    The time is that of a variable, or that of the line around the message. A
+    line in which a client may have written an address into its own values is
+    unreadable.
   --pattern 'Failed password for .* from (?<address>\S+)'
     The named groups of a regular expression. Lines that it does not match are
     no requests. The time is that of a group "time", or that of the line around
@@ -139,11 +143,12 @@ or by the prefix of a rule of a file. An address that embeds one of IPv4 counts
 as that address.
 
 In a rules file, keys, costs, conditions and tiers name fields in the same way,
-and --alias maps other names to fields. The lists of a key of one field have
-addresses, networks and other texts. A rule with in_flight is left out with a
-note, because a log does not show when a request ends. "ringgate check" states
-the rules of a file in words. With --shared it also reports everything in the
-file that no store serves.
+and --alias maps other names to fields. --alias client=FIELD says which field is
+the client: the port of an address in it is left out. The lists of a key of one
+field have addresses, networks and other texts. A rule with in_flight is left
+out with a note, because a log does not show when a request ends. "ringgate
+check" states the rules of a file in words. With --shared it also reports
+everything in the file that no store serves.
 
 Rules of the command line have room for all keys, up to 1 GiB. Rules of a file
 have the capacity that it says, and requests without room are reported. The

@@ -43,6 +43,12 @@ pub(crate) fn listed(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     words.filter(|word| !word.is_empty())
 }
 
+/// Whether a text is a list of several addresses, some of which may be unknown.
+pub(crate) fn is_list(text: &[u8]) -> bool {
+    let is_word = |word: &[u8]| address(word).is_some() || matches!(word, b"unknown" | b"-");
+    text.contains(&b',') && listed(text).all(is_word)
+}
+
 /// Whether a text is an address of IP without a port. nginx writes `unix:` for the client of a socket.
 #[inline]
 pub(crate) fn is_address(text: &[u8]) -> bool {
@@ -68,6 +74,12 @@ pub(crate) fn canonical(text: &[u8]) -> Option<String> {
     // The zone is the name of an interface, which may have upper case.
     let (bare, zone) = text.split_at(text.find('%').unwrap_or(text.len()));
     Some(six(bare)?.to_canonical().to_string() + zone)
+}
+
+/// The usual spelling of an address without its port, or another text.
+pub(crate) fn spelled(text: &[u8]) -> Vec<u8> {
+    let address = address(text).unwrap_or(text);
+    canonical(address).map_or_else(|| address.to_vec(), String::into_bytes)
 }
 
 /// An address of IPv6. Eight groups of two digits are no address, but the name of a device (EUI-64) or of a disk (WWN): each

@@ -41,17 +41,11 @@ impl Kind {
         let words = groups.filter_map(|(_, group)| Some(client::listed(group?.as_bytes())));
         let words: Vec<&[u8]> = words.flatten().collect();
         let is_client = |word: &&[u8]| matches!(*word, b"-" | b"unknown") || client::address(word).is_some();
-        let is_other = |word: &&[u8]| spelled(word) != spelled(words[0]);
+        let is_other = |word: &&[u8]| client::spelled(word) != client::spelled(words[0]);
         let has_rest = found.name("rest").is_none_or(|rest| is_common(rest.as_bytes()));
         let may_be_equal = names().all(|name| name.is_some());
         has_rest && words.iter().all(is_client) && (may_be_equal || words.iter().any(is_other))
     }
-}
-
-/// The usual spelling of an address.
-fn spelled(word: &[u8]) -> Vec<u8> {
-    let address = client::address(word).unwrap_or(word);
-    client::canonical(address).map_or_else(|| address.to_vec(), String::into_bytes)
 }
 
 /// Refuses the first lines of an input if software wrote them that the tool knows and does not read.

@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::finding::Level::{Ok, Problem, Warning};
 
 /// Advice for errors of the server whose message does not say what to do.
-const ADVICE: [(&str, &str); 8] = [
+const ADVICE: [(&str, &str); 10] = [
     ("NOPERM", "Type the command of the finding about rights."),
     ("READONLY", "Use the address of the primary."),
     ("OOM", "CONFIG SET maxmemory with a larger size, or free memory."),
@@ -14,6 +14,14 @@ const ADVICE: [(&str, &str); 8] = [
     (
         "NOREPLICAS",
         "Restore replicas, or CONFIG SET min-replicas-to-write 0.",
+    ),
+    (
+        "DBINDEX",
+        "Use a number in the address that is less than that of CONFIG GET databases.",
+    ),
+    (
+        "SELECTISNOTALLOWED",
+        "Leave the number of a database out of the address: a cluster has one.",
     ),
     ("CLUSTERDOWN", "See the finding about the cluster."),
     (
@@ -44,8 +52,8 @@ pub(super) fn of_login(user: &str, error: &str) -> Option<Finding> {
         "NOPERM" => return None,
         "WRONGPASS" => {
             let found = format!("wrong password for the user {user:?}");
-            let advice =
-                "Use the password of ACL SETUSER or requirepass; write @ : / ? # % as %40 and so on.";
+            let advice = "Use the password of ACL SETUSER or requirepass; write @ : / ? # % as %40 and so on. A user that is \
+                          unknown or off has the same answer.";
             Finding::new("login", Problem, found, ERRORS).advice(advice)
         }
         "NOAUTH" => {

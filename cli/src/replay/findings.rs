@@ -8,7 +8,7 @@ use crate::input::client;
 use crate::input::row::{Row, shown};
 use crate::input::time::calendar::{self, SECOND};
 use crate::rules::key::NONE;
-use crate::rules::record_layout::RecordLayout;
+use crate::rules::record_layout::{CLIENT, RecordLayout};
 
 /// Findings about the inputs.
 #[derive(Debug, Default)]
@@ -29,8 +29,10 @@ pub(crate) struct Findings {
     pub(crate) absent_keys: Vec<String>,
     /// Fields of keys that some requests lack, with the number of these.
     pub(crate) missing: Vec<(String, u64)>,
-    /// Keys whose values are addresses with a port.
+    /// Keys whose values are addresses with a port or marks around them.
     pub(crate) with_port: BTreeSet<String>,
+    /// Keys whose values are lists of addresses.
+    pub(crate) with_lists: BTreeSet<String>,
     /// A client that is a name with a number as of a port.
     pub(crate) name_with_port: Option<String>,
     /// The year of the first timestamp, if it was assumed.
@@ -193,6 +195,12 @@ impl Findings {
                  the address that a proxy forwards"
             ));
         }
+        for field in &self.with_lists {
+            warnings.push(format!(
+                "values of {field:?} are lists of addresses, of which a client chooses the first ones, and each list is a key (--pattern \
+                 takes one address, as the last by (?<address>[^ ,\"]+)\")"
+            ));
+        }
         for field in &self.absent_keys {
             warnings.push(format!(
                 "no line has the field {field:?} of a key: its value is {NONE} for all requests"
@@ -286,7 +294,8 @@ impl Findings {
         notes.extend(self.missing(false));
         for field in &self.with_port {
             notes.push(format!(
-                "values of {field:?} are addresses with ports, so each connection is a key (--key client leaves the port out)"
+                "values of {field:?} are addresses with a port, brackets or a slash, so a client may have a key for each connection (--key client \
+                 leaves these out, and --alias client={field} says which field is the client)"
             ));
         }
         if let Some(name) = &self.name_with_port {
@@ -297,9 +306,6 @@ impl Findings {
         notes
     }
 }
-
-/// The name of the client's field.
-pub(crate) const CLIENT: &str = "client";
 
 /// Other names of an address of the client.
 const NAMES: [&str; 6] = ["remote_addr", "client_ip", "remote_ip", "ip", "address", CLIENT];

@@ -17,10 +17,10 @@ use crate::input::time::timestamp::TimestampParser;
 use crate::key_names::KeyNames;
 use crate::progress::Progress;
 use crate::replay::details::{Details, FIELDS};
-use crate::replay::findings::{CLIENT, Clients, Findings, Location};
+use crate::replay::findings::{Clients, Findings, Location};
 use crate::replay::span::Span;
 use crate::rules::key::name;
-use crate::rules::record_layout::{RecordLayout, time_of_word};
+use crate::rules::record_layout::{CLIENT, RecordLayout, time_of_word};
 use crate::sorter::{Sorted, Sorter};
 
 /// The requests of all inputs.
@@ -132,6 +132,7 @@ impl Inputs {
             time_place: layout.fields.len(),
             time: self.time_field.take(),
             costs: layout.cost_places().collect(),
+            client_place: layout.client_place(),
         };
         let mut collector = Collector {
             layout,
@@ -333,11 +334,16 @@ impl Collector<'_> {
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields, prefixes))?;
-                if let Some(field) = fields.iter().find(|&&field| {
+                for &field in fields {
                     let value = self.row.get(field).unwrap_or_default();
-                    client::has_port(value) && client::address(value).is_some()
-                }) {
-                    self.findings.with_port.insert(self.layout.fields[*field].clone());
+                    let of_kind = if client::is_list(value) {
+                        &mut self.findings.with_lists
+                    } else if client::address(value).is_some_and(|address| address.len() < value.len()) {
+                        &mut self.findings.with_port
+                    } else {
+                        continue;
+                    };
+                    of_kind.insert(self.layout.fields[field].clone());
                 }
                 let client = fields.iter().find(|&&field| self.layout.fields[field] == CLIENT);
                 let name = client

@@ -74,15 +74,24 @@ pub(crate) struct RecordLayout {
     addresses: bool,
     /// The fields of names that are not fields.
     aliases: HashMap<String, String>,
+    /// The field that an alias says is the client.
+    client: Option<String>,
 }
+
+/// The name of the client's field.
+pub(crate) const CLIENT: &str = "client";
 
 /// The largest number of conditions of all rules.
 const MOST_CONDITIONS: usize = 64;
 
 impl RecordLayout {
-    pub(crate) fn new(aliases: HashMap<String, String>) -> Self {
+    pub(crate) fn new(mut aliases: HashMap<String, String>) -> Self {
+        // A list of fields is no client.
+        let has_client = aliases.get(CLIENT).is_some_and(|field| !field.contains(','));
+        let client = has_client.then(|| aliases.remove(CLIENT)).flatten();
         Self {
             aliases,
+            client,
             ..Self::default()
         }
     }
@@ -185,14 +194,16 @@ impl RecordLayout {
             parts.part(event.record[word].to_le_bytes());
         });
         let key = key.parse_list_entry(move |text, key| {
-            let values: Vec<&str> = text.split(',').collect();
+            // As in the name of a key, spaces around a value are no part of it.
+            let values: Vec<&str> = text.split(',').map(str::trim).collect();
             if values.len() != parts {
                 return Err(format!(
                     "{parts} values with commas between them, one for each field"
                 ));
             }
             // Only the key of one field reads addresses and networks, which no other text may look like.
-            if values.iter().any(|value| client::is_network(value)) {
+            let has_spaces = parts == 1 && values[0] != text && client::is_address(values[0].as_bytes());
+            if has_spaces || values.iter().any(|value| client::is_network(value)) {
                 return Err(match parts {
                     1 => "an address without bits after its prefix".into(),
                     _ => "values without networks, which only a key of one field has".into(),
@@ -297,8 +308,20 @@ impl RecordLayout {
 
     /// The fields that the replayed rules need, with their places in a row.
     pub(crate) fn wanted_fields(&self) -> impl Iterator<Item = (String, usize)> {
-        let fields = self.fields.iter().cloned().zip(0..);
+        let meant = |field: &String| match &self.client {
+            Some(client) if field == CLIENT => client.clone(),
+            _ => field.clone(),
+        };
+        let fields = self.fields.iter().map(meant).zip(0..);
         fields.filter(|(_, place)| self.used.contains(place))
+    }
+
+    /// The place of a field that an alias says is the client.
+    pub(crate) fn client_place(&self) -> Option<usize> {
+        let mut fields = self.fields.iter();
+        fields
+            .position(|field| field == CLIENT)
+            .filter(|_| self.client.is_some())
     }
 
     /// The places of the costs in a row.

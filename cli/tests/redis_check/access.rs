@@ -138,6 +138,8 @@ fn passwords() {
         assert_eq!(report.found("login"), ("problem", found));
         assert_eq!((report.findings().len(), report.status), (1, Some(1)));
         assert!(!report.all.to_string().contains("guessed"), "{report:?}");
+        let says_off = report.advice("login").contains("unknown or off");
+        assert_eq!(says_off, found.starts_with("wrong"), "{report:?}");
     }
     let socket = server.socket_url().replace("unix:", "redis+unix:");
     for url in [

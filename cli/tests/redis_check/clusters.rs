@@ -110,4 +110,9 @@ fn a_cluster_of_one_node_names_the_constructor() {
     for check in ["server", "rights", "scripts"] {
         assert_eq!(report.level(check), "ok", "{check}: {report:?}");
     }
+    let other = Report::to(&format!("{}/3", node.url()));
+    assert!(
+        other.advice("answers").starts_with("Leave the number"),
+        "{other:?}"
+    );
 }

@@ -231,6 +231,12 @@ fn other_addresses() {
     let report = Report::to(&format!("{}/3", server.url()));
     assert_eq!(report.all["server"], format!("{}/3", server.url()));
     assert_eq!(report.level("scripts"), "ok");
+    let other = Report::to(&format!("{}/99", server.url()));
+    assert_eq!(other.level("answers"), "problem");
+    assert!(
+        other.advice("answers").contains("CONFIG GET databases"),
+        "{other:?}"
+    );
     // From standard input.
     let output = run_with("check --json --timeout 20000 -", &format!("\n{socket}\n"));
     assert_eq!(Report::by(&output).all["server"], socket);

@@ -132,6 +132,11 @@ fn texts_are_in_lists_beside_networks() {
         let object = by_rules(&file(&[fields]).replace("5/h", "2/h"), "", &log);
         assert_eq!(object["denied"], expected, "{fields}");
     }
+    // Values of several fields may have spaces around the commas, as the names of the fields may.
+    for text in ["10.0.0.1,/", "10.0.0.1, /", " 10.0.0.1 , / ", "a.example.com, /"] {
+        let rules = file(&[&format!("deny = ['{text}']")]).replace("'client'", "'client, path'");
+        assert_eq!(by_rules(&rules, "", &log)["denied"], 4, "{text}");
+    }
 }
 
 /// The report names a client as its rule counts it.
@@ -159,6 +164,8 @@ fn entries_that_match_nothing_are_errors() {
         ("client", "deny = ['2001:db8::1/64']", "bits after its prefix"),
         ("client", "deny = ['10.0.0.0/33']", "invalid address"),
         ("client", "allow = ['::/129']", "invalid address"),
+        ("client", "deny = ['192.0.2.1 ']", "invalid address"),
+        ("client", "deny = [' 10.0.0.0/8']", "invalid address"),
         ("client", "prefix = { ipv4 = 33 }", "1 to 32 bits"),
         ("client", "prefix = { ipv6 = 0 }", "1 to 128 bits"),
         ("client", "prefix = { }", "ipv4, ipv6 or both"),

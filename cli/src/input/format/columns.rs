@@ -25,6 +25,14 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// The part that is the field at a place, where it is this part without an alias.
+    pub(crate) fn at(self, place: usize, wanted: &WantedFields) -> Self {
+        match self {
+            Self::Whole if wanted.client_place == Some(place) => Self::AddressOrText,
+            part => part,
+        }
+    }
+
     /// The part of a value; `None` if it is to be an address and is none.
     #[inline]
     pub(crate) fn of(self, text: &[u8]) -> Option<&[u8]> {
@@ -121,7 +129,7 @@ impl Columns {
                     format!("a field of {title}: {}", known.join(", ")),
                 ));
             };
-            takes.push((column, part, *place));
+            takes.push((column, part.at(*place, wanted), *place));
         }
         let columns_of = |time: &str| -> Option<Vec<usize>> { time.split(' ').map(position).collect() };
         let time = match &wanted.time {
@@ -168,11 +176,15 @@ impl Columns {
         self
     }
 
+    /// The columns that are the time or a field that rules name.
+    pub(crate) fn of_rules(&self) -> impl Iterator<Item = usize> {
+        let takes = self.takes.iter().filter(|take| take.2 < self.time_place);
+        self.time.iter().copied().chain(takes.map(|take| take.0))
+    }
+
     /// The number of columns up to the last one that is the time or a field that rules name.
     pub(crate) fn needed(&self) -> usize {
-        let takes = self.takes.iter().filter(|take| take.2 < self.time_place);
-        let columns = self.time.iter().copied().chain(takes.map(|take| take.0));
-        columns.max().map_or(0, |last| last + 1)
+        self.of_rules().max().map_or(0, |last| last + 1)
     }
 
     /// Whether a column is known to be the time.

@@ -352,6 +352,13 @@ pub(crate) fn is(line: &[u8], layout: CommonLayout, timestamps: &mut TimestampPa
     CommonLine::of(line, layout, timestamps).is_ok()
 }
 
+/// The client of a line, which is an address.
+pub(crate) fn client<'l>(line: &'l [u8], timestamps: &mut TimestampParser) -> Option<&'l [u8]> {
+    CommonLine::of(line, CommonLayout::ADDRESSES, timestamps)
+        .ok()?
+        .values[0]
+}
+
 /// The client of a line if it is a host name, and the line is well formed otherwise.
 pub(crate) fn client_name<'l>(
     line: &'l [u8],

@@ -29,6 +29,8 @@ pub(crate) struct WantedFields {
     pub(crate) time: Option<String>,
     /// The places of costs, in which "-" is 0.
     pub(crate) costs: Vec<usize>,
+    /// The place of a field that an alias says is the client, so that its addresses have no port.
+    pub(crate) client_place: Option<usize>,
 }
 
 impl WantedFields {

@@ -29,15 +29,32 @@ enum Piece {
     Variable(String),
 }
 
+/// An expression for the lines of a format.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// Each value that may have any text is as short as it can be.
+    pub(crate) shortest: Regex,
+    /// Each such value is as long as it can be. If another value differs by this, a client has written that value into its own,
+    /// and the line has several meanings.
+    pub(crate) longest: Option<Regex>,
+}
+
 /// The expressions of a format, and the names of their groups.
 #[derive(Debug)]
 pub(crate) struct Expressions {
-    /// Matches lines whose values have the form of their variables.
-    pub(crate) exact: Regex,
-    /// Matches lines in which only the times have that form: a value may be missing, or not be escaped.
-    pub(crate) loose: Regex,
+    /// Those of usual lines, of lines in which more values have spaces, and of lines in which values also may be missing or not
+    /// be escaped.
+    pub(crate) forms: Vec<Form>,
     pub(crate) names: Vec<String>,
+    /// The groups whose values no client chooses.
+    pub(crate) fixed: Vec<usize>,
 }
+
+/// The expression of a value that may have any text.
+const ANY: &str = "(.*?)";
+
+/// The expression of a value without spaces.
+const WORD: &str = "([^ ]*?)";
 
 /// The expressions that match lines of a format.
 ///
@@ -53,15 +70,13 @@ pub(crate) fn expression(format: &str) -> Result<Expressions, Failure> {
         ));
     }
     let pieces = pieces(format);
-    let mut names = Vec::new();
-    let mut exact = String::from("(?s-u)^");
-    let mut loose = exact.clone();
+    let (mut names, mut fixed) = (Vec::new(), Vec::new());
+    let mut sources = [(); 3].map(|()| String::from("(?s-u)^"));
     for (number, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Text(text) => {
-                exact += &regex::escape(text);
-                loose += &regex::escape(text);
-            }
+            Piece::Text(text) => sources
+                .iter_mut()
+                .for_each(|source| *source += &regex::escape(text)),
             Piece::Variable(name) => {
                 if names.contains(name) {
                     return Err(wrong(&format!("${name} twice"), "each variable once"));
@@ -75,25 +90,22 @@ pub(crate) fn expression(format: &str) -> Result<Expressions, Failure> {
                 let before = number.checked_sub(1).map(|before| &pieces[before]);
                 let quoted = matches!(before, Some(Piece::Text(text)) if text.ends_with('"'))
                     && matches!(pieces.get(number + 1), Some(Piece::Text(text)) if text.starts_with('"'));
-                let of_value = match name.as_str() {
-                    "remote_addr" | "realip_remote_addr" | "request_method" => r"([^ ]+)",
-                    "status" => r"([0-9]{3})",
-                    "body_bytes_sent" | "bytes_sent" => r"([0-9]+|-)",
-                    "msec" | "request_time" => r"([0-9]+\.[0-9]+)",
-                    "time_local" => r"([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8} [+-][0-9]{4})",
-                    "time_iso8601" => r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[Z+-][0-9:]*)",
-                    // In quotation marks, nginx escapes those of the value.
-                    _ if quoted => r#"([^"\\]*(?:\\.[^"\\]*)*)"#,
-                    name if may_have_spaces(name) => "(.*?)",
-                    _ => "([^ ]*?)",
+                let (typed, has_gaps) = typed(name);
+                // In quotation marks, nginx escapes those of the value.
+                let escaped = quoted.then_some(r#"([^"\\]*(?:\\.[^"\\]*)*)"#);
+                let usual = if may_have_spaces(name, &USUAL) { ANY } else { WORD };
+                let spaced = if may_have_spaces(name, &RARE) { ANY } else { usual };
+                sources[0] += typed.or(escaped).unwrap_or(usual);
+                sources[1] += typed.or(escaped).unwrap_or(spaced);
+                sources[2] += match typed {
+                    Some(_) if has_gaps => WORD,
+                    Some(typed) => typed,
+                    None if quoted => ANY,
+                    None => spaced,
                 };
-                exact += of_value;
-                loose += match name.as_str() {
-                    "remote_addr" | "realip_remote_addr" | "msec" | "time_local" | "time_iso8601" => of_value,
-                    _ if quoted => "(.*?)",
-                    name if may_have_spaces(name) && name != "request_time" => "(.*?)",
-                    _ => "([^ ]*?)",
-                };
+                if typed.is_some() {
+                    fixed.push(names.len());
+                }
                 names.push(name.clone());
             }
         }
@@ -104,20 +116,63 @@ pub(crate) fn expression(format: &str) -> Result<Expressions, Failure> {
             "variables of nginx, as in '$remote_addr [$time_local] \"$request\"'",
         ));
     }
-    let regex = |source: String| {
-        Regex::new(&(source + "$")).map_err(|error| wrong(&format!("{format:?}"), &error.to_string()))
+    let regex = |source: &str| {
+        Regex::new(&format!("{source}$")).map_err(|error| wrong(&format!("{format:?}"), &error.to_string()))
+    };
+    let form = |source: &str| -> Result<Form, Failure> {
+        Ok(Form {
+            shortest: regex(source)?,
+            longest: Some(regex(&source.replace(ANY, "(.*)"))?),
+        })
     };
     Ok(Expressions {
-        exact: regex(exact)?,
-        loose: regex(loose)?,
+        forms: sources
+            .iter()
+            .map(|source| form(source))
+            .collect::<Result<_, _>>()?,
         names,
+        fixed,
     })
 }
 
-/// Whether the value of a variable may have spaces: a client chooses it, or it is a list.
-fn may_have_spaces(name: &str) -> bool {
-    const PREFIXES: [&str; 6] = ["http_", "sent_http_", "upstream_", "cookie_", "arg_", "request"];
-    name == "remote_user" || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+/// The expression of a variable that no client chooses, and whether a value may be missing or have another form.
+fn typed(name: &str) -> (Option<&'static str>, bool) {
+    let (expression, has_gaps) = match name {
+        "remote_addr" | "realip_remote_addr" | "request_method" => (r"([^ ]+)", false),
+        "msec" => (r"([0-9]+\.[0-9]+)", false),
+        "time_local" => (r"([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8} [+-][0-9]{4})", false),
+        "time_iso8601" => (r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[Z+-][0-9:]*)", false),
+        "status" => (r"([0-9]{3})", true),
+        "body_bytes_sent" | "bytes_sent" => (r"([0-9]+|-)", true),
+        "request_time" => (r"([0-9]+\.[0-9]+)", true),
+        _ => return (None, false),
+    };
+    (Some(expression), has_gaps)
+}
+
+/// The beginnings of the names of variables whose values have spaces in usual lines: a client chooses them, or they are lists.
+const USUAL: [&str; 7] = [
+    "http_",
+    "sent_http_",
+    "upstream_",
+    "cookie_",
+    "arg_",
+    "request",
+    "remote_user",
+];
+
+/// Those of variables whose values have spaces in some lines.
+const RARE: [&str; 6] = [
+    "uri",
+    "document_uri",
+    "geoip",
+    "ssl_client_",
+    "proxy_add_",
+    "date_",
+];
+
+fn may_have_spaces(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The texts and the variables `$name` and `${name}`. Another dollar sign is text.

@@ -4,7 +4,8 @@ use regex::bytes::{CaptureLocations, Regex};
 
 use crate::failure::Failure;
 use crate::input::format::columns::{Columns, Part, REQUEST, Standard};
-use crate::input::format::{LogFormat, ParseResult, Parsed, TimeKind, WantedFields, nginx};
+use crate::input::format::nginx::{self, Form};
+use crate::input::format::{LogFormat, ParseResult, Parsed, TimeKind, WantedFields};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -19,12 +20,14 @@ const TIMES: &[&str] = &["time", "timestamp"];
 /// A regular expression, whose groups are the fields.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    regex: Regex,
+    /// The forms of a line, in the order in which they are tried. Of several, a line that has none is unreadable. Of one, it is
+    /// no request.
+    forms: Vec<Form>,
     columns: Columns,
     groups: CaptureLocations,
-    /// The expression to try on a line that `regex` does not match. A line that neither matches is unreadable. Without this
-    /// expression, a line that `regex` does not match is no request.
-    loose: Option<Regex>,
+    /// The groups that must be equal by the longest values, of a usual line and of others, and those values.
+    fixed: [Vec<usize>; 2],
+    longest: CaptureLocations,
 }
 
 impl Pattern {
@@ -48,7 +51,11 @@ impl Pattern {
             .map(Option::unwrap_or_default)
             .collect();
         let columns = Columns::new("--pattern", &names, &[CLIENT], TIMES, wanted)?;
-        Ok(Self::new(regex, columns, None))
+        let form = Form {
+            shortest: regex,
+            longest: None,
+        };
+        Ok(Self::new(vec![form], columns, Vec::new()))
     }
 
     /// The lines of a `log_format` of nginx. The time is that of a variable, or of the line around the message.
@@ -65,36 +72,50 @@ impl Pattern {
             nginx::TIMES,
             wanted,
         )?;
-        Ok(Self::new(expressions.exact, columns, Some(expressions.loose)))
+        Ok(Self::new(expressions.forms, columns, expressions.fixed))
     }
 
     /// Whether the expression matches a line.
     pub(crate) fn matches(&self, line: &[u8]) -> bool {
-        self.regex.is_match(line)
+        self.forms[0].shortest.is_match(line)
     }
 
-    fn new(regex: Regex, columns: Columns, loose: Option<Regex>) -> Self {
+    fn new(forms: Vec<Form>, columns: Columns, fixed: Vec<usize>) -> Self {
+        let groups = forms[0].shortest.capture_locations();
+        let of_others = columns.of_rules().chain(fixed.iter().copied()).collect();
         Self {
-            groups: regex.capture_locations(),
-            regex,
+            longest: groups.clone(),
+            groups,
+            forms,
             columns,
-            loose,
+            fixed: [fixed, of_others],
         }
     }
 }
 
 impl LogFormat for Pattern {
     fn parse(&mut self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> ParseResult {
-        if self.regex.captures_read(&mut self.groups, line).is_none() {
-            match &self.loose {
-                None => return Ok(Parsed::Other),
-                Some(loose) if loose.captures_read(&mut self.groups, line).is_none() => {
-                    return Err(Unreadable::line("not a line of --log-format"));
-                }
-                Some(_) => {}
-            }
+        let (groups, others) = (&mut self.groups, &mut self.longest);
+        let mut forms = self.forms.iter().enumerate();
+        let Some((number, form)) =
+            forms.find(|(_, form)| form.shortest.captures_read(groups, line).is_some())
+        else {
+            return match self.forms.len() {
+                1 => Ok(Parsed::Other),
+                _ => Err(Unreadable::line("not a line of --log-format")),
+            };
+        };
+        if let Some(longest) = &form.longest
+            && longest.captures_read(others, line).is_some()
+            && self.fixed[number.min(1)]
+                .iter()
+                .any(|&group| groups.get(group + 1) != others.get(group + 1))
+        {
+            return Err(Unreadable::line(
+                "several meanings by --log-format, because a value has the text between two values",
+            ));
         }
-        let group = |column: usize| self.groups.get(column + 1).map(|(start, end)| &line[start..end]);
+        let group = |column: usize| groups.get(column + 1).map(|(start, end)| &line[start..end]);
         self.columns.fill(group, timestamps, row)?;
         Ok(Parsed::Request)
     }

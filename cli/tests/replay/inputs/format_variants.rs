@@ -174,9 +174,50 @@ fn clients_of_named_fields_are_addresses() {
         (r#""path":"/""#, "no client among the fields path, time"),
         (r#""client":{"port":PORT}"#, "no client among the fields"),
         (r#""ip":"198.51.100.9, 10.0.0.1""#, "no client among the fields"),
+        // Of the fields, also those of objects, the error names those with addresses.
+        (
+            r#""properties":{"clientIp":"198.51.100.9","more":{"socket":"10.0.0.1:PORT","bytes":5}},"list":[{"a":1}]"#,
+            "no client among the fields list, properties.clientIp, properties.more.bytes, properties.more.socket, time \
+             (expected an address, or --key FIELD; addresses for --alias client=FIELD are in properties.clientIp, properties.more.socket)",
+        ),
     ] {
         assert_error("", &object(fields), message);
     }
+    // So does the error without a time. An object may have very many fields.
+    let started = r#"{"started_at":1431857103250,"client_ip":"198.51.100.9","more":{"created":1400000000,"status":200}}"#;
+    assert_error(
+        "",
+        started,
+        "or --time-field; times are in more.created, started_at)",
+    );
+    let fields: Vec<String> = (0..50).map(|number| format!("\"f{number:02}\":1")).collect();
+    assert_error(
+        "",
+        &object(&fields.join(",")),
+        "f38, f39 and 11 more (expected an address, or --key FIELD)",
+    );
+    // Lines of a server in the objects of a collector, whose own address is no client. Another field may have the client of the line.
+    let collected = |fields: &str| {
+        twenty(|number| {
+            let (line, at) = (serde_json::json!(access("198.51.100.9", number)), clock(number));
+            format!("{{\"@timestamp\":\"2015-05-17T{at}Z\",\"message\":{line}{fields}}}")
+        })
+    };
+    for fields in [
+        "",
+        r#","host":"10.0.0.5""#,
+        r#","source_ip":"10.0.0.5""#,
+        r#","host":{"ip":"10.0.0.5"}"#,
+    ] {
+        let message = "the field \"message\" has lines of the common format, and their clients are in no known field: 198.51.100.9 - - [";
+        assert_error("", &collected(fields), message);
+    }
+    assert_half_denied("--key host", &collected(r#","host":"10.0.0.5""#));
+    let from_line = assert_half_denied(
+        "",
+        &collected(r#","host":"10.0.0.5","clientip":"::ffff:198.51.100.9""#),
+    );
+    assert_eq!(from_line["keys"][0]["key"], "198.51.100.9");
     // The client of one object is no address.
     let mixed =
         object(r#""ip":"198.51.100.9""#) + r#"{"time":"2015-05-17T10:05:00Z","ip":"198.51.100.9, 10.0.0.1"}"#;
@@ -188,7 +229,7 @@ fn clients_of_named_fields_are_addresses() {
     ));
     assert_eq!(ports["rules"][0]["keys"], 20);
     assert!(
-        texts(&ports, "notes")[0].contains("each connection is a key"),
+        texts(&ports, "notes")[0].contains("a key for each connection"),
         "{ports}"
     );
     // Repeated fields are errors.

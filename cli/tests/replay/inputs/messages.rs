@@ -190,6 +190,55 @@ fn messages_with_a_client_are_no_requests() {
 }
 
 #[test]
+fn several_lines_of_a_request_are_a_note() {
+    let identified = |number: usize, event: &str, id: usize| {
+        format!(
+            "{{\"timestamp\":\"2015-05-17T10:05:{:02}Z\",\"ip\":\"192.0.2.7\",\"path\":\"/\",\"event\":\"{event}\",\"request_id\":\"{id}\"}}\n",
+            number % 60
+        )
+    };
+    let of_two = |number| identified(number, "started", number) + &identified(number, "finished", number);
+    let noted = |args: &[&str], input: &str| {
+        let object = json(&on_pipe(tool("--json --quiet", None).args(args), input));
+        let notes = texts(&object, "notes");
+        let noted = notes
+            .iter()
+            .any(|note| note.contains("several lines have the same \"request_id\""));
+        (object["rules"][0]["requests"].clone(), noted)
+    };
+    let rule = "--rule=5/s when event=finished";
+    for count in [2, 20, 2000] {
+        let twice: String = (0..count).map(of_two).collect();
+        assert_eq!(noted(&["--rule=5/s"], &twice), ((2 * count).into(), true));
+        assert_eq!(noted(&[rule], &twice), (count.into(), true));
+        let once: String = (0..count)
+            .map(|number| identified(number, "finished", number))
+            .collect();
+        assert_eq!(noted(&[rule], &once), (count.into(), false));
+        // A value that stands for none, or one that all lines have.
+        let constant: String = (0..count)
+            .map(|number| identified(number, "finished", 0))
+            .collect();
+        assert_eq!(noted(&[rule], &constant), (count.into(), false));
+    }
+    let as_logfmt = |number: usize| {
+        let line = |event| {
+            format!("time=14318571{number:02} ip=192.0.2.7 path=/ event={event} request_id=a{number}\n")
+        };
+        line("started") + &line("finished")
+    };
+    let logfmt: String = (0..20).map(as_logfmt).collect();
+    assert_eq!(noted(&[rule], &logfmt), (20.into(), true));
+    let as_csv = |number: usize| {
+        format!(
+            "14318571{number:02},192.0.2.7,started,{number}\n14318571{number:02},192.0.2.7,finished,{number}\n"
+        )
+    };
+    let csv = "time,ip,event,request_id\n".to_owned() + &(0..20).map(as_csv).collect::<String>();
+    assert_eq!(noted(&[rule], &csv), (20.into(), true));
+}
+
+#[test]
 fn repeated_messages_of_syslog_are_requests() {
     let time = "May 17 10:05:03";
     let request = access("192.0.2.1", 3);

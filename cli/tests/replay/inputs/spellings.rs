@@ -218,6 +218,23 @@ fn a_client_has_no_port_in_any_spelling() {
             let found = (&object["rules"][0]["keys"], &object["denied"]);
             assert_eq!(found, (&1.into(), &25.into()), "{field}: {input}");
         }
+        // A field of another name is the client by an alias. Without one its values are those of connections.
+        let quoted = |number: usize| format!("{{\"time\":1431857103,\"peer\":\"{}\"}}\n", spelling(number));
+        let row = |number: usize| format!("1431857103,{}\n", spelling(number));
+        let inputs = [
+            (0..30).map(quoted).collect::<String>(),
+            "time,peer\n".to_owned() + &(0..30).map(row).collect::<String>(),
+        ];
+        for input in inputs {
+            let object = by_rule("--alias client=peer", "5/min", &input);
+            let found = (&object["rules"][0]["keys"], &object["denied"]);
+            assert_eq!(found, (&1.into(), &25.into()), "{input}");
+            let object = by_rule("", "5/min by peer", &input);
+            let says_alias = texts(&object, "notes")
+                .iter()
+                .any(|note| note.contains("--alias client=peer says"));
+            assert_eq!(says_alias, object["rules"][0]["keys"] == 30, "{object}");
+        }
     }
     // A number behind a name may be a part of it, so it stays, with a note.
     let input: String = (0..30)
@@ -268,6 +285,12 @@ fn several_proxies_are_a_warning() {
         assert!(is_warned(clients, true), "{clients:?}");
         assert!(!is_warned(clients, false), "{clients:?}");
     }
+    // The program names the client in a field beside the address of the connection.
+    let both = log(&["10.0.0.5", "10.0.1.5"], true).replace("x_forwarded_for", "client_ip");
+    let warnings = by_rule("", "5/min", &both)["warnings"].to_string();
+    assert!(warnings.contains("--key client_ip counts by"), "{warnings}");
+    let only = both.replace("remote_addr", "peer");
+    assert_eq!(by_rule("", "5/min", &only)["warnings"], serde_json::json!([]));
     for clients in [
         &["10.0.0.5", "198.51.100.1"][..],
         &["2001:db8::1", "10.0.0.5"],
@@ -277,6 +300,39 @@ fn several_proxies_are_a_warning() {
         ],
     ] {
         assert!(!is_warned(clients, true), "{clients:?}");
+    }
+}
+
+#[test]
+fn lists_of_addresses_as_keys_are_a_warning() {
+    let is_warned = |args: &str, rule: &str, input: &str| {
+        let object = by_rule(args, rule, input);
+        let warnings = texts(&object, "warnings");
+        warnings
+            .iter()
+            .any(|warning| warning.contains("are lists of addresses"))
+    };
+    let log = |forwarded: &dyn Fn(usize) -> String| -> String {
+        let line = |number| {
+            format!(
+                "{{\"time\":1431857103,\"x_forwarded_for\":\"{}\"}}\n",
+                forwarded(number)
+            )
+        };
+        (0..30).map(line).collect()
+    };
+    // The first address is one that the client has sent.
+    let forged = log(&|number| format!("192.0.2.{number}, 198.51.100.7"));
+    assert!(is_warned("", "5/min by x_forwarded_for", &forged));
+    assert!(is_warned("--alias client=x_forwarded_for", "5/min", &forged));
+    assert!(is_warned(
+        "",
+        "5/min by x_forwarded_for",
+        &log(&|_| "unknown,[2001:db8::1]:80".to_owned())
+    ));
+    for value in ["198.51.100.7", "a, b", "198.51.100.7, b", "", "-"] {
+        let input = log(&|_| value.to_owned());
+        assert!(!is_warned("", "5/min by x_forwarded_for", &input), "{value}");
     }
 }
 

@@ -110,6 +110,10 @@ impl LogFormat for Csv {
         Ok(Parsed::Request)
     }
 
+    fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
+        Ok(self.named.note().into_iter().collect())
+    }
+
     fn describe(&self) -> String {
         self.named.describe()
     }

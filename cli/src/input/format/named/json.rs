@@ -65,7 +65,8 @@ impl Json {
         told: Option<bool>,
     ) -> Result<Self, Failure> {
         // Several lines: lines may lack fields.
-        let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
+        let paths = lines.iter().flat_map(|(_, line)| object::names(line, true));
+        let mut all: Vec<String> = paths.map(|path| shown(&path)).collect();
         let fault = |(number, line): &(usize, Vec<u8>)| Some((*number, invalid(line)?, shown(line)));
         if let (true, Some((number, fault, line))) = (all.is_empty(), lines.first().and_then(fault)) {
             return Err(Failure::new(format!(
@@ -157,7 +158,8 @@ impl LogFormat for Json {
     }
 
     fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
-        self.messages.notes()
+        let notes = self.messages.notes()?;
+        Ok(notes.into_iter().chain(self.named.note()).collect())
     }
 
     fn forwarded(&self) -> Option<String> {
@@ -208,5 +210,8 @@ fn invalid(line: &[u8]) -> Option<Unreadable> {
 
 /// The names of an object's fields; none if the line is not an object.
 pub(crate) fn names(line: &[u8]) -> Vec<String> {
-    object::names(line).iter().map(|name| shown(name)).collect()
+    object::names(line, false)
+        .iter()
+        .map(|name| shown(name))
+        .collect()
 }

@@ -85,7 +85,8 @@ impl LogFormat for Logfmt {
     }
 
     fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
-        self.messages.notes()
+        let notes = self.messages.notes()?;
+        Ok(notes.into_iter().chain(self.named.note()).collect())
     }
 
     fn describe(&self) -> String {

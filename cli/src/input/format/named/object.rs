@@ -36,13 +36,12 @@ pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Scanned<()> {
     }
 }
 
-/// The names of an object's fields; none if the line is not an object to its end.
-pub(crate) fn names(line: &[u8]) -> Vec<Vec<u8>> {
+/// The names of an object's fields, or with `inner` the paths of its values that are no objects, with points between the names;
+/// none if the line is not an object to its end.
+pub(crate) fn names(line: &[u8], inner: bool) -> Vec<Vec<u8>> {
     let mut names = Vec::new();
-    let end = Scan { line, at: 0 }.whole(&mut |scan, name, _, depth| {
-        names.push(decoded(name).into_owned());
-        scan.value(0, depth, &mut skip).map(|_| ())
-    });
+    let end = Scan { line, at: 0 }
+        .whole(&mut |scan, name, _, depth| scan.names(decoded(name).into_owned(), inner, depth, &mut names));
     end.map_or_else(|_| Vec::new(), |()| names)
 }
 
@@ -54,7 +53,7 @@ pub(crate) fn has_name(line: &[u8], is: fn(&[u8]) -> bool) -> Option<bool> {
         match found {
             // Ends the scan.
             true => Err(Fault::Missing),
-            false => scan.value(0, depth, &mut skip).map(|_| ()),
+            false => scan.value(0, depth, &mut skip).map(drop),
         }
     });
     (found || end.is_ok()).then_some(found)
@@ -68,7 +67,7 @@ type OnField<'f, 'l> = dyn FnMut(&mut Scan<'l>, &'l [u8], Open, usize) -> Scanne
 
 /// Skips a value.
 fn skip<'l>(scan: &mut Scan<'l>, _name: &'l [u8], _open: Open, depth: usize) -> Scanned<()> {
-    scan.value(0, depth, &mut skip).map(|_| ())
+    scan.value(0, depth, &mut skip).map(drop)
 }
 
 /// The wanted fields that were read so far.
@@ -214,6 +213,19 @@ impl<'l> Scan<'l> {
                 None => return Err(Fault::Cut),
             }
         }
+    }
+
+    /// Adds the path of the value that begins here, or with `inner` those of the values in an object.
+    fn names(&mut self, path: Vec<u8>, inner: bool, depth: usize, names: &mut Vec<Vec<u8>>) -> Scanned<()> {
+        if !inner || self.next() != Some(b'{') {
+            names.push(path);
+            return self.value(0, depth, &mut skip).map(drop);
+        }
+        let below = |name: &[u8]| [&path, &b"."[..], &decoded(name)].concat();
+        self.value(0, depth, &mut |scan, name, _, depth| {
+            scan.names(below(name), true, depth, names)
+        })
+        .map(drop)
     }
 
     fn expect(&mut self, byte: u8) -> Scanned<()> {
