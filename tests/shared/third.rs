@@ -76,7 +76,7 @@ impl Counter {
         (ahead * u128::from(request.time_per_permit())).div_ceil(u128::from(self.permit.max(1)))
     }
 
-    /// Returns the permits that are free at a time, including any reserve.
+    /// Returns the permits that are free at a time.
     fn free(&self, request: &CounterRequest, now: u128) -> u64 {
         let free = match request.counting() {
             Counting::Gcra(burst) => {
@@ -98,7 +98,7 @@ impl Counter {
     }
 
     fn status(&self, request: &CounterRequest, now: u128) -> CounterStatus {
-        let left = |at| self.free(request, at).saturating_sub(request.reserve());
+        let left = |at| self.free(request, at);
         if request.permits() <= left(now) {
             return CounterStatus::with_room(left(now));
         }
@@ -222,7 +222,12 @@ impl Ledger {
             }
             let is_full = |at: usize| !statuses[at].has_room();
             let all = 0..requests.len();
-            let admitted = !all.clone().any(|at| requests[at].is_enforced() && is_full(at));
+            let leaves_reserve = |at: usize| {
+                let request: &CounterRequest = &requests[at];
+                request.permits() + request.reserve() <= statuses[at].remaining()
+            };
+            let denies = |at: usize| requests[at].is_enforced() && (is_full(at) || !leaves_reserve(at));
+            let admitted = !all.clone().any(denies);
             let shadow_full = |rule: &str| {
                 let mut same = all
                     .clone()

@@ -38,12 +38,11 @@ async fn limits(store: &dyn CounterStore, counting: Counting) -> Result<(), Brok
     let reserved = one.clone().with_reserve(4);
     let above = decide(store, &reserved.clone().with_permits(7)).await?;
     let within = decide(store, &reserved.with_permits(6)).await?;
-    let promise = "a reserve stays free";
-    holds(
-        promise,
-        !above.is_admitted() && within.is_admitted(),
-        (&above, &within),
-    )
+    let promise = "a reserve stays free, and a status leaves it out of account";
+    let is_above = !above.is_admitted() && above.statuses()[0].has_room();
+    let left = (above.statuses()[0].remaining(), within.statuses()[0].remaining());
+    let is_kept = is_above && within.is_admitted() && left == (10, 4);
+    holds(promise, is_kept, (&above, &within))
 }
 
 async fn changed_limits(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {

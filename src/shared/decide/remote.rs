@@ -3,13 +3,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
+use super::await_grant::LeaseOutcome;
 use super::{NodeCharges, Remote, is_local};
 use crate::rules::{Admitted, Block, DecidedBy, Denied, DeniedValues, OnError, QuotaStatus, Reason};
 use crate::shared::charges::{Charges, Decision, Details, StoreCharge, admitted};
-use crate::shared::convert::{
-    block_requests, block_status, blocks_of, check_length, counter_request, remote_status,
-};
+use crate::shared::convert::{block_requests, block_status, blocks_of, counter_request, remote_status};
 use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, Route, Target};
 use crate::shared::rules::SharedRules;
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
@@ -73,47 +71,18 @@ impl<R: ?Sized> SharedRules<R> {
         {
             leases.table.counts().remote.add_one();
         }
-        let mut may_ask_again = true;
-        // The leases that get no permits until this is dropped, once a reserve for a budget was in the way.
-        let mut withheld = None;
-        loop {
-            let result = match self.store.decide(&requests).await {
-                Ok(result) => check_length(&result, &requests).map(|()| result),
-                Err(error) => Err(error),
-            };
-            let result = match result {
-                Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
-                Ok(result) if result.is_admitted() => {
-                    return Ok(self.admit(&remote, &asked, requests, charged, &result));
-                }
-                Ok(result) => result,
-            };
-            let has_reserve = requests.iter().any(|request| request.reserve() > 0);
-            let result = match has_reserve && withheld.is_none() {
-                false => result,
-                true => match self
-                    .without_reserve(&remote, &asked, &mut requests, &result)
-                    .await
-                {
-                    Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
-                    Ok(WithoutReserve::Denied(result)) => result,
-                    Ok(WithoutReserve::AskAgain(leases)) => {
-                        withheld = Some(leases);
-                        continue;
-                    }
-                },
-            };
-            let own = match asked[..] {
-                [quota] if may_ask_again => self.await_own_lease(&remote, quota, &mut charged).await,
-                _ => OwnLease::IsNotInTheWay,
-            };
-            match own {
-                OwnLease::Covered => return Ok(self.admit_on_node(&plan, charged)),
-                OwnLease::WasInTheWay => may_ask_again = false,
-                OwnLease::IsNotInTheWay => {
-                    return Err(self.deny_by_store(&remote, &asked, &blocks, &result));
-                }
-            }
+        let mut result = self.ask(&requests).await;
+        let withheld = match &result {
+            Ok(denied) if !denied.is_admitted() => self.withhold_own(&remote, &asked, &mut requests, denied),
+            Ok(_) | Err(_) => Vec::new(),
+        };
+        if !withheld.is_empty() {
+            result = self.ask_without(&withheld, &requests).await;
+        }
+        match result {
+            Err(error) => self.fall_back(&remote, &asked, requests, charged, error),
+            Ok(result) if result.is_admitted() => Ok(self.admit(&remote, &asked, requests, charged, &result)),
+            Ok(result) => Err(self.deny_by_store(&remote, &asked, &blocks, &result)),
         }
     }
 
@@ -218,8 +187,6 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Makes the lease of a quota deny by itself for a while, because the store has no room.
-    ///
-    /// The status of a budget does not count its reserve, because the node asks again without reserves before it denies.
     fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
         let target = remote.plan.target_of(quota);
         if let Some(node) = &self.leases

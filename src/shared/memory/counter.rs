@@ -114,13 +114,13 @@ impl Counter {
                 None => CounterStatus::with_room(request.limit()),
             };
         }
-        let remaining = self.free(request, now).saturating_sub(request.reserve());
+        let remaining = self.free(request, now);
         if request.permits() <= remaining {
             return CounterStatus::with_room(remaining);
         }
         // No time frees a slot.
         let is_possible = self.slots.is_none() && request.permits() <= request.capacity();
-        let after = is_possible.then(|| self.wait(request, request.permits() + request.reserve(), now));
+        let after = is_possible.then(|| self.wait(request, request.permits(), now));
         CounterStatus::without_room(remaining, after)
     }
 

@@ -104,10 +104,11 @@ impl MemoryStore {
                 .iter()
                 .map(|request| counters.of(request, now).status(request, now))
                 .collect();
-            let is_full = |(request, status): (&CounterRequest, &CounterStatus)| {
-                request.is_enforced() && !status.has_room()
+            let denies = |(request, status): (&CounterRequest, &CounterStatus)| {
+                let needed = request.permits().saturating_add(request.reserve());
+                request.is_enforced() && (!status.has_room() || needed > status.remaining())
             };
-            let admitted = !requests.iter().zip(&statuses).any(is_full);
+            let admitted = !requests.iter().zip(&statuses).any(denies);
             for (at, request) in requests.iter().enumerate() {
                 // A rule in shadow mode is charged if all of its counters have room.
                 let shadow_full = !request.is_enforced()

@@ -42,14 +42,14 @@ impl CheckResult {
         &self.statuses
     }
 
-    /// Whether the request is admitted: every enforced counter had room.
+    /// Whether the request is admitted: every enforced counter had room, and its [reserve](super::CounterRequest::reserve) stays free.
     #[must_use]
     pub const fn is_admitted(&self) -> bool {
         self.admitted
     }
 }
 
-/// The status of one counter.
+/// The status of one counter, without the [reserve](super::CounterRequest::reserve) of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterStatus {
     room: bool,

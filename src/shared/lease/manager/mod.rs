@@ -113,9 +113,17 @@ impl LeaseManager {
         matches!(self.phase, Phase::Failing { .. })
     }
 
-    /// Whether an answer is awaited.
-    pub(crate) const fn is_asking(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. })
+    /// The most unspent permits that the store may have registered for the lease.
+    pub(crate) fn most_unspent(&self, state: &LeaseState) -> u64 {
+        let balance = state.balance();
+        let granted = balance.budget().saturating_sub(balance.used());
+        // The store may have granted what the request without an answer wants.
+        let asked = self
+            .phase
+            .unanswered()
+            .map_or(0, |request| request.wanted_permits);
+        let is_registered = self.lease.as_ref().is_some_and(|lease| lease.is_registered);
+        if is_registered { granted.max(asked) } else { 0 }
     }
 
     pub(crate) const fn failed_copies(&self) -> u64 {
