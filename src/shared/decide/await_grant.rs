@@ -113,9 +113,9 @@ impl<R: ?Sized> SharedRules<R> {
             return Vec::new();
         };
         let mut in_the_way = Vec::new();
-        for (at, (request, status)) in requests.iter().zip(denied.statuses()).enumerate() {
+        for (at, (request, status)) in requests.iter().zip(&denied.statuses).enumerate() {
             let needed = request.permits().saturating_add(request.reserve());
-            if !request.is_enforced() || status.has_room() && needed <= status.remaining() {
+            if !request.is_enforced() || status.has_room && needed <= status.remaining {
                 continue;
             }
             // The requests for blocks come last, and have no lease.
@@ -124,7 +124,7 @@ impl<R: ?Sized> SharedRules<R> {
             };
             let key = remote.plan.target_of(quota).lease_key(quota);
             // The store knows the permits of a lease, and leaves a budget out of account.
-            let left = status.remaining().saturating_add(node.table.most_unspent(key));
+            let left = status.remaining.saturating_add(node.table.most_unspent(key));
             if request.permits() > left {
                 return Vec::new();
             }

@@ -380,14 +380,14 @@ impl LeaseManager {
             // The lease was given back, so the demand that it has covered is over.
             self.demand.target_permits = 0;
         }
-        match grant.permits() {
+        match grant.permits {
             Some(permits) => {
                 self.standing = Standing::Held;
                 self.term_began_at = sent_at;
                 state.grant(permits, sent_at.saturating_add(lease.term - lease.margin));
-                state.note_left(grant.remaining());
-                match grant.retry_after() {
-                    Some(after) if grant.remaining() == 0 => {
+                state.note_left(grant.remaining);
+                match grant.retry_after {
+                    Some(after) if grant.remaining == 0 => {
                         let after = nanos(after);
                         let until = now.saturating_add(after.min(lease.period));
                         // The retry time of a grant is when one more permit is free, so it is for requests of one permit.
