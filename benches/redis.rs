@@ -162,8 +162,10 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
     };
     let store = Arc::new(
         RedisStore::builder(&url)
-            .call_timeout(Duration::from_secs(5))
-            .response_timeout(Duration::from_secs(5))
+            .supervision(|settings| {
+                settings.call_timeout = Duration::from_secs(5);
+                settings.response_timeout = Duration::from_secs(5);
+            })
             .build()?,
     );
     store.ready(Duration::from_secs(10)).await?;

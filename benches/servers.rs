@@ -81,8 +81,10 @@ fn rule(quota: Quota) -> Rule<Parts> {
 
 async fn shared(mode: Mode, quota: Quota, url: &str) -> Fallible<SharedRules<Parts>> {
     let store = RedisStore::builder(url)
-        .call_timeout(Duration::from_secs(5))
-        .response_timeout(Duration::from_secs(5))
+        .supervision(|settings| {
+            settings.call_timeout = Duration::from_secs(5);
+            settings.response_timeout = Duration::from_secs(5);
+        })
         .build()?;
     store.ready(Duration::from_secs(10)).await?;
     let rules = SharedRules::builder().term(TERM).rule(rule(quota).mode(mode));

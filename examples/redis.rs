@@ -155,7 +155,7 @@ async fn lease(url: &str) -> Fallible<()> {
     println!("  {by_lease} admitted by leases, {by_store} by the server; {calls} calls to the server");
     for (_, limiter) in &nodes {
         // Charges the uncharged permits and returns the leases.
-        limiter.flush().await?;
+        limiter.rules().flush().await?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use core::slice;
 use core::time::Duration;
 
 use ringgate::rules::Mode;
-use ringgate::shared::{CounterRequest, CounterStore, Counting, LeaseRequest, MemoryStore, SharedLimiter};
-use ringgate::{ManualClock, Nanos, Quota};
+use ringgate::shared::{CounterRequest, CounterStore, Counting, LeaseRequest, MemoryStore, SharedRules};
+use ringgate::{ManualClock, Nanos, Quota, Rule};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::admitted::{self, END, HIGH, LANE, LEFT, RIGHT, TOP, x};
@@ -121,26 +121,23 @@ impl Scene {
         let request = match &node.request {
             Some(last) => last.next(node.used, wanted.min(node.permits).max(node.used), wanted),
             None => {
-                let first = LeaseRequest::first(
+                let mut first = LeaseRequest::first(
                     self.counter.clone(),
                     index as u128,
                     wanted,
                     Duration::from_millis(TERM),
                 );
-                if self.is_lease {
-                    first
-                } else {
-                    first.unregistered()
-                }
+                first.is_registered = self.is_lease;
+                first
             }
         };
-        if request.charge() > 0 {
-            self.charges.push((at, request.charge()));
+        if request.charge > 0 {
+            self.charges.push((at, request.charge));
         }
         let leases = self.store.leases().ok_or("the store has no leases")?;
         let grants = self.runtime.block_on(leases.renew(slice::from_ref(&request)));
         let grant = grants.into_iter().next().ok_or("the store has not answered")??;
-        node.permits = grant.permits().ok_or("the store has forgotten a lease")?;
+        node.permits = grant.permits.ok_or("the store has forgotten a lease")?;
         node.used = 0;
         node.request = Some(request);
         Ok(())
@@ -161,7 +158,7 @@ impl Scene {
         let decided = self
             .runtime
             .block_on(self.store.decide(slice::from_ref(&request)))?;
-        if decided.is_admitted() {
+        if decided.is_admitted {
             self.charges.push((at, 1));
             self.admitted.push(at);
         }
@@ -177,7 +174,7 @@ impl Scene {
         let seen = self
             .runtime
             .block_on(self.store.peek(slice::from_ref(&self.counter)))?;
-        let taken = LIMIT - seen.statuses()[0].remaining();
+        let taken = LIMIT - seen.statuses[0].remaining;
         let left = [0, 1].map(|index: usize| self.nodes[index].permits - self.nodes[index].used);
         // In the mode `Sync` the charged permits may exceed the limit, and none are leased.
         let leased = taken.saturating_sub(charged);
@@ -199,12 +196,12 @@ fn bound(mode: Mode) -> Fallible<u64> {
     let runtime = runtime()?;
     let _entered = runtime.enter();
     let quota = Quota::new(LIMIT, Duration::from_millis(WINDOW))?;
-    let limiter = SharedLimiter::builder("all", quota)
-        .mode(mode)
+    let rules = SharedRules::<()>::builder()
+        .rule(Rule::new("all", quota).mode(mode))
         .term(Duration::from_millis(TERM))
         .build(Arc::new(MemoryStore::new()))?;
-    let overshoot = limiter.max_overshoot(2).ok_or("the bound is too large")?;
-    Ok(LIMIT + overshoot)
+    let overshoot = rules.max_overshoot(2).find_map(|(_, most)| most);
+    Ok(LIMIT + overshoot.ok_or("the bound is too large")?)
 }
 
 /// The requests at a millisecond, of so many in a second.

@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::time::Duration;
 
 use ::redis::{ConnectionAddr, ConnectionInfo};
 
@@ -15,11 +14,9 @@ use super::sentinel::Sentinels;
 use super::store::RedisStore;
 use super::tls::{Certificates, Tls, needs_installed_provider};
 use crate::error::ConfigError;
-use crate::shared::supervision::{BreakerSettings, Supervisor, SupervisorSettings};
+use crate::shared::supervision::{Supervisor, SupervisorSettings};
 
 /// Builds a [`RedisStore`].
-///
-/// Times are 1 ms to 60 s.
 #[must_use = "a builder does nothing until it is built"]
 pub struct RedisStoreBuilder {
     addresses: Addresses,
@@ -146,74 +143,34 @@ impl RedisStoreBuilder {
         self
     }
 
-    /// Sets how long a connection may take to be made, with the lookup of the host's name: 200 ms by default.
+    /// Changes the timeouts of connections and calls, the circuit breaker and the other [settings](SupervisorSettings) of the
+    /// connection.
     ///
-    /// After an outage all processes connect at once. So with TLS this time must be longer than their number times the server's time
-    /// for a handshake. Otherwise the server may only work on attempts that were given up.
+    /// A connection includes the lookup of the host's name. A call includes the wait in the send queue, and a second attempt if the
+    /// first was not executed.
     ///
-    /// In a cluster, this is the time for each node. The nodes of the addresses are connected to at once, and then the nodes that
-    /// they name. So the connection to the cluster may take twice this time and twice that of a
-    /// [call](Self::call_timeout), and at most 60 s, if a node does not answer.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.connect_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a reply may take: 100 ms by default.
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.response_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a call may take in all: 150 ms by default, and at least the [response timeout](Self::response_timeout).
+    /// In a cluster, the connect timeout is the time for each node. The nodes of the addresses are connected to at once, and then the
+    /// nodes that they name. So the connection to the cluster may take twice this time and twice that of a call, and at most 60 s, if a
+    /// node does not answer.
     ///
-    /// The time includes the wait in the send queue, and a second attempt if the first was not executed.
-    pub fn call_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.call_timeout = timeout;
-        self
-    }
-
-    /// Sets the number of failures in a row that end a connection: 3 by default.
-    pub fn failures(mut self, failures: u64) -> Self {
-        self.settings.failures = failures;
-        self
-    }
-
-    /// Sets the time from the end of a connection, or a failed attempt, to the next attempt: 60 ms by default.
+    /// # Examples
     ///
-    /// Each wait is half to one and a half of that time, at random. So with the default, the next attempt begins within
-    /// 90 ms after a server that refused connections accepts them again. If the server answers that it does not accept the store, as
-    /// without a password, the next attempt is made a second later.
-    pub fn reconnect_after(mut self, wait: Duration) -> Self {
-        self.settings.reconnect_after = wait;
-        self
-    }
-
-    /// Sets the idle time after which the connection is tested: 1 s by default. So a lost connection is noticed before a
-    /// request needs it.
-    pub fn heartbeat(mut self, every: Duration) -> Self {
-        self.settings.heartbeat = every;
-        self
-    }
-
-    /// Sets the limit of concurrent calls: 10,000 by default, at most 1,000,000. A call above it is an error at once.
-    pub fn max_in_flight(mut self, calls: usize) -> Self {
-        self.settings.max_in_flight = calls;
-        self
-    }
-
-    /// Sets when the circuit breaker opens: when `percent` of at least `calls` calls in the last one to two spans of `over`
-    /// have failed.
+    /// ```no_run
+    /// use core::time::Duration;
+    /// use ringgate::redis::RedisStore;
     ///
-    /// Then no call is made for `rest`, or until there is a new connection. After that, one call at a time is made,
-    /// until three in a row are answered. The default is 50 % of 20 calls in a second, and a rest of 500 ms.
-    pub fn breaker(mut self, percent: u32, calls: u32, over: Duration, rest: Duration) -> Self {
-        self.settings.breaker = BreakerSettings {
-            percent,
-            calls,
-            over,
-            rest,
-        };
+    /// # fn example() -> Result<(), ringgate::ConfigError> {
+    /// let store = RedisStore::builder("redis://far-away:6379")
+    ///     .supervision(|settings| {
+    ///         settings.response_timeout = Duration::from_millis(300);
+    ///         settings.call_timeout = Duration::from_millis(400);
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn supervision(mut self, change: impl FnOnce(&mut SupervisorSettings)) -> Self {
+        change(&mut self.settings);
         self
     }
 

@@ -55,10 +55,10 @@ fn in_order<T, A>(slots: &[Slot<T>], answers: impl Iterator<Item = Vec<A>>) -> V
 
 /// The results of all slots as one, in the order of the requests.
 fn join(slots: &[Slot<CounterRequest>], results: &[CheckResult]) -> CheckResult {
-    let statuses = in_order(slots, results.iter().map(|result| result.statuses().to_vec()));
+    let statuses = in_order(slots, results.iter().map(|result| result.statuses.to_vec()));
     // The clocks of servers differ. All of them have reached the newest reading, or will soon.
-    let at = results.iter().map(CheckResult::at).max().unwrap_or(0);
-    if results.iter().all(CheckResult::is_admitted) {
+    let at = results.iter().map(|result| result.at).max().unwrap_or(0);
+    if results.iter().all(|result| result.is_admitted) {
         CheckResult::admitted(at, statuses)
     } else {
         CheckResult::denied(at, statuses)
@@ -98,15 +98,15 @@ impl RedisStore {
     pub(super) async fn decide_spread(&self, requests: &[CounterRequest]) -> Result<CheckResult, StoreError> {
         let slots = slots(requests);
         let mut results = self.peek_slots(&slots, true).await?;
-        if !results.iter().all(CheckResult::is_admitted) {
+        if !results.iter().all(|result| result.is_admitted) {
             return Ok(join(&slots, &results));
         }
         let left_after = |&slot: &usize| {
-            let both = results[slot].statuses().iter().zip(&slots[slot].requests);
+            let both = results[slot].statuses.iter().zip(&slots[slot].requests);
             // A block has no permits that others could take.
             let enforced = both
                 .filter(|(_, request)| request.is_enforced() && request.counting() != Counting::Violations);
-            let left = enforced.map(|(status, request)| status.remaining().saturating_sub(request.permits()));
+            let left = enforced.map(|(status, request)| status.remaining.saturating_sub(request.permits()));
             left.min().unwrap_or(u64::MAX)
         };
         let mut scarcest_first: Vec<usize> = (0..slots.len()).collect();
@@ -114,7 +114,7 @@ impl RedisStore {
         let mut charged: Vec<usize> = Vec::new();
         for slot in scarcest_first {
             match self.run_decide("charge", &slots[slot].requests).await {
-                Ok(result) if result.is_admitted() => {
+                Ok(result) if result.is_admitted => {
                     results[slot] = result;
                     charged.push(slot);
                 }
@@ -154,8 +154,8 @@ impl RedisStore {
         let slots: Vec<(Slot<CounterRequest>, CheckResult)> = slots(requests)
             .into_iter()
             .map(|slot| {
-                let statuses = slot.at.iter().map(|&at| charged.statuses()[at]).collect();
-                (slot, CheckResult::admitted(charged.at(), statuses))
+                let statuses = slot.at.iter().map(|&at| charged.statuses[at]).collect();
+                (slot, CheckResult::admitted(charged.at, statuses))
             })
             .collect();
         let calls = slots
@@ -169,7 +169,7 @@ impl RedisStore {
         &self,
         requests: &[LeaseRequest],
     ) -> Vec<Result<LeaseGrant, StoreError>> {
-        let slots = slots_of(requests, LeaseRequest::counter);
+        let slots = slots_of(requests, |request| &request.counter);
         let results = join_all(slots.iter().map(|slot| {
             let renewed: StoreFuture<'_, Vec<Result<LeaseGrant, StoreError>>> =
                 Box::pin(self.run_renew(&slot.requests));
@@ -208,7 +208,7 @@ mod tests {
             CheckResult::admitted(at, statuses.collect())
         };
         let joined = join(&slots, &[result(9, &[3, 5]), result(7, &[4])]);
-        let left: Vec<u64> = joined.statuses().iter().map(CounterStatus::remaining).collect();
-        assert_eq!((joined.at(), left), (9, alloc::vec![3, 4, 5]));
+        let left: Vec<u64> = joined.statuses.iter().map(|status| status.remaining).collect();
+        assert_eq!((joined.at, left), (9, alloc::vec![3, 4, 5]));
     }
 }

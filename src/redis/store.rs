@@ -11,8 +11,8 @@ use super::connection::{Connection, RedisServer};
 use super::script::{self, Script};
 use crate::shared::supervision::{Health, LiveHealth, Server, Supervisor};
 use crate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant,
-    LeaseRequest, LeaseStore, StoreError, StoreFuture,
+    CheckResult, CounterRequest, CounterStore, Counting, LeaseFuture, LeaseGrant, LeaseRequest, LeaseStore,
+    StoreError, StoreFuture,
 };
 
 /// A [`CounterStore`] in a Redis or Valkey server, or in a cluster of them.
@@ -21,11 +21,11 @@ use crate::shared::{
 ///
 /// # Guarantee
 ///
-/// - A call ends within the [call timeout](super::RedisStoreBuilder::call_timeout), and at once while there is no
+/// - A call ends within the [call timeout](crate::shared::supervision::SupervisorSettings::call_timeout), and at once while there is no
 ///   connection. In a cluster, a request over several slots is several calls.
 /// - No call is sent twice, unless the server has answered that it did not execute the first. In a cluster, a call may be sent twice
 ///   while its slot moves to a server that owns none yet.
-/// - At most [this number](super::RedisStoreBuilder::max_in_flight) of calls run at once, whatever the server does.
+/// - At most [this number](crate::shared::supervision::SupervisorSettings::max_in_flight) of calls run at once, whatever the server does.
 /// - No lock is held while waiting for the network.
 ///
 /// # Cost
@@ -134,7 +134,7 @@ impl RedisStore {
     /// The state of the connection, and counts of its calls.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.supervisor.health()
+        self.supervisor.live_health().read()
     }
 
     /// The health as it changes, for [`StoreObserver::publish`](crate::shared::supervision::StoreObserver::publish).
@@ -204,10 +204,10 @@ impl RedisStore {
         requests: &[CounterRequest],
         charged: &CheckResult,
     ) -> Result<u64, StoreError> {
-        let answered = requests.iter().zip(charged.statuses());
+        let answered = requests.iter().zip(&charged.statuses);
         let charged: Vec<_> = answered
-            .filter(|(_, status)| status.is_charged())
-            .map(|(request, status)| (request, status.receipt()))
+            .filter(|(_, status)| status.is_charged)
+            .map(|(request, status)| (request, status.receipt))
             .collect();
         let (names, arguments) = self.keys_and_arguments("refund", &charged);
         let reply = self.run(&self.refund, &names, &arguments).await?;
@@ -230,7 +230,7 @@ impl RedisStore {
         let names = script::renewal_names(self.prefix(), self.in_cluster(), requests);
         let arguments = script::renewals(requests);
         let reply = self.run(&self.renew, &names, &arguments).await?;
-        if requests.iter().any(LeaseRequest::is_registered) {
+        if requests.iter().any(|request| request.is_registered) {
             self.supervisor
                 .note_lease_error(script::is_start_unknown(&reply).then_some(NO_START));
         }
@@ -284,7 +284,7 @@ impl CounterStore for RedisStore {
         requests: &'a [CounterRequest],
         charged: &'a CheckResult,
     ) -> StoreFuture<'a, u64> {
-        if !charged.is_admitted() || !charged.statuses().iter().any(CounterStatus::is_charged) {
+        if !charged.is_admitted || !charged.statuses.iter().any(|status| status.is_charged) {
             return Box::pin(async { Ok(0) });
         }
         if self.is_spread(requests) {

@@ -11,10 +11,10 @@ use crate::rules::{Block, Mode, QuotaStatus};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
-    if result.statuses().len() == requests.len() {
+    if result.statuses.len() == requests.len() {
         return Ok(());
     }
-    let (answered, asked) = (result.statuses().len(), requests.len());
+    let (answered, asked) = (result.statuses.len(), requests.len());
     let detail = alloc::format!("{answered} statuses (expected {asked})");
     Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail))
 }
@@ -89,8 +89,8 @@ pub(super) fn block_status(planned: &PlannedQuota<'_>, block: &Block, status: &C
     QuotaStatus {
         quota: block.after,
         limit: block.after.limit(),
-        retry_after: status.retry_after(),
-        reset_after: status.retry_after(),
+        retry_after: status.retry_after,
+        reset_after: status.retry_after,
         is_block: true,
         ..planned.unknown_status()
     }
@@ -98,14 +98,14 @@ pub(super) fn block_status(planned: &PlannedQuota<'_>, block: &Block, status: &C
 
 /// The status of a quota that the store has decided about.
 pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatus)) -> QuotaStatus {
-    let remaining = status.remaining();
+    let remaining = status.remaining;
     // The store does not know when a period ends.
     let retry_after = match planned.period {
-        Some(period) => status.retry_after().map(|wait| match wait {
+        Some(period) => status.retry_after.map(|wait| match wait {
             Duration::ZERO => wait,
             _ => period.ends_in,
         }),
-        None => status.retry_after(),
+        None => status.retry_after,
     };
     QuotaStatus {
         remaining,

@@ -5,14 +5,12 @@ use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::charges::{Charges, Decision};
-use super::lease::LeaseStats;
+use super::charges::Decision;
 use super::rules::SharedRules;
 use super::rules_builder::SharedRulesBuilder;
 use super::store::{CounterStore, StoreError};
 use crate::quota::Quota;
-use crate::receipt::Settled;
-use crate::rules::{Admitted, Key, Mode, OnError, QuotaStatus, Rule, RuleAlgorithm, RuleError};
+use crate::rules::{Key, Mode, OnError, QuotaStatus, Rule, RuleAlgorithm, RuleError};
 
 /// One limit for each of many keys, over counts that many machines share: [`SharedRules`] of one rule.
 ///
@@ -164,15 +162,6 @@ impl SharedLimiter {
         }
     }
 
-    /// Waits until the store makes a decision as this limiter needs it: see [`SharedRules::ready`].
-    ///
-    /// # Errors
-    ///
-    /// At once, the error of a store that answers and does not decide. After this time, the error of the last attempt.
-    pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
-        self.rules.ready(within).await
-    }
-
     /// Charges one permit to the key, if there is room.
     ///
     /// # Errors
@@ -213,28 +202,6 @@ impl SharedLimiter {
         self.rules.check_times_now(key.as_ref(), permits)
     }
 
-    /// The most permits that this number of nodes together may admit beyond the limit in a window, while the store answers
-    /// and forgets nothing. `None`: the bound exceeds a `u64`.
-    #[must_use]
-    pub fn max_overshoot(&self, nodes: u64) -> Option<u64> {
-        self.rules.max_overshoot(nodes).next().and_then(|(_, most)| most)
-    }
-
-    /// Charges what leases have admitted and gives their permits back: see [`SharedRules::flush`].
-    ///
-    /// # Errors
-    ///
-    /// When the store does not answer.
-    pub async fn flush(&self) -> Result<(), StoreError> {
-        self.rules.flush().await
-    }
-
-    /// The leases of this node in numbers.
-    #[must_use]
-    pub fn lease_stats(&self) -> LeaseStats {
-        self.rules.lease_stats()
-    }
-
     /// Returns the status of the key's quotas for one permit, and changes nothing.
     ///
     /// # Errors
@@ -253,24 +220,11 @@ impl SharedLimiter {
         self.rules.reset(key.as_ref()).await
     }
 
-    /// Refunds a request that was admitted and not served: see [`SharedRules::refund`].
-    ///
-    /// # Errors
-    ///
-    /// When the store does not answer.
-    pub async fn refund(&self, admitted: Admitted<Charges<[u8]>>) -> Result<Settled, StoreError> {
-        self.rules.refund(admitted).await
-    }
-
-    #[cfg(feature = "observe")]
-    pub(super) fn lease_table(&self) -> Option<&Arc<super::lease::LeaseTable>> {
-        self.rules.lease_table()
-    }
-
-    /// The counts of the limiter as they change: see [`SharedRules::live_counts`].
-    #[cfg(feature = "observe")]
-    pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
-        self.rules.live_counts()
+    /// The rules of the limiter, whose requests are the keys: to wait until the store decides, to refund, to give leases back, and for
+    /// numbers about them.
+    #[must_use]
+    pub const fn rules(&self) -> &SharedRules<[u8]> {
+        &self.rules
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 use metrics::{Unit, describe_counter, describe_gauge};
 
 use super::lease::{LeaseStats, LeaseTable};
-use super::limiter::SharedLimiter;
 use super::metric_set::{Metric, MetricSet, Publisher};
 use super::rules::SharedRules;
 
@@ -90,20 +89,7 @@ impl LeaseObserver {
     ///
     /// Waits for other threads that publish. Decisions do not wait for it.
     pub fn publish<R: ?Sized>(&self, rules: &SharedRules<R>) {
-        self.publish_table(rules.lease_table());
-    }
-
-    /// Sets the counters and gauges to the present numbers of a limiter.
-    ///
-    /// # Concurrency
-    ///
-    /// Waits for other threads that publish. Decisions do not wait for it.
-    pub fn publish_limiter(&self, limiter: &SharedLimiter) {
-        self.publish_table(limiter.lease_table());
-    }
-
-    fn publish_table(&self, table: Option<&Arc<LeaseTable>>) {
-        let Some(table) = table else { return };
+        let Some(table) = rules.lease_table() else { return };
         // If a recorder panics, the next call publishes the numbers that are missing.
         let mut publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner);
         publisher.publish(table, LeaseTable::stats, || {

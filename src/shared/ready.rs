@@ -81,10 +81,10 @@ impl<R: ?Sized> SharedRules<R> {
         requests.extend(block_requests(&quotas, &blocks, false));
         let result = self.store.decide(&requests).await?;
         check_length(&result, &requests)?;
-        if result.is_admitted() {
+        if result.is_admitted {
             // The requests for blocks come last, and were not charged.
             requests.truncate(quotas.len());
-            let charged = CheckResult::admitted(result.at(), result.statuses()[..quotas.len()].to_vec());
+            let charged = CheckResult::admitted(result.at, result.statuses[..quotas.len()].to_vec());
             self.store.refund(&requests, &charged).await?;
         }
         self.probe_leases(&quotas).await
@@ -106,7 +106,10 @@ impl<R: ?Sized> SharedRules<R> {
             );
             match quota.mode {
                 Mode::Lease { .. } => Some(request),
-                Mode::Sync { .. } => Some(request.unregistered()),
+                Mode::Sync { .. } => Some(LeaseRequest {
+                    is_registered: false,
+                    ..request
+                }),
                 Mode::Local | Mode::Strict => None,
             }
         });

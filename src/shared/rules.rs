@@ -220,11 +220,11 @@ impl<R: ?Sized> SharedRules<R> {
             requests.extend(block_requests(&quotas, &blocks, false));
             let result = self.store.peek(&requests).await?;
             check_length(&result, &requests)?;
-            let of_blocks = blocks.iter().zip(&result.statuses()[quotas.len()..]);
+            let of_blocks = blocks.iter().zip(&result.statuses[quotas.len()..]);
             let blocked = of_blocks
-                .filter(|(_, status)| !status.has_room())
+                .filter(|(_, status)| !status.has_room)
                 .map(|(&(quota, block), status)| block_status(&quotas[quota], block, status));
-            let statuses = quotas.iter().zip(result.statuses()).map(remote_status);
+            let statuses = quotas.iter().zip(&result.statuses).map(remote_status);
             Ok(statuses.chain(blocked).collect())
         }
     }

@@ -71,12 +71,12 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn answer(result: &CheckResult) -> Answer {
-    let status = result.statuses()[0];
-    let wait = status.retry_after().map(|wait| {
+    let status = result.statuses[0];
+    let wait = status.retry_after.map(|wait| {
         let micros = wait.as_nanos().div_ceil(1_000);
         u64::try_from(micros).expect("a wait")
     });
-    (result.is_admitted(), status.remaining(), wait)
+    (result.is_admitted, status.remaining, wait)
 }
 
 /// Follows a random history of so many steps. `other` answers each step at its time in microseconds.
@@ -129,11 +129,11 @@ pub(crate) fn follow(case: Case, seed: u64, steps: u64, mut other: impl FnMut(u6
             .ok()
             .map(Into::into);
         let case = format!("{case:?}, seed {seed}, step {step}: {permits} permits at {now}");
-        assert_eq!(result.is_admitted(), receipt.is_some(), "{case}");
+        assert_eq!(result.is_admitted, receipt.is_some(), "{case}");
         if let Some(other) = other(now, Step::Take(permits)) {
             assert_eq!(other, answer(&result), "{case}");
         }
-        admitted[usize::from(result.is_admitted())] += 1;
+        admitted[usize::from(result.is_admitted)] += 1;
         if let Some(receipt) = receipt {
             last = Some((receipt, result, permits));
         }

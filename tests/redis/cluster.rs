@@ -13,7 +13,7 @@ use ringgate::{Rule, Settled};
 
 use crate::load::{Load, most_by_calls, most_by_stamps};
 use crate::rules::{Request, by_address, by_user, quota};
-use crate::server::{PATIENCE, Server, ask, patient, ready, until};
+use crate::server::{PATIENCE, Server, ask, patient, patient_calls, ready, until};
 
 const SLOTS: u16 = 16384;
 
@@ -275,13 +275,7 @@ async fn a_slot_moves_under_load() {
     let Some(cluster) = Cluster::start().await else {
         return;
     };
-    let store = ready(
-        cluster
-            .builder()
-            .call_timeout(PATIENCE)
-            .response_timeout(PATIENCE),
-    )
-    .await;
+    let store = ready(patient_calls(cluster.builder())).await;
     let window = Duration::from_millis(500);
     for log in [true, false] {
         let builder = SharedLimiter::builder("moves", quota("60/500ms")).on_error(OnError::Deny);
@@ -375,10 +369,11 @@ async fn a_node_is_lost() {
 
 /// A store whose calls and connections take long, on a machine with other work.
 fn slow(builder: RedisStoreBuilder) -> RedisStoreBuilder {
-    builder
-        .connect_timeout(SLOW)
-        .response_timeout(SLOW)
-        .call_timeout(SLOW)
+    builder.supervision(|settings| {
+        settings.connect_timeout = SLOW;
+        settings.response_timeout = SLOW;
+        settings.call_timeout = SLOW;
+    })
 }
 
 /// An address of a node that is gone, or a node that accepts connections and answers nothing, costs time only.
@@ -429,10 +424,11 @@ async fn a_node_that_does_not_answer_keeps_no_cluster_from_being_connected_to() 
 #[tokio::test]
 async fn times_of_a_cluster_have_the_ranges_of_other_stores() {
     let with = |connect: u64, call: u64| {
-        let store =
-            RedisStore::cluster(&["redis://127.0.0.1:1"]).connect_timeout(Duration::from_millis(connect));
-        let built = store.call_timeout(Duration::from_millis(call)).build();
-        built.map(drop).map_err(|error| error.to_string())
+        let store = RedisStore::cluster(&["redis://127.0.0.1:1"]).supervision(|settings| {
+            settings.connect_timeout = Duration::from_millis(connect);
+            settings.call_timeout = Duration::from_millis(call);
+        });
+        store.build().map(drop).map_err(|error| error.to_string())
     };
     for (connect, call) in [(1, 100), (200, 150), (20_000, 20_000), (60_000, 60_000)] {
         assert_eq!(with(connect, call), Ok(()), "{connect} {call}");
@@ -457,8 +453,12 @@ async fn a_lost_node_fails_only_its_own_keys() {
             // Otherwise the other nodes answer nothing after a while.
             let _: () = node.ask("CONFIG SET cluster-node-timeout 600000");
         }
-        let builder = cluster.builder().connect_timeout(SLOW);
-        let store = ready(builder.response_timeout(5 * SLOW).call_timeout(5 * SLOW)).await;
+        let builder = cluster.builder().supervision(|settings| {
+            settings.connect_timeout = SLOW;
+            settings.response_timeout = 5 * SLOW;
+            settings.call_timeout = 5 * SLOW;
+        });
+        let store = ready(builder).await;
         let requests: Vec<CounterRequest> = (0..30)
             .map(|key| {
                 let counting = [Counting::Log, Counting::Cells(5), Counting::Slots][usize::from(key % 3_u8)];
@@ -466,7 +466,7 @@ async fn a_lost_node_fails_only_its_own_keys() {
             })
             .collect();
         let charged = store.decide(&requests).await.expect("room");
-        assert!(charged.is_admitted());
+        assert!(charged.is_admitted);
         let (mut gone, mut kept) = (Vec::new(), Vec::new());
         for (node, name) in cluster.names() {
             let at = requests.iter().position(|request| store.name_of(request) == name);
@@ -489,7 +489,7 @@ async fn a_lost_node_fails_only_its_own_keys() {
                 .peek(core::slice::from_ref(&requests[at]))
                 .await
                 .expect("an answer");
-            peeked.statuses()[0].remaining()
+            peeked.statuses[0].remaining
         };
         let connected = async || until("it is connected", || store.health().connected).await;
         for requests in &orders {

@@ -112,8 +112,8 @@ async fn compare(scripts: &mut Scripts, seed: u64) -> [u64; 3] {
                 .zip(receipts)
                 .map(|(part, it)| part.with_receipt(it));
             let parts = parts
-                .zip(charged.statuses())
-                .filter(|(_, status)| status.is_charged());
+                .zip(&charged.statuses)
+                .filter(|(_, status)| status.is_charged);
             let parts: Vec<ScriptRequest> = parts.map(|(part, _)| part).collect();
             let given: u64 = scripts.refund(FAR_AHEAD + now, &parts).iter().sum();
             // A charge that has left its window may be stored still, and counts nowhere.
@@ -152,21 +152,21 @@ async fn compare(scripts: &mut Scripts, seed: u64) -> [u64; 3] {
         };
         let expected = expected.expect("an answer");
         let context = format!("seed {seed}, turn {turn}: {statuses:?}, {expected:?}");
-        assert_eq!(admitted, expected.is_admitted(), "{context}");
-        for (found, expected) in statuses.iter().zip(expected.statuses()) {
-            assert_eq!(found.room, expected.has_room(), "{context}");
-            let wait = expected.retry_after().map(|wait| wait.as_nanos().div_ceil(1_000));
+        assert_eq!(admitted, expected.is_admitted, "{context}");
+        for (found, expected) in statuses.iter().zip(&expected.statuses) {
+            assert_eq!(found.room, expected.has_room, "{context}");
+            let wait = expected.retry_after.map(|wait| wait.as_nanos().div_ceil(1_000));
             assert_eq!(u128::try_from(found.wait).ok(), wait, "{context}");
         }
-        for (found, expected) in statuses[..4].iter().zip(expected.statuses()) {
-            assert_eq!(found.remaining, expected.remaining(), "{context}");
+        for (found, expected) in statuses[..4].iter().zip(&expected.statuses) {
+            assert_eq!(found.remaining, expected.remaining, "{context}");
         }
-        assert_eq!(statuses[4].receipt, expected.statuses()[4].receipt(), "{context}");
+        assert_eq!(statuses[4].receipt, expected.statuses[4].receipt, "{context}");
         seen[0] += statuses[4].receipt.0;
         seen[1] += u64::from(!admitted);
         if admitted && !peeks {
             let receipts = statuses[..4].iter().map(|status| status.receipt).collect();
-            let charged = CheckResult::admitted(expected.at(), expected.statuses()[..4].to_vec());
+            let charged = CheckResult::admitted(expected.at, expected.statuses[..4].to_vec());
             held.push((now, permits, limit, receipts, charged));
         }
     }

@@ -5,13 +5,13 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
-use ringgate::shared::supervision::BreakerState;
+use ringgate::shared::supervision::{BreakerSettings, BreakerState};
 use ringgate::shared::{OnError, SharedLimiter, StoreErrorKind};
 
 use crate::load::{Call, Load, call, most_by_calls, most_by_stamps};
 use crate::proxy::{Proxy, Route};
 use crate::rules::{Request, by_user, shared};
-use crate::server::{Server, ask, patient, ready, until};
+use crate::server::{Server, ask, patient, ready, until, without_breaker};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 40;
@@ -157,7 +157,7 @@ async fn out_of_memory() {
     let Some(server) = Server::start() else { return };
     for log in [false, true] {
         // Another breaker, and the same counts.
-        let store = ready(calm(&server.url()).breaker(100, 1_000_000, WINDOW, WINDOW)).await;
+        let store = ready(without_breaker(calm(&server.url()), Duration::from_millis(60))).await;
         let rules = shared(log, "5/h", &by_user(), &["10/h", "20/d"])
             .build(store.clone())
             .expect("rules");
@@ -184,11 +184,7 @@ async fn out_of_memory() {
 async fn the_connection_is_cut_within_a_reply() {
     let Some(server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
-    let builder = || {
-        calm(&proxy.url())
-            .breaker(100, 1_000_000, WINDOW, WINDOW)
-            .reconnect_after(Duration::from_millis(5))
-    };
+    let builder = || without_breaker(calm(&proxy.url()), Duration::from_millis(5));
     let store = ready(builder()).await;
     let limiter = SharedLimiter::builder("cut", "1000/h".parse().expect("a quota"))
         .log()
@@ -222,7 +218,8 @@ async fn the_connection_is_cut_within_a_reply() {
 async fn an_idle_connection_is_lost() {
     let Some(mut server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
-    let store = ready(store(&proxy.url()).heartbeat(Duration::from_millis(20))).await;
+    let builder = store(&proxy.url());
+    let store = ready(builder.supervision(|settings| settings.heartbeat = Duration::from_millis(20))).await;
     let connected = async |is: bool| until("a heartbeat", || store.health().connected == is).await;
     proxy.go(Route::Swallow);
     connected(false).await;
@@ -329,8 +326,16 @@ async fn a_dropped_store_leaves_nothing() {
 async fn a_new_connection_ends_the_rest_of_the_breaker() {
     let Some(server) = Server::start() else { return };
     let minute = Duration::from_secs(60);
-    let builder = store(&server.url()).breaker(1, 1, minute, minute);
-    let store = ready(builder.heartbeat(Duration::from_millis(10))).await;
+    let builder = store(&server.url()).supervision(|settings| {
+        settings.breaker = BreakerSettings {
+            percent: 1,
+            calls: 1,
+            over: minute,
+            rest: minute,
+        };
+        settings.heartbeat = Duration::from_millis(10);
+    });
+    let store = ready(builder).await;
     let limiter = limiter(store.clone(), false);
     server.signal("-STOP");
     call(&limiter).await;

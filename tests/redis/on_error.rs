@@ -12,7 +12,7 @@ use ringgate::shared::{DecidedBy, OnError, Reason, SharedLimiter, SharedRules, S
 use crate::load::{Load, end_all, most_by_calls, most_by_stamps};
 use crate::proxy::{Proxy, Route};
 use crate::rules::{Request, by_address, by_user, quota};
-use crate::server::{Server, patient, ready, ready_or_not, until};
+use crate::server::{Server, patient, ready, ready_or_not, until, without_breaker};
 
 fn nodes(nodes: u32) -> NonZeroU32 {
     NonZeroU32::new(nodes).expect("not zero")
@@ -104,8 +104,8 @@ async fn nodes_without_the_server_keep_their_bound() {
         let (mut proxies, mut stores, mut loads) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..4 {
             let proxy = Proxy::before(server.port()).await;
-            let builder = RedisStore::builder(&proxy.url()).reconnect_after(Duration::from_millis(10));
-            let store = ready(builder.breaker(100, 1_000_000, window, window)).await;
+            let builder = RedisStore::builder(&proxy.url());
+            let store = ready(without_breaker(builder, Duration::from_millis(10))).await;
             let limiter = SharedLimiter::builder(format!("{choice:?}"), quota("40/500ms"))
                 .on_error(choice)
                 .nodes(nodes(4))

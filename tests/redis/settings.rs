@@ -4,32 +4,38 @@ use core::time::Duration;
 
 use ringgate::redis::RedisStore;
 use ringgate::shared::StoreErrorKind;
+use ringgate::shared::supervision::SupervisorSettings;
 
 /// An address without a server.
 const NOWHERE: &str = "redis://127.0.0.1:1";
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+type Change = fn(&mut SupervisorSettings);
 
 #[tokio::test]
 async fn a_wrong_setting_is_named() {
-    let second = Duration::from_secs(1);
     let builder = || RedisStore::builder(NOWHERE);
-    let wrong = [
-        (builder().prefix("a{b}"), "prefix"),
-        (builder().connect_timeout(Duration::ZERO), "connect_timeout"),
-        (builder().response_timeout(61 * second), "response_timeout"),
-        (builder().call_timeout(Duration::from_millis(99)), "call_timeout"),
-        (builder().reconnect_after(Duration::ZERO), "reconnect_after"),
-        (builder().heartbeat(Duration::ZERO), "heartbeat"),
-        (builder().failures(0), "failures"),
-        (builder().max_in_flight(0), "max_in_flight"),
-        (builder().max_in_flight(1_000_001), "max_in_flight"),
-        (builder().breaker(0, 20, second, second), "breaker.percent"),
-        (builder().breaker(101, 20, second, second), "breaker.percent"),
-        (builder().breaker(50, 0, second, second), "breaker.calls"),
-        (builder().breaker(50, 20, 61 * second, second), "breaker.over"),
-        (builder().breaker(50, 20, second, Duration::ZERO), "breaker.rest"),
+    let prefix = builder().prefix("a{b}").build().expect_err("braces");
+    assert_eq!(prefix.field, "prefix");
+    let wrong: [(Change, &str); 13] = [
+        (|all| all.connect_timeout = Duration::ZERO, "connect_timeout"),
+        (|all| all.response_timeout = MINUTE + SECOND, "response_timeout"),
+        (|all| all.call_timeout = Duration::from_millis(99), "call_timeout"),
+        (|all| all.reconnect_after = Duration::ZERO, "reconnect_after"),
+        (|all| all.heartbeat = Duration::ZERO, "heartbeat"),
+        (|all| all.failures = 0, "failures"),
+        (|all| all.max_in_flight = 0, "max_in_flight"),
+        (|all| all.max_in_flight = 1_000_001, "max_in_flight"),
+        (|all| all.breaker.percent = 0, "breaker.percent"),
+        (|all| all.breaker.percent = 101, "breaker.percent"),
+        (|all| all.breaker.calls = 0, "breaker.calls"),
+        (|all| all.breaker.over = MINUTE + SECOND, "breaker.over"),
+        (|all| all.breaker.rest = Duration::ZERO, "breaker.rest"),
     ];
-    for (builder, field) in wrong {
-        assert_eq!(builder.build().expect_err(field).field, field);
+    for (change, field) in wrong {
+        let built = builder().supervision(change).build();
+        assert_eq!(built.expect_err(field).field, field);
     }
     for url in [
         "",

@@ -87,7 +87,7 @@ async fn refunds_are_exact() {
             tokio::spawn(async move {
                 for _ in 0..50 {
                     if let Ok(passed) = limiter.check_n("key", 3).await {
-                        assert_eq!(limiter.refund(passed).await, Ok(Settled::Exact));
+                        assert_eq!(limiter.rules().refund(passed).await, Ok(Settled::Exact));
                     }
                 }
             })

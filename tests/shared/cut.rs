@@ -93,7 +93,7 @@ pub(crate) async fn warm(limiter: &SharedLimiter, mode: Mode) -> u64 {
     for asked in 1..=200 {
         let checked = tokio::time::timeout(PATIENCE, limiter.check("key")).await;
         let passed = checked.expect("no call hangs").unwrap_or_else(|denied| {
-            panic!("{mode:?}: {denied}, {:?}", limiter.lease_stats());
+            panic!("{mode:?}: {denied}, {:?}", limiter.rules().lease_stats());
         });
         if passed.decided_by() == wanted {
             return asked;
@@ -103,7 +103,10 @@ pub(crate) async fn warm(limiter: &SharedLimiter, mode: Mode) -> u64 {
             tokio::time::sleep(PERIOD).await;
         }
     }
-    panic!("{mode:?}: {wanted:?} never decides: {:?}", limiter.lease_stats());
+    panic!(
+        "{mode:?}: {wanted:?} never decides: {:?}",
+        limiter.rules().lease_stats()
+    );
 }
 
 /// Drops one call. Returns whether it was ready before, and the least and the most permits that may be charged then.
@@ -125,13 +128,13 @@ pub(crate) async fn drop_one(limiter: &SharedLimiter, mode: Mode, call: Call, cu
             }
             passed.is_some()
         }
-        Call::Flush => cut.off(limiter.flush()).await.is_some(),
+        Call::Flush => cut.off(limiter.rules().flush()).await.is_some(),
         Call::Peek => cut.off(limiter.peek("key")).await.is_some(),
         Call::Refund => {
             let passed = limiter.check_n("key", 5).await.expect("room");
             admitted += 5;
             less = 5;
-            cut.off(limiter.refund(passed)).await.is_some()
+            cut.off(limiter.rules().refund(passed)).await.is_some()
         }
         Call::Reset => {
             less = admitted;
@@ -139,13 +142,13 @@ pub(crate) async fn drop_one(limiter: &SharedLimiter, mode: Mode, call: Call, cu
         }
     };
     admitted += warm(limiter, mode).await;
-    let flushed = tokio::time::timeout(PATIENCE, limiter.flush()).await;
+    let flushed = tokio::time::timeout(PATIENCE, limiter.rules().flush()).await;
     flushed.expect("no flush hangs").expect("the store answers");
-    let stats = limiter.lease_stats();
+    let stats = limiter.rules().lease_stats();
     assert_eq!((stats.uncharged, stats.held), (0, 0), "{mode:?} {call:?} {cut:?}");
     // The limiter still works afterwards.
     admitted += warm(limiter, mode).await;
-    let flushed = tokio::time::timeout(PATIENCE, limiter.flush()).await;
+    let flushed = tokio::time::timeout(PATIENCE, limiter.rules().flush()).await;
     flushed.expect("no flush hangs").expect("the store answers");
     (ready, admitted - less, admitted + beyond)
 }

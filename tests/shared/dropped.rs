@@ -41,11 +41,15 @@ async fn a_dropped_flush_is_completed() {
             polls: 1,
             when_woken: false,
         }
-        .off(limiter.flush())
+        .off(limiter.rules().flush())
         .await;
         assert!(dropped.is_none());
         let carried_out = async {
-            while (limiter.lease_stats().uncharged, limiter.lease_stats().held) != (0, 0) {
+            while (
+                limiter.rules().lease_stats().uncharged,
+                limiter.rules().lease_stats().held,
+            ) != (0, 0)
+            {
                 tokio::task::yield_now().await;
             }
         };
@@ -73,7 +77,7 @@ async fn resets_and_flushes_do_not_starve_requests() {
             let ends = async {
                 loop {
                     let ended = match flushes {
-                        true => limiter.flush().await,
+                        true => limiter.rules().flush().await,
                         false => limiter.reset("key").await,
                     };
                     ended.expect("the store answers");

@@ -73,14 +73,14 @@ async fn a_panic_of_a_store_fails_only_its_own_call() {
         let fault = if in_call { &store.in_call } else { &store.in_future };
         fault.store(true, Ordering::Relaxed);
         for _ in 0..20 {
-            let flushed = timeout(PATIENCE, limiter.flush()).await.expect("it ends");
+            let flushed = timeout(PATIENCE, limiter.rules().flush()).await.expect("it ends");
             let error = flushed.expect_err("the store panics");
             assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply);
             let checked = timeout(PATIENCE, limiter.check("key")).await.expect("it ends");
             admitted += u64::from(checked.is_ok_and(|admitted| admitted.error().is_none()));
         }
         fault.store(false, Ordering::Relaxed);
-        timeout(PATIENCE, limiter.flush())
+        timeout(PATIENCE, limiter.rules().flush())
             .await
             .expect("it ends")
             .expect("the store answers");
@@ -110,7 +110,7 @@ fn no_call_waits_for_a_runtime_that_has_ended() {
     let waiting = Arc::clone(&limiter);
     let waiting = std::thread::spawn(move || {
         second.block_on(async move {
-            let flushed = timeout(PATIENCE, waiting.flush()).await;
+            let flushed = timeout(PATIENCE, waiting.rules().flush()).await;
             (flushed, second_flush(&waiting).await)
         })
     });
@@ -140,7 +140,7 @@ fn no_call_waits_for_a_task_that_never_ran() {
 }
 
 async fn second_flush(limiter: &SharedLimiter) -> Result<(), StoreError> {
-    let flushed = timeout(PATIENCE, limiter.flush()).await.expect("it ends");
+    let flushed = timeout(PATIENCE, limiter.rules().flush()).await.expect("it ends");
     sleep(Duration::from_millis(1)).await;
     // A budget is spent until its term ends. Then the limiter of the node decides.
     for _ in 0..200 {

@@ -84,36 +84,41 @@ impl CounterStore for Faulty {
 impl LeaseStore for Faulty {
     fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
         Box::pin(async move {
-            let request = requests[0].clone();
-            let counter = request.counter().clone();
+            let mut request = requests[0].clone();
+            let counter = request.counter.clone();
             match self.1 {
-                Fault::IgnoresLeases => self.0.renew(&[request.unregistered()]).await,
-                Fault::ChargesCopies if request.charge() > 0 => {
-                    let charge = counter.with_permits(request.charge());
+                Fault::IgnoresLeases => {
+                    request.is_registered = false;
+                    self.0.renew(&[request]).await
+                }
+                Fault::ChargesCopies if request.charge > 0 => {
+                    let charge = counter.with_permits(request.charge);
                     let answer = self.0.renew(&[request]).await;
                     let _ = self.0.decide(&[charge]).await;
                     answer
                 }
                 Fault::KnowsEveryLease => {
-                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.term());
+                    let first = LeaseRequest::first(counter, request.lease_id, 4, request.term);
                     let answer = self.0.renew(&[request]).await;
-                    match answer[0].as_ref().is_ok_and(|grant| grant.permits().is_none()) {
+                    match answer[0].as_ref().is_ok_and(|grant| grant.permits.is_none()) {
                         true => self.0.renew(&[first]).await,
                         false => answer,
                     }
                 }
-                Fault::RegistersBudgets if !request.is_registered() => {
-                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.term());
+                Fault::RegistersBudgets if !request.is_registered => {
+                    let first = LeaseRequest::first(counter, request.lease_id, 4, request.term);
                     self.0.renew(&[first]).await
                 }
-                Fault::KeepsLeasesForLong if request.is_new() => {
-                    let (id, term) = (request.lease_id(), 10 * request.term());
-                    let first = LeaseRequest::first(counter, id, request.wanted(), term);
-                    let is_budget = !request.is_registered();
-                    let first = if is_budget { first.unregistered() } else { first };
+                Fault::KeepsLeasesForLong if request.is_new => {
+                    let (id, term) = (request.lease_id, 10 * request.term);
+                    let mut first = LeaseRequest::first(counter, id, request.wanted, term);
+                    first.is_registered = request.is_registered;
                     self.0.renew(&[first]).await
                 }
-                Fault::ForgetsCarriedUse if request.is_new() => self.0.renew(&[request.with_charge(0)]).await,
+                Fault::ForgetsCarriedUse if request.is_new => {
+                    (request.charge, request.cap) = (0, 0);
+                    self.0.renew(&[request]).await
+                }
                 _ => self.0.renew(&[request]).await,
             }
         })
@@ -199,10 +204,10 @@ async fn a_clock_that_goes_back_is_stricter() {
             Duration::from_secs(1),
         )];
         clock.advance(Duration::from_secs(10));
-        assert!(store.decide(&one).await.expect("an answer").is_admitted());
+        assert!(store.decide(&one).await.expect("an answer").is_admitted);
         clock.set(ringgate::Nanos::ZERO);
-        assert!(!store.decide(&one).await.expect("an answer").is_admitted());
+        assert!(!store.decide(&one).await.expect("an answer").is_admitted);
         clock.advance(Duration::from_secs(12));
-        assert!(store.decide(&one).await.expect("an answer").is_admitted());
+        assert!(store.decide(&one).await.expect("an answer").is_admitted);
     }
 }

@@ -1,11 +1,17 @@
-//! Budgets of the mode `Sync` and the store: the reserve that the store leaves for a budget denies no request.
+//! No request is denied because of permits that its own node holds: the permits of a lease, or the reserve that the store leaves for a
+//! budget.
 
 use alloc::sync::Arc;
 use core::time::Duration;
 
 use ringgate::Rule;
-use ringgate::rules::{Cost, DecidedBy};
-use ringgate::shared::{MemoryStore, Mode, OnError, SharedLimiter, SharedRules};
+use ringgate::rules::{Cost, DecidedBy, RuleAlgorithm};
+use ringgate::shared::{CounterStore, MemoryStore, Mode, OnError, SharedLimiter, SharedRules};
+use tokio::time::{Instant, sleep};
+
+use crate::many::Paused;
+use crate::memory;
+use crate::pausing::Pausing;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -124,7 +130,7 @@ async fn a_dropped_request_withholds_nothing() {
             tokio::task::yield_now().await;
         }
         drop(large);
-        limiter.flush().await.expect("an answer");
+        limiter.rules().flush().await.expect("an answer");
         limiter.reset("key").await.expect("an answer");
         limiter.check_n("key", 165).await.expect("room");
         // The budget is granted as before, and not withheld for ever.
@@ -132,5 +138,69 @@ async fn a_dropped_request_withholds_nothing() {
         assert_eq!(admitted.decided_by(), DecidedBy::Local, "{polls}");
         limiter.reset("key").await.expect("an answer");
         limiter.check_n("key", 165).await.expect("room");
+    }
+}
+
+/// Rules of the mode `Lease` whose requests are their costs.
+fn leased(quota: &str, permits: u64, store: Arc<dyn CounterStore>) -> SharedRules<u64> {
+    let rule = Rule::new("cost", quota.parse().expect("a quota"))
+        .cost(&Cost::new("cost", |cost: &u64| *cost))
+        .algorithm(RuleAlgorithm::Log)
+        .mode(Mode::Lease { permits });
+    let builder = SharedRules::builder()
+        .leases(4)
+        .term_clock(Paused(Instant::now()));
+    builder.rule(rule).build(store).expect("rules")
+}
+
+/// The last permits of a limit are those of the node's lease and those that the store has left, in any proportion.
+#[tokio::test(start_paused = true)]
+async fn a_request_takes_all_that_the_lease_and_the_store_have_left() {
+    let mut held = 0;
+    for time in [0, 5] {
+        for singles in 1..100 {
+            let store: Arc<dyn CounterStore> = match time {
+                0 => memory(),
+                time => Arc::new(Pausing::slow(Duration::from_millis(time))),
+            };
+            let rules = leased("100/60s", 50, store);
+            for _ in 0..singles {
+                rules.check(&1).await.expect("room");
+                sleep(Duration::from_millis(3)).await;
+            }
+            held += rules.lease_stats().held;
+            let rest = rules.check(&(100 - singles)).await;
+            assert!(rest.is_ok(), "{time} ms, after {singles}: {rest:?}, {rules:?}");
+            let denied = rules.check(&1).await.expect_err("the limit is reached");
+            assert!(denied.retry_after() > Some(Duration::from_secs(59)), "{denied:?}");
+        }
+    }
+    assert!(held > 100, "leases hold permits");
+}
+
+/// Requests that obey their retry times get the limit in each window, although the lease of their node takes permits in between.
+#[tokio::test(start_paused = true)]
+async fn retry_times_lose_no_permits() {
+    for (limit, permits, cost) in [
+        (8, 8, 5),
+        (100, 50, 40),
+        (100, 30, 29),
+        (1000, 300, 300),
+        (1000, 100, 90),
+    ] {
+        let rules = leased(&format!("{limit}/1s"), permits, memory());
+        let (began, mut admitted) = (Instant::now(), 0);
+        while began.elapsed() < Duration::from_secs(31) {
+            let wait = match rules.check(&cost).await {
+                Ok(_) => Duration::from_millis(10),
+                Err(denied) => denied.retry_after().expect("a time"),
+            };
+            admitted += u64::from(wait == Duration::from_millis(10));
+            sleep(wait).await;
+        }
+        assert!(
+            admitted >= 30 * (limit / cost),
+            "{admitted} times {cost} of {limit}"
+        );
     }
 }

@@ -141,7 +141,7 @@ impl RemoteLedger {
     }
 
     fn health(&self) -> Health {
-        self.supervisor.health()
+        self.supervisor.live_health().read()
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

@@ -76,7 +76,7 @@ impl Counter {
         (ahead * u128::from(request.time_per_permit())).div_ceil(u128::from(self.permit.max(1)))
     }
 
-    /// Returns the permits that are free at a time, including any reserve.
+    /// Returns the permits that are free at a time.
     fn free(&self, request: &CounterRequest, now: u128) -> u64 {
         let free = match request.counting() {
             Counting::Gcra(burst) => {
@@ -98,7 +98,7 @@ impl Counter {
     }
 
     fn status(&self, request: &CounterRequest, now: u128) -> CounterStatus {
-        let left = |at| self.free(request, at).saturating_sub(request.reserve());
+        let left = |at| self.free(request, at);
         if request.permits() <= left(now) {
             return CounterStatus::with_room(left(now));
         }
@@ -140,44 +140,44 @@ impl Counter {
     }
 
     fn renew(&mut self, request: &LeaseRequest, now: u128, fault: Option<Fault>) -> LeaseGrant {
-        let known = self.leases.get(&request.lease_id()).copied();
+        let known = self.leases.get(&request.lease_id).copied();
         let known = known.filter(|lease| lease.ends > now);
-        if known.is_none() && !request.is_new() {
+        if known.is_none() && !request.is_new {
             return LeaseGrant::unknown();
         }
         // The permits of a lease that has ended stay registered under another id.
         if known.is_none()
-            && let Some(ended) = self.leases.remove(&request.lease_id())
+            && let Some(ended) = self.leases.remove(&request.lease_id)
         {
-            self.leases.insert(!request.lease_id(), ended);
+            self.leases.insert(!request.lease_id, ended);
         }
         let mut lease = known.unwrap_or_default();
-        self.leases.remove(&request.lease_id());
-        let is_copy = request.sequence() <= lease.sequence;
+        self.leases.remove(&request.lease_id);
+        let is_copy = request.sequence <= lease.sequence;
         if !is_copy {
-            if request.charge() > 0 {
-                self.charge(request.counter(), request.charge(), now);
+            if request.charge > 0 {
+                self.charge(&request.counter, request.charge, now);
             }
-            let covered = lease.granted.min(request.cap()).saturating_sub(request.charge());
+            let covered = lease.granted.min(request.cap).saturating_sub(request.charge);
             let others = match fault {
                 Some(Fault::GrantsIgnoreOtherLeases) => self.held(now),
                 _ => 0,
             };
-            let free = (self.free(request.counter(), now) + others).div_ceil(2);
-            lease.granted = covered.max(request.wanted().min(free));
-            lease.sequence = request.sequence();
+            let free = (self.free(&request.counter, now) + others).div_ceil(2);
+            lease.granted = covered.max(request.wanted.min(free));
+            lease.sequence = request.sequence;
         }
         if !(is_copy && fault == Some(Fault::CopiesDoNotRenew)) {
-            lease.ends = now + request.term().as_nanos();
+            lease.ends = now + request.term.as_nanos();
         }
         let held_from = match fault {
             Some(Fault::RegistrationsLastAWindow) => now,
             _ => lease.ends,
         };
-        lease.held_until = held_from + request.counter().window().as_nanos();
-        lease.held = if request.is_registered() { lease.granted } else { 0 };
-        let left = self.free(request.counter(), now).saturating_sub(lease.granted);
-        self.leases.insert(request.lease_id(), lease);
+        lease.held_until = held_from + request.counter.window().as_nanos();
+        lease.held = if request.is_registered { lease.granted } else { 0 };
+        let left = self.free(&request.counter, now).saturating_sub(lease.granted);
+        self.leases.insert(request.lease_id, lease);
         LeaseGrant::of(lease.granted).with_remaining(left, Duration::ZERO)
     }
 }
@@ -220,9 +220,14 @@ impl Ledger {
                     statuses.push(counter.status(request, now))
                 });
             }
-            let is_full = |at: usize| !statuses[at].has_room();
+            let is_full = |at: usize| !statuses[at].has_room;
             let all = 0..requests.len();
-            let admitted = !all.clone().any(|at| requests[at].is_enforced() && is_full(at));
+            let leaves_reserve = |at: usize| {
+                let request: &CounterRequest = &requests[at];
+                request.permits() + request.reserve() <= statuses[at].remaining
+            };
+            let denies = |at: usize| requests[at].is_enforced() && (is_full(at) || !leaves_reserve(at));
+            let admitted = !all.clone().any(denies);
             let shadow_full = |rule: &str| {
                 let mut same = all
                     .clone()
@@ -235,10 +240,10 @@ impl Ledger {
                 .collect();
             for at in all {
                 let request = &requests[at];
-                if skipped[at] && statuses[at].has_room() {
+                if skipped[at] && statuses[at].has_room {
                     statuses[at] = statuses[at].not_charged();
-                } else if statuses[at].has_room() && admitted && charges {
-                    let left = statuses[at].remaining() - request.permits();
+                } else if statuses[at].has_room && admitted && charges {
+                    let left = statuses[at].remaining - request.permits();
                     with(request, &mut |counter| {
                         let receipt = counter.charge(request, request.permits(), now);
                         statuses[at] = CounterStatus::with_room(left).with_receipt(receipt.0, receipt.1);
@@ -283,10 +288,10 @@ impl CounterStore for Ledger {
         Box::pin(async move {
             self.at_once(|with, _| {
                 let mut lost = 0;
-                for (request, status) in requests.iter().zip(charged.statuses()) {
-                    if charged.is_admitted() && status.is_charged() {
+                for (request, status) in requests.iter().zip(&charged.statuses) {
+                    if charged.is_admitted && status.is_charged {
                         with(request, &mut |counter| {
-                            lost += request.permits() - counter.refund(request, status.receipt());
+                            lost += request.permits() - counter.refund(request, status.receipt);
                         });
                     }
                 }
@@ -318,7 +323,7 @@ impl LeaseStore for Ledger {
             let one = |request: &LeaseRequest| {
                 self.at_once(|with, now| {
                     let mut grant = LeaseGrant::unknown();
-                    with(request.counter(), &mut |counter| {
+                    with(&request.counter, &mut |counter| {
                         grant = counter.renew(request, now, self.fault)
                     });
                     grant

@@ -56,8 +56,11 @@ impl Scripts {
             true => (RedisStore::cluster(&urls), KEYS_OF_A_CLUSTER),
             false => (RedisStore::builder(urls[0]), 1),
         };
-        let builder = builder.prefix(prefix).connect_timeout(timeout);
-        let builder = builder.response_timeout(timeout).call_timeout(timeout);
+        let builder = builder.prefix(prefix).supervision(|settings| {
+            settings.connect_timeout = timeout;
+            settings.response_timeout = timeout;
+            settings.call_timeout = timeout;
+        });
         let store = Arc::new(builder.build()?);
         let limiter = |quota: &str, log: bool| {
             let builder = SharedLimiter::builder("doctor", quota.parse()?);
@@ -107,7 +110,7 @@ impl Scripts {
         for limiter in [&self.cells, &self.log] {
             for key in &self.keys {
                 let admitted = decide(limiter, key).await?;
-                let refunded = limiter.refund(admitted).await;
+                let refunded = limiter.rules().refund(admitted).await;
                 refunded.map_err(|error| error.to_string())?;
             }
         }

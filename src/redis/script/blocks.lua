@@ -26,6 +26,7 @@ end
 local function read_block(counter)
     -- The last five values of a block: see counters.lua. Its receipt is (0, 0) until a block begins.
     counter.shortest, counter.longest, counter.forgiveness = counter.first, counter.second, counter.reserve
+    counter.reserve = 0
     counter.extends, counter.factor = counter.permit_micros == 1, counter.permit_units
     counter.first, counter.second = 0, 0
     local at, is_block, level, violations, changed =

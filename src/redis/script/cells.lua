@@ -50,7 +50,7 @@ function cells.peek(counter)
     if not counter.tick then
         read(counter)
     end
-    local spent = counter.spent + counter.ahead + counter.held + counter.reserve
+    local spent = counter.spent + counter.ahead + counter.held
     counter.remaining = math.max(counter.limit - spent, 0)
     if counter.permits > counter.limit then
         counter.wait = -1

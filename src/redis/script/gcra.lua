@@ -91,9 +91,8 @@ function gcra.peek(counter)
         end
     end
     -- Claim: redis 11, the registered permits of a bucket have no room.
-    local reserved = counter.held + counter.reserve
-    counter.remaining = math.max(free - reserved, 0)
-    local needed = counter.permits + reserved
+    counter.remaining = math.max(free - counter.held, 0)
+    local needed = counter.permits + counter.held
     if counter.permits > counter.limit then
         counter.wait = -1
     elseif counter.permits <= counter.remaining then

@@ -52,7 +52,7 @@ function log.peek(counter)
     -- Claim: redis 2, a log counts a whole window.
     local since = '(' .. text(now - counter.window)
     local counted = redis.call('ZCOUNT', counter.key, since, '+inf')
-    local spent = counted + counter.held + counter.reserve
+    local spent = counted + counter.held
     counter.remaining = math.max(counter.limit - spent, 0)
     if counter.permits > counter.limit then
         counter.wait = -1

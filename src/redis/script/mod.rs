@@ -197,14 +197,17 @@ pub(super) fn names(prefix: &str, in_cluster: bool, counters: &[&CounterRequest]
 ///
 /// The last key has the time since which the server has forgotten nothing. In a cluster, each counter's key has a time of its own.
 pub(super) fn renewal_names(prefix: &str, in_cluster: bool, requests: &[LeaseRequest]) -> Vec<String> {
-    let counters = requests.iter().map(LeaseRequest::counter).collect::<Vec<_>>();
+    let counters = requests
+        .iter()
+        .map(|request| &request.counter)
+        .collect::<Vec<_>>();
     let mut names = names(prefix, in_cluster, &counters);
     for request in requests {
-        let name = name(prefix, request.counter());
-        names.push(format!("{name}:lease:{:032x}", request.lease_id()));
+        let name = name(prefix, &request.counter);
+        names.push(format!("{name}:lease:{:032x}", request.lease_id));
     }
     names.push(match requests.first() {
-        Some(request) if in_cluster => format!("{prefix}:{{{:032x}}}:era", request.counter().key_hash()),
+        Some(request) if in_cluster => format!("{prefix}:{{{:032x}}}:era", request.counter.key_hash()),
         _ => format!("{prefix}:era"),
     });
     names
@@ -214,17 +217,17 @@ pub(super) fn renewal_names(prefix: &str, in_cluster: bool, requests: &[LeaseReq
 pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
     let charges: Vec<CounterRequest> = requests
         .iter()
-        .map(|request| request.counter().clone().with_permits(request.charge()))
+        .map(|request| request.counter.clone().with_permits(request.charge))
         .collect();
     let counters: Vec<_> = charges.iter().map(|counter| (counter, (0, 0))).collect();
     let mut arguments = arguments("renew", &counters);
     for request in requests {
-        let term = request.term().as_nanos().div_ceil(1000);
-        arguments.push(format!("{}", request.sequence()));
-        arguments.push(format!("{}", u8::from(request.is_new())));
-        arguments.push(format!("{}", u8::from(request.is_registered())));
-        arguments.push(format!("{}", request.cap()));
-        arguments.push(format!("{}", request.wanted()));
+        let term = request.term.as_nanos().div_ceil(1000);
+        arguments.push(format!("{}", request.sequence));
+        arguments.push(format!("{}", u8::from(request.is_new)));
+        arguments.push(format!("{}", u8::from(request.is_registered)));
+        arguments.push(format!("{}", request.cap));
+        arguments.push(format!("{}", request.wanted));
         arguments.push(format!("{term}"));
     }
     arguments
@@ -255,7 +258,7 @@ pub(super) fn grants(
     let grants = requests.iter().zip(answers).map(|(request, answer)| {
         let &[is_known, granted, left, wait] = answer;
         if wait == FOREIGN_DATA {
-            let name = name(prefix, request.counter());
+            let name = name(prefix, &request.counter);
             let detail = format!("a key of {name} holds data of another program");
             return Ok(Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail)));
         }
@@ -335,21 +338,21 @@ mod tests {
     fn a_reply_is_read_or_an_error() {
         let ints = |numbers: &[i64]| Value::Array(numbers.iter().map(|&number| Value::Int(number)).collect());
         let read = check_result(&ints(&[0, 5, 0, 3, 7, 0, 0, 0, 0, -1, 0, 0]), 2).expect("two counters");
-        assert!(!read.is_admitted());
-        assert_eq!(read.at(), 5);
+        assert!(!read.is_admitted);
+        assert_eq!(read.at, 5);
         let after = Some(Duration::from_micros(7));
         let expected = [
             CounterStatus::without_room(3, after),
             CounterStatus::without_room(0, None),
         ];
-        assert_eq!(read.statuses(), expected);
+        assert_eq!(read.statuses, expected);
         let read = check_result(&ints(&[1, 5, 1, 3, 0, 8, 9, 2, 4, 0, 0, 0]), 2).expect("two counters");
-        assert!(read.is_admitted());
+        assert!(read.is_admitted);
         let expected = [
             CounterStatus::with_room(3).with_receipt(8, 9),
             CounterStatus::with_room(4).not_charged(),
         ];
-        assert_eq!(read.statuses(), expected);
+        assert_eq!(read.statuses, expected);
         for reply in [
             Value::Nil,
             Value::Okay,

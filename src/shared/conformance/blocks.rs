@@ -29,17 +29,13 @@ pub(super) async fn check(
         let other = CounterRequest::new("beside", 90 + key, Counting::Log, 2, LONG);
         [counter(rule, key), other, violations(rule, key, block)]
     };
-    let began = |result: &CheckResult| result.statuses()[2].receipt() == (1, 0);
-    let is_blocked = |result: &CheckResult| result.statuses().last().is_some_and(|status| !status.has_room());
+    let began = |result: &CheckResult| result.statuses[2].receipt == (1, 0);
+    let is_blocked = |result: &CheckResult| result.statuses.last().is_some_and(|status| !status.has_room);
 
     let request = of("strict", 1, &block);
     let admitted = store.decide(&request).await?;
     let promise = "an admission is no violation";
-    holds(
-        promise,
-        admitted.is_admitted() && !is_blocked(&admitted),
-        &admitted,
-    )?;
+    holds(promise, admitted.is_admitted && !is_blocked(&admitted), &admitted)?;
     let peeked = store.peek(&request).await?;
     let without_permits = [
         counter("strict", 1),
@@ -49,11 +45,11 @@ pub(super) async fn check(
     let first = store.decide(&request).await?;
     holds(
         "a denial is a violation if the counter's request has permits, and a peek is none",
-        !first.is_admitted() && !is_blocked(&peeked) && !is_blocked(&not_counted) && !is_blocked(&first),
+        !first.is_admitted && !is_blocked(&peeked) && !is_blocked(&not_counted) && !is_blocked(&first),
         (&peeked, &not_counted, &first),
     )?;
     let second = store.decide(&request).await?;
-    let wait = second.statuses()[2].retry_after();
+    let wait = second.statuses[2].retry_after;
     let is_long = |wait: Option<Duration>, length: Duration| {
         wait.is_some_and(|wait| wait <= length + TICKS && wait + LENGTH > length)
     };
@@ -67,32 +63,32 @@ pub(super) async fn check(
     store.reset(&[request[0].clone()]).await?;
     let blocked = store.decide(&request).await?;
     let promise = "a blocked key is denied even if its rule has room, and no counter is charged";
-    let remaining = blocked.statuses()[1].remaining();
-    let is_kept = !blocked.is_admitted() && blocked.statuses()[0].has_room() && remaining == 1;
+    let remaining = blocked.statuses[1].remaining;
+    let is_kept = !blocked.is_admitted && blocked.statuses[0].has_room && remaining == 1;
     holds(promise, is_kept && !began(&blocked), &blocked)?;
     let other = of("strict", 2, &block);
     let free = store.decide(&other).await?;
-    holds("a block applies to one key only", free.is_admitted(), &free)?;
+    holds("a block applies to one key only", free.is_admitted, &free)?;
 
     pause(LENGTH + TICKS).await;
     let after_block = store.decide(&request).await?;
-    holds("a block ends", after_block.is_admitted(), &after_block)?;
+    holds("a block ends", after_block.is_admitted, &after_block)?;
     store.charge(&[request[1].clone().with_permits(9)]).await?;
     let by_other = of("lenient", 1, &block);
     for _ in 0..=VIOLATIONS {
         let denied = store.decide(&by_other).await?;
         let promise = "a denial by another rule is no violation";
-        holds(promise, !denied.is_admitted() && !is_blocked(&denied), &denied)?;
+        holds(promise, !denied.is_admitted && !is_blocked(&denied), &denied)?;
     }
     store.decide(&request).await?;
     let again = store.decide(&request).await?;
-    let wait = again.statuses()[2].retry_after();
+    let wait = again.statuses[2].retry_after;
     let promise = "the second block is longer than the first";
     holds(promise, began(&again) && is_long(wait, 3 * LENGTH), &again)?;
     store.reset(&[request[2].clone()]).await?;
     store.decide(&request).await?;
     let reset = store.decide(&request).await?;
-    let wait = reset.statuses()[2].retry_after();
+    let wait = reset.statuses[2].retry_after;
     let promise = "a reset ends the block, and forgets the earlier ones";
     holds(promise, began(&reset) && is_long(wait, LENGTH), &reset)?;
     of_periods(store, &block).await?;
@@ -108,7 +104,7 @@ async fn of_periods(store: &dyn CounterStore, block: &Block) -> Result<(), Broke
         let request = [counter.with_permits(2), violations.with_block(block.clone())];
         let result = store.decide(&request).await?;
         let promise = "a denial by the counter of a period is a violation of its rule";
-        let is_block = result.statuses()[1].receipt() == (1, 0);
+        let is_block = result.statuses[1].receipt == (1, 0);
         holds(promise, is_block == (violation + 1 == VIOLATIONS), &result)?;
     }
     Ok(())
@@ -129,11 +125,11 @@ async fn extended(
     for _ in 0..2 {
         pause(2 * LENGTH / 3).await;
         let retry = store.decide(&request).await?;
-        let wait = retry.statuses()[1].retry_after().unwrap_or_default();
+        let wait = retry.statuses[1].retry_after.unwrap_or_default();
         let promise = "a retry extends a block that extends";
         holds(
             promise,
-            wait > LENGTH / 2 && retry.statuses()[1].receipt() == (0, 0),
+            wait > LENGTH / 2 && retry.statuses[1].receipt == (0, 0),
             &retry,
         )?;
     }

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, StoreError};
+use crate::shared::store::{CheckResult, CounterRequest, CounterStore, Counting, StoreError};
 
 /// A store has broken a promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,5 +85,5 @@ pub(super) async fn decide(
 
 pub(super) async fn left(store: &dyn CounterStore, request: &CounterRequest) -> Result<u64, StoreError> {
     let peeked = store.peek(core::slice::from_ref(request)).await?;
-    Ok(peeked.statuses().first().map_or(0, CounterStatus::remaining))
+    Ok(peeked.statuses.first().map_or(0, |status| status.remaining))
 }

@@ -34,7 +34,7 @@ async fn kept_after_its_end(
     pause(TERM + TERM / 10).await;
     let grant = renew(store, &first.next(1, granted, 4)).await?;
     let promise = "a lease ends with its term, and is unknown then";
-    holds(promise, grant.permits().is_none(), grant)?;
+    holds(promise, grant.permits.is_none(), grant)?;
     let after = left(store, &counter).await?;
     let promise = "registered permits are kept for a window after their lease has ended";
     holds(promise, after == 10 - granted, (granted, after))
@@ -70,7 +70,7 @@ async fn renewed_by_a_copy(
     // After the term of the first copy, and before that of the second one.
     pause(LONG_TERM / 2).await;
     let grant = renew(store, &first.next(0, granted, 4)).await?;
-    holds("a copy renews the term", grant.permits().is_some(), grant)
+    holds("a copy renews the term", grant.permits.is_some(), grant)
 }
 
 async fn free_after_its_window(
@@ -95,15 +95,17 @@ async fn ended_budget(
     pause: &impl AsyncFn(Duration),
 ) -> Result<(), BrokenPromise> {
     let counter = counter("carried", counting);
-    let first = LeaseRequest::first(counter.clone(), id(counting, 10), 4, TERM).unregistered();
+    let mut first = LeaseRequest::first(counter.clone(), id(counting, 10), 4, TERM);
+    first.is_registered = false;
     renew(store, &first).await?;
     pause(TERM + TERM / 10).await;
     let grant = renew(store, &first.next(3, 4, 4)).await?;
     let after = left(store, &counter).await?;
     let promise = "a budget ends with its term, and its report charges nothing then";
-    holds(promise, grant.permits().is_none() && after == 10, (grant, after))?;
-    let second = LeaseRequest::first(counter.clone(), id(counting, 11), 4, TERM).unregistered();
-    renew(store, &second.with_charge(3)).await?;
+    holds(promise, grant.permits.is_none() && after == 10, (grant, after))?;
+    let mut second = LeaseRequest::first(counter.clone(), id(counting, 11), 4, TERM);
+    (second.is_registered, second.charge, second.cap) = (false, 3, 3);
+    renew(store, &second).await?;
     let after = left(store, &counter).await?;
     let promise = "a new budget charges what was spent under one that has ended";
     holds(promise, after == 7, after)

@@ -17,12 +17,12 @@ pub(super) async fn check(
     let one = decide(store, &first).await?;
     let two = decide(store, &second).await?;
     let promise = "a slot is held if fewer than the limit are held";
-    holds(promise, one.is_admitted() && two.is_admitted(), (&one, &two))?;
+    holds(promise, one.is_admitted && two.is_admitted, (&one, &two))?;
     let three = decide(store, &third).await?;
     let promise = "no slot beyond the limit is held, and no time frees one";
-    let status = three.statuses().first().copied();
-    let retry_after = status.and_then(|status| status.retry_after());
-    holds(promise, !three.is_admitted() && retry_after.is_none(), &three)?;
+    let status = three.statuses.first().copied();
+    let retry_after = status.and_then(|status| status.retry_after);
+    holds(promise, !three.is_admitted && retry_after.is_none(), &three)?;
 
     // The first slot is renewed, and the second is not.
     pause(TERM / 2).await;
@@ -35,7 +35,7 @@ pub(super) async fn check(
         free,
     )?;
     let again = decide(store, &third).await?;
-    holds("a slot that has ended is free", again.is_admitted(), &again)?;
+    holds("a slot that has ended is free", again.is_admitted, &again)?;
     store.charge(core::slice::from_ref(&second)).await?;
     let free = left(store, &third).await?;
     holds("a renewal adds a slot that was lost", free == 0, free)?;
@@ -59,7 +59,7 @@ pub(super) async fn check(
     pause(TERM + Duration::from_millis(10)).await;
     let free = left(store, &third).await?;
     let promise = "nodes with different terms share the slots, and each slot ends after the term of its node";
-    holds(promise, held.is_admitted() && free == 1, (&held, free))?;
+    holds(promise, held.is_admitted && free == 1, (&held, free))?;
     release(store, &long).await?;
     store.charge(core::slice::from_ref(&third)).await?;
 
@@ -68,7 +68,7 @@ pub(super) async fn check(
     let denied = store.decide(&[first.clone(), full.with_permits(1)]).await?;
     let free = left(store, &third).await?;
     let promise = "a denied request holds no slot";
-    holds(promise, !denied.is_admitted() && free == 1, (&denied, free))?;
+    holds(promise, !denied.is_admitted && free == 1, (&denied, free))?;
     store.reset(core::slice::from_ref(&third)).await?;
     let free = left(store, &third).await?;
     holds("a reset frees all slots", free == LIMIT, free)

@@ -23,19 +23,19 @@ pub(super) async fn check(
     let mut admitted: alloc::vec::Vec<u64> = alloc::vec::Vec::new();
     for round in 0..40 {
         let result = decide(store, &request).await?;
-        if result.is_admitted() {
-            admitted.push(result.at());
+        if result.is_admitted {
+            admitted.push(result.at);
         } else {
-            let status = result.statuses()[0];
+            let status = result.statuses[0];
             let promise = "a full counter says when it has room";
-            let after = status.retry_after();
+            let after = status.retry_after;
             holds(promise, after.is_some_and(|after| after < LONG), &result)?;
             // A moment more, since a store may count whole microseconds.
             pause(after.unwrap_or_default() + Duration::from_millis(1)).await;
             let result = decide(store, &request).await?;
             let promise = "a counter has room when it said that it would have";
-            holds(promise, result.is_admitted(), (after, &result))?;
-            admitted.push(result.at());
+            holds(promise, result.is_admitted, (after, &result))?;
+            admitted.push(result.at);
         }
         pause(WINDOW / 40 * (round % 7)).await;
         let last = admitted[admitted.len() - 1];

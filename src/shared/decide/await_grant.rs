@@ -9,7 +9,7 @@ use super::{NodeCharges, Remote, closed_status};
 use crate::rules::{Mode, QuotaStatus};
 use crate::shared::convert::{check_length, counter_request};
 use crate::shared::lease::{Lease, SpendResult, WithheldLease, nanos};
-use crate::shared::plan::{PlannedQuota, Route, Target};
+use crate::shared::plan::{PlannedQuota, Target};
 use crate::shared::rules::{NodeLeases, SharedRules};
 use crate::shared::store::{CheckResult, CounterRequest, StoreError, StoreErrorKind};
 
@@ -22,21 +22,6 @@ pub(super) enum LeaseOutcome {
         reserve: u64,
     },
     Failed(StoreError),
-}
-
-/// The answer of a lease after the store has denied the request.
-pub(super) enum OwnLease {
-    Covered,
-    WasInTheWay,
-    IsNotInTheWay,
-}
-
-/// The outcome of a denial by the store that a reserve may have caused.
-pub(super) enum WithoutReserve<'a> {
-    /// The store has no room, with or without a reserve.
-    Denied(CheckResult),
-    /// The budgets of this node hold no permits while these exist, so the store decides without a reserve.
-    AskAgain(Vec<WithheldLease<'a>>),
 }
 
 /// The most answers about a budget that a request waits for, before the store decides.
@@ -115,88 +100,65 @@ impl<R: ?Sized> SharedRules<R> {
         LeaseOutcome::AskStore { reserve }
     }
 
-    /// Finds out whether only the reserves for this node's budgets are in the way of a request that the store has denied. If so,
-    /// the node gives the budgets back, and the store is asked again without reserves. So no request is denied because of
-    /// permits that no request has spent.
-    pub(super) async fn without_reserve(
+    /// Withholds the leases and budgets of this node whose permits alone are in the way of a request that the store has denied, and
+    /// takes the reserves for these budgets out of the requests. Does nothing if the request would be denied without them, too.
+    pub(super) fn withhold_own(
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
         requests: &mut [CounterRequest],
         denied: &CheckResult,
-    ) -> Result<WithoutReserve<'_>, StoreError> {
+    ) -> Vec<WithheldLease<'_>> {
         let Some(node) = &self.leases else {
-            return Ok(WithoutReserve::Denied(denied.clone()));
+            return Vec::new();
         };
-        let reserved: Vec<bool> = requests.iter().map(|request| request.reserve() > 0).collect();
-        for request in &mut *requests {
-            *request = request.clone().with_reserve(0);
-        }
-        let seen = self.store.peek(requests).await?;
-        check_length(&seen, requests)?;
-        let has_room = |at: usize| denied.statuses()[at].has_room() || !requests[at].is_enforced();
-        if (0..requests.len()).any(|at| !reserved[at] && !has_room(at)) {
-            // Another counter denies the request, too. Its status stays, because only this one says whether a block began.
-            let both = seen.statuses().iter().zip(denied.statuses()).zip(&reserved);
-            let statuses = both.map(|((seen, denied), reserved)| if *reserved { *seen } else { *denied });
-            return Ok(WithoutReserve::Denied(CheckResult::denied(
-                denied.at(),
-                statuses.collect(),
-            )));
-        }
-        if !seen.is_admitted() {
-            return Ok(WithoutReserve::Denied(seen));
+        let mut in_the_way = Vec::new();
+        for (at, (request, status)) in requests.iter().zip(&denied.statuses).enumerate() {
+            let needed = request.permits().saturating_add(request.reserve());
+            if !request.is_enforced() || status.has_room && needed <= status.remaining {
+                continue;
+            }
+            // The requests for blocks come last, and have no lease.
+            let Some(&quota) = asked.get(at) else {
+                return Vec::new();
+            };
+            let key = remote.plan.target_of(quota).lease_key(quota);
+            // The store knows the permits of a lease, and leaves a budget out of account.
+            let left = status.remaining.saturating_add(node.table.most_unspent(key));
+            if request.permits() > left {
+                return Vec::new();
+            }
+            in_the_way.push((at, key, &remote.quotas[quota]));
         }
         let mut withheld = Vec::new();
-        for (&quota, _) in asked.iter().zip(&reserved).filter(|(_, reserved)| **reserved) {
-            let (target, planned) = (remote.plan.target_of(quota), &remote.quotas[quota]);
-            let key = target.lease_key(quota);
+        for (at, key, planned) in in_the_way {
+            requests[at] = requests[at].clone().with_reserve(0);
             withheld.extend(node.table.withhold(key, || lease(planned, node)));
         }
-        if let Some(error) = withheld
-            .iter()
-            .find_map(|lease| node.table.error_instead_of_wait(lease.at))
-        {
-            return Err(error);
-        }
-        node.table.release(withheld.iter().map(|lease| lease.at)).await?;
-        Ok(WithoutReserve::AskAgain(withheld))
+        withheld
     }
 
-    /// Checks the lease of a quota that the store has denied. If an answer about the lease is awaited, waits for it, for a period at
-    /// most: it may grant permits, or have given back those that were in the way.
-    pub(super) async fn await_own_lease(
+    /// Gives the permits of these leases and budgets back, and asks the store again. The leases have no permits until they are dropped.
+    pub(super) async fn ask_without(
         &self,
-        remote: &Remote<'_>,
-        quota: usize,
-        charged: &mut NodeCharges<'_, R>,
-    ) -> OwnLease {
-        let target = remote.plan.target_of(quota);
-        let (Some(node), Mode::Lease { .. }, Route::Lease) =
-            (&self.leases, remote.quotas[quota].mode, target.route)
-        else {
-            return OwnLease::IsNotInTheWay;
-        };
-        let (table, key) = (&node.table, target.lease_key(quota));
-        let Some(at) = table.find(key) else {
-            return OwnLease::IsNotInTheWay;
-        };
-        // Before the attempt below, so that an answer after the attempt ends the wait.
-        let answer = table.answer_of(at).notified();
-        match charged.spend(table, target, quota).1 {
-            SpendResult::Covered { .. } => return OwnLease::Covered,
-            SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
-            SpendResult::NotCovered => {}
+        withheld: &[WithheldLease<'_>],
+        requests: &[CounterRequest],
+    ) -> Result<CheckResult, StoreError> {
+        if let Some(node) = &self.leases {
+            for lease in withheld {
+                // No request waits for a store that does not answer.
+                node.table.error_instead_of_wait(lease.at).map_or(Ok(()), Err)?;
+            }
+            node.table.release(withheld.iter().map(|lease| lease.at)).await?;
         }
-        if !table.lock().managers[at].is_asking() {
-            return OwnLease::IsNotInTheWay;
-        }
-        let _ = timeout(Duration::from_nanos(node.period), answer).await;
-        match charged.spend(table, target, quota).1 {
-            SpendResult::Covered { .. } => OwnLease::Covered,
-            SpendResult::Closed { .. } | SpendResult::NotOwner => OwnLease::IsNotInTheWay,
-            SpendResult::NotCovered => OwnLease::WasInTheWay,
-        }
+        self.ask(requests).await
+    }
+
+    /// Asks the store for a decision.
+    pub(super) async fn ask(&self, requests: &[CounterRequest]) -> Result<CheckResult, StoreError> {
+        let result = self.store.decide(requests).await?;
+        check_length(&result, requests)?;
+        Ok(result)
     }
 }
 

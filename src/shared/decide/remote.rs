@@ -3,13 +3,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::await_grant::{LeaseOutcome, OwnLease, WithoutReserve};
+use super::await_grant::LeaseOutcome;
 use super::{NodeCharges, Remote, is_local};
 use crate::rules::{Admitted, Block, DecidedBy, Denied, DeniedValues, OnError, QuotaStatus, Reason};
 use crate::shared::charges::{Charges, Decision, Details, StoreCharge, admitted};
-use crate::shared::convert::{
-    block_requests, block_status, blocks_of, check_length, counter_request, remote_status,
-};
+use crate::shared::convert::{block_requests, block_status, blocks_of, counter_request, remote_status};
 use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, Route, Target};
 use crate::shared::rules::SharedRules;
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError};
@@ -73,47 +71,18 @@ impl<R: ?Sized> SharedRules<R> {
         {
             leases.table.counts().remote.add_one();
         }
-        let mut may_ask_again = true;
-        // The leases that get no permits until this is dropped, once a reserve for a budget was in the way.
-        let mut withheld = None;
-        loop {
-            let result = match self.store.decide(&requests).await {
-                Ok(result) => check_length(&result, &requests).map(|()| result),
-                Err(error) => Err(error),
-            };
-            let result = match result {
-                Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
-                Ok(result) if result.is_admitted() => {
-                    return Ok(self.admit(&remote, &asked, requests, charged, &result));
-                }
-                Ok(result) => result,
-            };
-            let has_reserve = requests.iter().any(|request| request.reserve() > 0);
-            let result = match has_reserve && withheld.is_none() {
-                false => result,
-                true => match self
-                    .without_reserve(&remote, &asked, &mut requests, &result)
-                    .await
-                {
-                    Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
-                    Ok(WithoutReserve::Denied(result)) => result,
-                    Ok(WithoutReserve::AskAgain(leases)) => {
-                        withheld = Some(leases);
-                        continue;
-                    }
-                },
-            };
-            let own = match asked[..] {
-                [quota] if may_ask_again => self.await_own_lease(&remote, quota, &mut charged).await,
-                _ => OwnLease::IsNotInTheWay,
-            };
-            match own {
-                OwnLease::Covered => return Ok(self.admit_on_node(&plan, charged)),
-                OwnLease::WasInTheWay => may_ask_again = false,
-                OwnLease::IsNotInTheWay => {
-                    return Err(self.deny_by_store(&remote, &asked, &blocks, &result));
-                }
-            }
+        let mut result = self.ask(&requests).await;
+        let withheld = match &result {
+            Ok(denied) if !denied.is_admitted => self.withhold_own(&remote, &asked, &mut requests, denied),
+            Ok(_) | Err(_) => Vec::new(),
+        };
+        if !withheld.is_empty() {
+            result = self.ask_without(&withheld, &requests).await;
+        }
+        match result {
+            Err(error) => self.fall_back(&remote, &asked, requests, charged, error),
+            Ok(result) if result.is_admitted => Ok(self.admit(&remote, &asked, requests, charged, &result)),
+            Ok(result) => Err(self.deny_by_store(&remote, &asked, &blocks, &result)),
         }
     }
 
@@ -128,7 +97,7 @@ impl<R: ?Sized> SharedRules<R> {
     ) -> Admitted<Charges<R>> {
         let charged_by = |quota| {
             let found = asked.iter().position(|&at| at == quota);
-            match found.map(|at| result.statuses()[at].is_charged()) {
+            match found.map(|at| result.statuses[at].is_charged) {
                 Some(true) => ChargedBy::Store,
                 Some(false) => ChargedBy::Nothing,
                 None => charged.charged_by(quota),
@@ -137,11 +106,11 @@ impl<R: ?Sized> SharedRules<R> {
         self.planner
             .charge_fallbacks(remote.plan, |target| !is_local(target), charged_by);
         let quotas = asked.iter().map(|&at| &remote.quotas[at]);
-        let statuses = quotas.clone().zip(result.statuses()).map(remote_status).collect();
+        let statuses = quotas.clone().zip(&result.statuses).map(remote_status).collect();
         let (mut in_store, mut slots, mut counted) = (Vec::new(), Vec::new(), Vec::new());
         // `zip` leaves out the requests for blocks, which come last and were not charged.
-        for ((planned, request), status) in quotas.zip(requests).zip(result.statuses()) {
-            if !status.is_charged() {
+        for ((planned, request), status) in quotas.zip(requests).zip(&result.statuses) {
+            if !status.is_charged {
                 continue;
             }
             if request.counting() == Counting::Slots {
@@ -156,7 +125,7 @@ impl<R: ?Sized> SharedRules<R> {
             statuses,
             error: None,
             in_store,
-            store_time: Some(result.at()),
+            store_time: Some(result.at),
             states,
             slots: self.slots.as_ref().and_then(|keeper| keeper.hold(slots, counted)),
         };
@@ -173,29 +142,29 @@ impl<R: ?Sized> SharedRules<R> {
     ) -> Denied<'static> {
         let status_of = |quota| {
             let at = asked.iter().position(|&at| at == quota);
-            at.map(|at| result.statuses()[at])
+            at.map(|at| result.statuses[at])
         };
         let is_full = |quota: usize| match status_of(quota) {
-            Some(status) => !status.has_room(),
+            Some(status) => !status.has_room,
             None => remote.quotas[quota].extracted.is_denied(),
         };
         self.planner.count_shadow_denied(remote.plan, is_full);
-        let statuses = asked.iter().copied().zip(result.statuses());
+        let statuses = asked.iter().copied().zip(&result.statuses);
         let full: Vec<(usize, &CounterStatus)> = statuses
-            .filter(|&(at, status)| remote.quotas[at].extracted.enforced && !status.has_room())
+            .filter(|&(at, status)| remote.quotas[at].extracted.enforced && !status.has_room)
             .collect();
         for &(quota, status) in &full {
             self.close_lease(remote, quota, status);
         }
         let mut rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
         let mut blocked: Vec<QuotaStatus> = Vec::new();
-        for (&(quota, block), status) in blocks.iter().zip(&result.statuses()[asked.len()..]) {
+        for (&(quota, block), status) in blocks.iter().zip(&result.statuses[asked.len()..]) {
             let planned = &remote.quotas[quota];
-            if !status.has_room() {
+            if !status.has_room {
                 rules.push(planned.rule);
                 blocked.push(block_status(planned, block, status));
             }
-            if status.receipt() == BLOCK_BEGAN {
+            if status.receipt == BLOCK_BEGAN {
                 self.planner.count_block(planned.rule);
             }
         }
@@ -203,31 +172,29 @@ impl<R: ?Sized> SharedRules<R> {
         let of = |(at, status): (usize, &CounterStatus)| remote_status((&remote.quotas[at], status));
         let mut statuses: Vec<QuotaStatus> = full.into_iter().map(of).chain(blocked).collect();
         let violations = statuses.len();
-        let others = asked.iter().copied().zip(result.statuses());
-        let others = others.filter(|&(at, status)| remote.quotas[at].extracted.enforced && status.has_room());
+        let others = asked.iter().copied().zip(&result.statuses);
+        let others = others.filter(|&(at, status)| remote.quotas[at].extracted.enforced && status.has_room);
         statuses.extend(others.map(of));
         let values = DeniedValues {
             decided_by: DecidedBy::Store,
             reason: Reason::Spent,
             statuses,
             violations,
-            store_time: Some(result.at()),
+            store_time: Some(result.at),
             error: None,
         };
         Denied::of(values, self.now())
     }
 
     /// Makes the lease of a quota deny by itself for a while, because the store has no room.
-    ///
-    /// The status of a budget does not count its reserve, because the node asks again without reserves before it denies.
     fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
         let target = remote.plan.target_of(quota);
         if let Some(node) = &self.leases
             && target.route == Route::Lease
-            && let Some(after) = status.retry_after()
+            && let Some(after) = status.retry_after
         {
             let key = target.lease_key(quota);
-            node.table.close(key, status.remaining(), target.permits(), after);
+            node.table.close(key, status.remaining, target.permits(), after);
         }
     }
 

@@ -101,8 +101,8 @@ fn in_batches(requests: Vec<DueRequest>) -> Vec<Vec<DueRequest>> {
     let mut batches: Vec<Vec<DueRequest>> = Vec::new();
     let mut weight = 0;
     for (at, request) in requests {
-        let logged = match request.counter().counting() {
-            Counting::Log => request.charge() / LOGGED_PER_WEIGHT,
+        let logged = match request.counter.counting() {
+            Counting::Log => request.charge / LOGGED_PER_WEIGHT,
             Counting::Cells(_) | Counting::Gcra(_) | Counting::Slots | Counting::Violations => 0,
         };
         match batches.last_mut() {

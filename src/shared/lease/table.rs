@@ -178,6 +178,12 @@ impl LeaseTable {
             .cloned()
     }
 
+    /// The most unspent permits that the store may have registered for the key's lease.
+    pub(crate) fn most_unspent(&self, key: u64) -> u64 {
+        let at = self.find(key);
+        at.map_or(0, |at| self.lock().managers[at].most_unspent(&self.states[at]))
+    }
+
     /// Whether the next answer about the lease may grant permits.
     pub(crate) fn is_worth_waiting(&self, at: usize) -> bool {
         let is_worth_waiting = self.lock().managers[at].is_worth_waiting(&self.states[at]);

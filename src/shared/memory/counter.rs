@@ -121,13 +121,13 @@ impl Counter {
                 None => CounterStatus::with_room(request.limit()),
             };
         }
-        let remaining = self.free(request, now).saturating_sub(request.reserve());
+        let remaining = self.free(request, now);
         if request.permits() <= remaining {
             return CounterStatus::with_room(remaining);
         }
         // No time frees a slot.
         let is_possible = self.slots.is_none() && request.permits() <= request.capacity();
-        let after = is_possible.then(|| self.wait(request, request.permits() + request.reserve(), now));
+        let after = is_possible.then(|| self.wait(request, request.permits(), now));
         CounterStatus::without_room(remaining, after)
     }
 
@@ -232,31 +232,31 @@ impl Counter {
     /// Answers a lease request, by the rules of [`LeaseStore`](crate::shared::LeaseStore).
     pub(super) fn renew(&mut self, request: &LeaseRequest, now: u64) -> LeaseGrant {
         let now = self.latest.max(now);
-        let known = self.leases.take(request.lease_id(), now);
-        if known.is_none() && !request.is_new() {
+        let known = self.leases.take(request.lease_id, now);
+        if known.is_none() && !request.is_new {
             return LeaseGrant::unknown();
         }
         let mut lease = known.unwrap_or_default();
         // The permits of this lease are already its part of the limit, so they are left out.
-        let counter = &request.counter().clone().with_permits(1);
-        if request.sequence() > lease.sequence {
-            if request.charge() > 0 {
+        let counter = &request.counter.clone().with_permits(1);
+        if request.sequence > lease.sequence {
+            if request.charge > 0 {
                 // Whether there is room or not: the permits were spent under the lease.
-                self.charge_permits(counter, request.charge(), now);
+                self.charge_permits(counter, request.charge, now);
             }
-            let covered = lease.granted.min(request.cap()).saturating_sub(request.charge());
-            let some = match request.is_registered() {
+            let covered = lease.granted.min(request.cap).saturating_sub(request.charge);
+            let some = match request.is_registered {
                 // A registered lease gets at most half, so that others find room.
                 true => self.free(counter, now).div_ceil(2),
                 false => self.free(counter, now),
             };
-            lease.granted = covered.max(request.wanted().min(some));
-            lease.sequence = request.sequence();
+            lease.granted = covered.max(request.wanted.min(some));
+            lease.sequence = request.sequence;
         }
         let left = self.free(counter, now).saturating_sub(lease.granted);
-        let held = if request.is_registered() { lease.granted } else { 0 };
-        let times = (nanos(request.term()), nanos(request.counter().window()));
-        self.leases.insert(request.lease_id(), lease, held, now, times);
+        let held = if request.is_registered { lease.granted } else { 0 };
+        let times = (nanos(request.term), nanos(request.counter.window()));
+        self.leases.insert(request.lease_id, lease, held, now, times);
         let grant = LeaseGrant::of(lease.granted);
         match left {
             0 => grant.with_remaining(0, self.wait(counter, 1, now)),

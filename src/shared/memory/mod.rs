@@ -104,26 +104,27 @@ impl MemoryStore {
                 .iter()
                 .map(|request| counters.of(request, now).status(request, now))
                 .collect();
-            let is_full = |(request, status): (&CounterRequest, &CounterStatus)| {
-                request.is_enforced() && !status.has_room()
+            let denies = |(request, status): (&CounterRequest, &CounterStatus)| {
+                let needed = request.permits().saturating_add(request.reserve());
+                request.is_enforced() && (!status.has_room || needed > status.remaining)
             };
-            let admitted = !requests.iter().zip(&statuses).any(is_full);
+            let admitted = !requests.iter().zip(&statuses).any(denies);
             for (at, request) in requests.iter().enumerate() {
                 // A rule in shadow mode is charged if all of its counters have room.
                 let shadow_full = !request.is_enforced()
                     && requests.iter().zip(&statuses).any(|(other, status)| {
-                        !other.is_enforced() && other.rule() == request.rule() && !status.has_room()
+                        !other.is_enforced() && other.rule() == request.rule() && !status.has_room
                     });
-                if statuses[at].has_room() && shadow_full {
+                if statuses[at].has_room && shadow_full {
                     statuses[at] = statuses[at].not_charged();
                 }
             }
             if admitted && charges {
                 for (request, status) in requests.iter().zip(&mut statuses) {
                     let is_counted = request.counting() != Counting::Violations;
-                    if status.is_charged() && is_counted {
+                    if status.is_charged && is_counted {
                         let receipt = counters.of(request, now).charge(request, now);
-                        let left = status.remaining() - request.permits();
+                        let left = status.remaining - request.permits();
                         *status = CounterStatus::with_room(left).with_receipt(receipt.0, receipt.1);
                     }
                 }
@@ -161,7 +162,7 @@ impl Counters {
         for (at, request) in requests.iter().enumerate() {
             let is_counted = request.counting() == Counting::Violations && request.permits() > 0;
             let has_denied = requests.iter().zip(&*statuses).any(|(other, status)| {
-                other.is_enforced() && other.rule() == request.rule() && !status.has_room()
+                other.is_enforced() && other.rule() == request.rule() && !status.has_room
             });
             if is_counted && has_denied {
                 statuses[at] = self.of(request, now).violate(request, now);
@@ -214,14 +215,14 @@ impl CounterStore for MemoryStore {
         charged: &'a CheckResult,
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move {
-            if !charged.is_admitted() {
+            if !charged.is_admitted {
                 return Ok(0);
             }
             Ok(self.at_once(|counters, now| {
-                let charged = requests.iter().zip(charged.statuses());
-                let charged = charged.filter(|(_, status)| status.is_charged());
+                let charged = requests.iter().zip(&charged.statuses);
+                let charged = charged.filter(|(_, status)| status.is_charged);
                 let lost = charged.map(|(request, status)| {
-                    let refunded = counters.of(request, now).refund(request, status.receipt());
+                    let refunded = counters.of(request, now).refund(request, status.receipt);
                     request.permits() - refunded
                 });
                 lost.sum()
@@ -258,7 +259,7 @@ impl LeaseStore for MemoryStore {
         Box::pin(async move {
             self.at_once(|counters, now| {
                 let grants = requests.iter().map(|request| -> Result<LeaseGrant, _> {
-                    Ok(counters.of(request.counter(), now).renew(request, now))
+                    Ok(counters.of(&request.counter, now).renew(request, now))
                 });
                 grants.collect()
             })

@@ -3,10 +3,14 @@ use core::time::Duration;
 
 /// The answer of a store to one check: the status of each counter, and whether the request is admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckResult {
-    at: u64,
-    statuses: Vec<CounterStatus>,
-    admitted: bool,
+    /// The reading of the store's clock that decided, in microseconds of the store's time.
+    pub at: u64,
+    /// The status of each counter, in the order of the requests.
+    pub statuses: Vec<CounterStatus>,
+    /// Whether the request is admitted: every enforced counter had room, and its [reserve](super::CounterRequest::reserve) stays free.
+    pub is_admitted: bool,
 }
 
 impl CheckResult {
@@ -16,7 +20,7 @@ impl CheckResult {
         Self {
             at,
             statuses,
-            admitted: true,
+            is_admitted: true,
         }
     }
 
@@ -26,37 +30,25 @@ impl CheckResult {
         Self {
             at,
             statuses,
-            admitted: false,
+            is_admitted: false,
         }
-    }
-
-    /// The reading of the store's clock that decided, in microseconds of the store's time.
-    #[must_use]
-    pub const fn at(&self) -> u64 {
-        self.at
-    }
-
-    /// The status of each counter, in the order of the requests.
-    #[must_use]
-    pub fn statuses(&self) -> &[CounterStatus] {
-        &self.statuses
-    }
-
-    /// Whether the request is admitted: every enforced counter had room.
-    #[must_use]
-    pub const fn is_admitted(&self) -> bool {
-        self.admitted
     }
 }
 
-/// The status of one counter.
+/// The status of one counter, without the [reserve](super::CounterRequest::reserve) of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CounterStatus {
-    room: bool,
-    charged: bool,
-    remaining: u64,
-    retry_after: Option<Duration>,
-    receipt: (u64, u64),
+    /// Whether the counter had room for the request.
+    pub has_room: bool,
+    /// Whether the counter was charged, if the request is admitted.
+    pub is_charged: bool,
+    /// The permits that are left.
+    pub remaining: u64,
+    /// The time until the counter has room, by the store's clock, if no other request is admitted. `None`: never.
+    pub retry_after: Option<Duration>,
+    /// Two numbers of the store's own. A [refund](super::CounterStore::refund) gets them back.
+    pub receipt: (u64, u64),
 }
 
 impl CounterStatus {
@@ -64,8 +56,8 @@ impl CounterStatus {
     #[must_use]
     pub const fn with_room(remaining: u64) -> Self {
         Self {
-            room: true,
-            charged: true,
+            has_room: true,
+            is_charged: true,
             remaining,
             retry_after: Some(Duration::ZERO),
             receipt: (0, 0),
@@ -77,8 +69,8 @@ impl CounterStatus {
     #[must_use]
     pub const fn without_room(remaining: u64, retry_after: Option<Duration>) -> Self {
         Self {
-            room: false,
-            charged: false,
+            has_room: false,
+            is_charged: false,
             remaining,
             retry_after,
             receipt: (0, 0),
@@ -90,47 +82,17 @@ impl CounterStatus {
     #[must_use]
     pub const fn not_charged(self) -> Self {
         Self {
-            charged: false,
+            is_charged: false,
             ..self
         }
     }
 
-    /// Adds two numbers of the store's own. A [refund](super::CounterStore::refund) gets them back.
+    /// Sets the [receipt](Self::receipt).
     #[must_use]
     pub const fn with_receipt(self, first: u64, second: u64) -> Self {
         Self {
             receipt: (first, second),
             ..self
         }
-    }
-
-    /// Whether the counter had room for the request.
-    #[must_use]
-    pub const fn has_room(&self) -> bool {
-        self.room
-    }
-
-    /// Whether the counter was charged, if the request is admitted.
-    #[must_use]
-    pub const fn is_charged(&self) -> bool {
-        self.charged
-    }
-
-    /// The permits that are left.
-    #[must_use]
-    pub const fn remaining(&self) -> u64 {
-        self.remaining
-    }
-
-    /// The time until the counter has room, by the store's clock, if no other request is admitted. `None`: never.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
-    }
-
-    /// The two numbers of the store's own.
-    #[must_use]
-    pub const fn receipt(&self) -> (u64, u64) {
-        self.receipt
     }
 }

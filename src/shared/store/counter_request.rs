@@ -207,7 +207,9 @@ impl CounterRequest {
 
     /// The permits of the limit that must stay free, because the node holds them as a budget that the store has not registered.
     ///
-    /// The counter has room if the charged, held, requested and reserved permits together are at most the limit.
+    /// The request is denied unless the charged, held, requested and reserved permits together are at most the limit. The
+    /// [status](super::CounterStatus) of the counter leaves the reserve out of account. So if each status of a denial has room, the
+    /// reserve alone is in the way.
     #[must_use]
     pub const fn reserve(&self) -> u64 {
         self.reserve

@@ -72,7 +72,8 @@ use crate::rules::StoreError;
 /// }
 /// ```
 pub trait CounterStore: fmt::Debug + Send + Sync {
-    /// Charges all counters if every [enforced](CounterRequest::is_enforced) one has room.
+    /// Charges all counters if every [enforced](CounterRequest::is_enforced) one has room for its permits and its
+    /// [reserve](CounterRequest::reserve).
     ///
     /// The counters of a rule that is not enforced are charged with the others if all counters of that rule have room.
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;

@@ -4,16 +4,27 @@ use super::counter_request::CounterRequest;
 
 /// A node's message about one lease: permits to charge, and permits that it wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeaseRequest {
-    pub(crate) counter: CounterRequest,
-    pub(crate) lease_id: u128,
-    pub(crate) sequence: u64,
-    pub(crate) is_new: bool,
-    pub(crate) is_registered: bool,
-    pub(crate) charge: u64,
-    pub(crate) cap: u64,
-    pub(crate) wanted: u64,
-    pub(crate) term: Duration,
+    /// The counter that the lease is of. Its [permits](CounterRequest::permits) mean nothing here.
+    pub counter: CounterRequest,
+    /// The number of the lease, which no other lease of any node has.
+    pub lease_id: u128,
+    /// The number of the request among those of its lease, from 1 on. Copies of a request have the same number.
+    pub sequence: u64,
+    /// Whether the lease is a new one, as far as the node knows.
+    pub is_new: bool,
+    /// Whether the store registers the granted permits, so that it grants them to no other node. Permits that it does
+    /// not register are a budget: the store may grant the same permits to other nodes.
+    pub is_registered: bool,
+    /// The permits that were spent, and are to be charged. Of a new lease, they were spent under one that had ended.
+    pub charge: u64,
+    /// The most permits that the node leaves uncharged until the answer, the charge included.
+    pub cap: u64,
+    /// The permits that the node wants.
+    pub wanted: u64,
+    /// How long the lease lasts after its last request. Its registered permits are kept for a window longer.
+    pub term: Duration,
 }
 
 impl LeaseRequest {
@@ -47,84 +58,18 @@ impl LeaseRequest {
             ..self.clone()
         }
     }
-
-    /// Charges permits that were spent under a budget that has ended.
-    #[must_use]
-    pub const fn with_charge(mut self, charge: u64) -> Self {
-        self.charge = charge;
-        self.cap = charge;
-        self
-    }
-
-    /// Makes the lease a budget, which the store does not register and only the node keeps to.
-    #[must_use]
-    pub const fn unregistered(mut self) -> Self {
-        self.is_registered = false;
-        self
-    }
-
-    /// The counter that the lease is of. Its [permits](CounterRequest::permits) mean nothing here.
-    #[must_use]
-    pub const fn counter(&self) -> &CounterRequest {
-        &self.counter
-    }
-
-    /// The number of the lease, which no other lease of any node has.
-    #[must_use]
-    pub const fn lease_id(&self) -> u128 {
-        self.lease_id
-    }
-
-    /// The number of the request among those of its lease, from 1 on. Copies of a request have the same number.
-    #[must_use]
-    pub const fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    /// Whether the lease is a new one, as far as the node knows.
-    #[must_use]
-    pub const fn is_new(&self) -> bool {
-        self.is_new
-    }
-
-    /// Whether the store registers the granted permits, so that it grants them to no other node. Permits that it does
-    /// not register are a budget: the store may grant the same permits to other nodes.
-    #[must_use]
-    pub const fn is_registered(&self) -> bool {
-        self.is_registered
-    }
-
-    /// The permits that were spent, and are to be charged. Of a new lease, they were spent under one that had ended.
-    #[must_use]
-    pub const fn charge(&self) -> u64 {
-        self.charge
-    }
-
-    /// The most permits that the node leaves uncharged until the answer, the charge included.
-    #[must_use]
-    pub const fn cap(&self) -> u64 {
-        self.cap
-    }
-
-    /// The permits that the node wants.
-    #[must_use]
-    pub const fn wanted(&self) -> u64 {
-        self.wanted
-    }
-
-    /// How long the lease lasts after its last request. Its registered permits are kept for a window longer.
-    #[must_use]
-    pub const fn term(&self) -> Duration {
-        self.term
-    }
 }
 
 /// A store's answer about one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeaseGrant {
-    permits: Option<u64>,
-    remaining: u64,
-    retry_after: Option<Duration>,
+    /// The permits that the node may spend. `None`: the lease is unknown.
+    pub permits: Option<u64>,
+    /// The permits that the limit leaves to others.
+    pub remaining: u64,
+    /// The time after which the limit leaves one more, by the store's clock. `None`: unknown.
+    pub retry_after: Option<Duration>,
 }
 
 impl LeaseGrant {
@@ -157,23 +102,5 @@ impl LeaseGrant {
             retry_after: Some(retry_after),
             ..self
         }
-    }
-
-    /// The permits that the node may spend. `None`: the lease is unknown.
-    #[must_use]
-    pub const fn permits(&self) -> Option<u64> {
-        self.permits
-    }
-
-    /// The permits that the limit leaves to others.
-    #[must_use]
-    pub const fn remaining(&self) -> u64 {
-        self.remaining
-    }
-
-    /// The time after which the limit leaves one more, by the store's clock. `None`: unknown.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
     }
 }

@@ -38,7 +38,7 @@
 //! let supervisor = Supervisor::start(Numbers, SupervisorSettings::default())?;
 //! supervisor.ready(Duration::from_secs(1), async |_| Ok(())).await?;
 //! assert_eq!(supervisor.call(async |number| Ok(number + 1)).await?, 8);
-//! assert_eq!(supervisor.health().answered, 1);
+//! assert_eq!(supervisor.live_health().read().answered, 1);
 //! # Ok(())
 //! # }
 //! ```

@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::breaker::BreakerState;
 use super::call_error::{CallError, ErrorClass};
-use super::health::Health;
 use super::live_health::LiveHealth;
 use super::server::{Server, ServerRole};
 use super::settings::SupervisorSettings;
@@ -93,26 +92,21 @@ impl<S: Server> Supervisor<S> {
         &self.inner.server
     }
 
-    /// The state of the connection, and counts of its calls.
-    #[must_use]
-    pub fn health(&self) -> Health {
-        self.inner.health.read()
-    }
-
-    /// The health as it changes, for [`StoreObserver::publish`](super::StoreObserver::publish).
+    /// The state of the connection and counts of its calls as they change. [`LiveHealth::read`] has them at one time, and
+    /// [`StoreObserver::publish`](super::StoreObserver::publish) publishes them.
     #[must_use]
     pub fn live_health(&self) -> &Arc<LiveHealth> {
         &self.inner.health
     }
 
-    /// Notes why the server registers no leases, or that it registers them, for [`Health::lease_error`].
+    /// Notes why the server registers no leases, or that it registers them, for [`Health::lease_error`](super::Health::lease_error).
     pub fn note_lease_error(&self, reason: Option<&'static str>) {
         self.inner
             .health
             .note_restriction(|last| &mut last.leases, reason);
     }
 
-    /// Notes an error that the answer to a call contains, for [`Health::last_error`]. The call counts as answered.
+    /// Notes an error that the answer to a call contains, for [`Health::last_error`](super::Health::last_error). The call counts as answered.
     pub fn note_error(&self, error: StoreError) {
         self.inner.health.note(Some(error));
     }
@@ -393,7 +387,7 @@ impl<S: Server> fmt::Debug for Supervisor<S> {
         // The server is left out: its address may contain a password.
         f.debug_struct("Supervisor")
             .field("settings", &self.inner.settings)
-            .field("health", &self.health())
+            .field("health", &self.inner.health.read())
             .finish_non_exhaustive()
     }
 }

@@ -200,7 +200,7 @@ async fn leases_need_the_right_to_info() {
         .to_string();
     assert!(error.contains("INFO") && error.contains("run_id"), "{error}");
     assert_eq!(store.health().unexpected_replies, 0);
-    assert_eq!(limiter.lease_stats().held, 0);
+    assert_eq!(limiter.rules().lease_stats().held, 0);
     // With the right, nodes decide again.
     allow("+info");
     while check().await == DecidedBy::Store {}

@@ -50,13 +50,12 @@ async fn one_shard_with_cluster_mode_names_the_constructor() {
     let error = admitted.error().expect("the reason").to_string();
     assert!(error.contains("RedisStore::cluster"), "{error}");
     // Rules of one key work here, unless they need leases: these share a key over all of them.
-    let limiter = |mode| {
-        let limiter = SharedLimiter::builder("login", quota("10/min")).mode(mode);
-        limiter.build(store.clone()).expect("a limiter")
-    };
-    limiter(Mode::Strict).ready(PATIENCE).await.expect("one slot");
-    let leased = limiter(Mode::Lease { permits: 5 }).ready(PATIENCE).await;
-    let error = leased.expect_err("leases have a slot of their own").to_string();
+    let limiter = || SharedLimiter::builder("login", quota("10/min"));
+    let strict = limiter().build(store.clone()).expect("a limiter");
+    strict.rules().ready(PATIENCE).await.expect("one slot");
+    let leased = limiter().lease(5).build(store.clone()).expect("a limiter");
+    let error = leased.rules().ready(PATIENCE).await;
+    let error = error.expect_err("leases have a slot of their own").to_string();
     assert!(error.contains("RedisStore::cluster"), "{error}");
 }
 

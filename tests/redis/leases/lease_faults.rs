@@ -14,7 +14,7 @@ use ringgate::shared::{
 use crate::dropped::age;
 use crate::load::{Call, Load, end_all, most_by_calls};
 use crate::proxy::{Proxy, Route};
-use crate::server::{PATIENCE, Server, patient, ready, until};
+use crate::server::{PATIENCE, Server, patient, patient_calls, ready, until, without_breaker};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 400;
@@ -230,8 +230,8 @@ async fn a_lease_request_counts_once() {
         // Until the server has run long enough to grant leases.
         tokio::time::sleep(Duration::from_millis(3400)).await;
         let proxy = Proxy::before(server.port()).await;
-        let store = RedisStore::builder(&proxy.url()).breaker(100, 1_000_000, WINDOW, WINDOW);
-        let store = ready(patient(store.reconnect_after(Duration::from_millis(5)))).await;
+        let store = patient(RedisStore::builder(&proxy.url()));
+        let store = ready(without_breaker(store, Duration::from_millis(5))).await;
         let limiter = builder(sync, "100000/2s")
             .build(store.clone())
             .expect("a limiter");
@@ -243,7 +243,7 @@ async fn a_lease_request_counts_once() {
             assert!(
                 began.elapsed() < PATIENCE,
                 "it never decides: {:?}",
-                limiter.lease_stats()
+                limiter.rules().lease_stats()
             );
         }
         for _ in 0..10 {
@@ -263,7 +263,7 @@ async fn a_lease_request_counts_once() {
             .await;
         }
         until("there is a connection", || store.health().connected).await;
-        limiter.flush().await.expect("an answer");
+        limiter.rules().flush().await.expect("an answer");
         let charged = crate::watch::counted(&mut server.client(), "*");
         println!("replies were cut ten times: {admitted} admitted, {charged} charged");
         if began.elapsed() < Duration::from_secs(2) {
@@ -284,8 +284,8 @@ async fn nodes_decide_for_themselves() {
         let (mut proxies, mut stores, mut loads) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..NODES {
             let proxy = Proxy::before(server.port()).await;
-            let store = RedisStore::builder(&proxy.url()).breaker(100, 1_000_000, WINDOW, WINDOW);
-            let store = ready(store.reconnect_after(Duration::from_millis(10))).await;
+            let store = RedisStore::builder(&proxy.url());
+            let store = ready(without_breaker(store, Duration::from_millis(10))).await;
             let limiter = builder(sync, "120/500ms").on_error(choice);
             let limiter = limiter.nodes(core::num::NonZeroU32::new(3).expect("three"));
             loads.push(Load::new(
@@ -347,11 +347,7 @@ async fn a_slot_moves() {
         };
         let mut stores = Vec::new();
         for _ in 0..NODES {
-            let patient = cluster
-                .builder()
-                .call_timeout(PATIENCE)
-                .response_timeout(PATIENCE);
-            stores.push(ready(patient).await);
+            stores.push(ready(patient_calls(cluster.builder())).await);
         }
         let crew = Crew::over(sync, stores).await;
         let (mut at, name) = cluster.names().last().expect("a name").clone();
@@ -390,7 +386,7 @@ async fn foreign_data_fails_only_its_own_lease() {
                 .map(|key| CounterRequest::new("rule", key, counting, 1_000, term))
                 .map(|counter| LeaseRequest::first(counter, key, 4, term))
                 .collect();
-            let mut name = store.name_of(requests[1].counter()) + ending;
+            let mut name = store.name_of(&requests[1].counter) + ending;
             if ending == ":lease:" {
                 name += &format!("{key:032x}");
             }
@@ -399,12 +395,12 @@ async fn foreign_data_fails_only_its_own_lease() {
             let case = format!("{counting:?} {name}: {answers:?}");
             assert_eq!(answers.len(), 3);
             for own in [&answers[0], &answers[2]] {
-                let granted = own.as_ref().ok().and_then(|grant| grant.permits());
+                let granted = own.as_ref().ok().and_then(|grant| grant.permits);
                 assert!(granted.is_some_and(|permits| permits > 0), "{case}");
             }
             let error = answers[1].as_ref().expect_err(&case);
             assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply, "{case}");
-            let counter = store.name_of(requests[1].counter());
+            let counter = store.name_of(&requests[1].counter);
             assert!(error.to_string().contains(&counter), "{case}");
             let last = store.health().last_error.expect("it was noted");
             assert_eq!(last.to_string(), error.to_string());

@@ -37,7 +37,7 @@ async fn warm(limiter: &SharedLimiter, key: &str) {
 
 /// Waits until the leases are in this state.
 async fn stands(limiter: &SharedLimiter, what: &str, is: impl Fn(&LeaseStats) -> bool) {
-    until(what, || is(&limiter.lease_stats())).await;
+    until(what, || is(&limiter.rules().lease_stats())).await;
 }
 
 /// A hot key needs hardly any call. At the end, exactly the admitted permits are charged.
@@ -50,7 +50,7 @@ async fn a_hot_key_is_decided_on_the_node() {
         .build(store.clone())
         .expect("a limiter");
     warm(&limiter, "key").await;
-    limiter.flush().await.expect("an answer");
+    limiter.rules().flush().await.expect("an answer");
     limiter.reset("key").await.expect("an answer");
     warm(&limiter, "key").await;
     let calls = store.health().calls;
@@ -66,9 +66,9 @@ async fn a_hot_key_is_decided_on_the_node() {
         "{by_lease} by the lease, {by_store} by the store"
     );
     assert!(store.health().calls - calls < 1000);
-    let stats = limiter.lease_stats();
+    let stats = limiter.rules().lease_stats();
     assert_eq!((stats.leases, stats.denied), (1, 0), "{stats:?}");
-    limiter.flush().await.expect("an answer");
+    limiter.rules().flush().await.expect("an answer");
     stands(&limiter, "nothing is held", |it| {
         it.held == 0 && it.uncharged == 0
     })
@@ -104,7 +104,7 @@ async fn a_budget_is_spent_to_the_last_permit() {
         }
     }
     assert_eq!(admitted, 500);
-    let stats = limiter.lease_stats();
+    let stats = limiter.rules().lease_stats();
     assert!(stats.denied >= 1000, "{stats:?}");
     assert!(store.health().calls < 500, "refusals do not reach the server");
     stands(&limiter, "all is charged", |it| it.uncharged == 0).await;
@@ -138,7 +138,7 @@ async fn an_idle_lease_is_given_back() {
     for _ in 0..500 {
         limiter.check("key").await.expect("room");
     }
-    assert!(limiter.lease_stats().held > 0);
+    assert!(limiter.rules().lease_stats().held > 0);
     stands(&limiter, "all was given back", |it| {
         it.held == 0 && it.uncharged == 0
     })
@@ -162,16 +162,16 @@ async fn strict_requests_see_leases() {
     let strict = builder().build(server.store().await).expect("a limiter");
     warm(&lease, "key").await;
     loop {
-        lease.flush().await.expect("an answer");
+        lease.rules().flush().await.expect("an answer");
         strict.reset("key").await.expect("an answer");
         let (began, mut admitted) = (Instant::now(), 0);
-        while lease.lease_stats().held < 20 {
+        while lease.rules().lease_stats().held < 20 {
             lease.check("key").await.expect("room");
             admitted += 1;
         }
-        let before = lease.lease_stats();
+        let before = lease.rules().lease_stats();
         let left = strict.peek("key").await.expect("an answer")[0].remaining;
-        let after = lease.lease_stats();
+        let after = lease.rules().lease_stats();
         // If no report was sent meanwhile, and no charge has left the window.
         if (before.held, before.uncharged) == (after.held, after.uncharged)
             && began.elapsed() < Duration::from_secs(1)
@@ -251,7 +251,7 @@ async fn every_quota_has_a_lease() {
         .expect("a limiter");
     let passed = limiter.check_n("key", 10).await.expect("room");
     assert_eq!(passed.decided_by(), DecidedBy::Local);
-    assert_eq!(limiter.lease_stats().leases, 2);
+    assert_eq!(limiter.rules().lease_stats().leases, 2);
     let passed = limiter
         .check_n_now("key", 5)
         .expect("decided here")
@@ -267,7 +267,7 @@ async fn every_quota_has_a_lease() {
         admitted += u64::from(limiter.check("key").await.is_ok());
     }
     assert_eq!(admitted, 50);
-    limiter.flush().await.expect("an answer");
+    limiter.rules().flush().await.expect("an answer");
     let left = limiter.peek("key").await.expect("an answer");
     assert_eq!(left[1].remaining, 0, "{left:?}");
 }
@@ -281,7 +281,7 @@ async fn a_reset_forgets_uncharged_permits() {
         .expect("a limiter");
     limiter.check_n("key", 60).await.expect("room");
     limiter.reset("key").await.expect("an answer");
-    limiter.flush().await.expect("an answer");
+    limiter.rules().flush().await.expect("an answer");
     let left = limiter.peek("key").await.expect("an answer");
     assert_eq!(left[0].remaining, 100);
 }
@@ -299,11 +299,11 @@ async fn more_keys_than_leases() {
         for key in 0..100 {
             limiter.check(format!("key {key}")).await.expect("room");
         }
-        let stats = limiter.lease_stats();
+        let stats = limiter.rules().lease_stats();
         assert_eq!(stats.capacity, 8);
         assert!(stats.leases <= 8, "{stats:?} in round {round}");
     }
-    limiter.flush().await.expect("an answer");
+    limiter.rules().flush().await.expect("an answer");
     for key in 0..100 {
         let left = limiter.peek(format!("key {key}")).await.expect("an answer");
         assert_eq!(left[0].remaining, 995, "key {key}");

@@ -108,7 +108,7 @@ async fn a_term_begins_with_its_request() {
         assert!(
             began.elapsed() < PATIENCE,
             "no lease is granted: {:?}",
-            limiter.lease_stats()
+            limiter.rules().lease_stats()
         );
     }
     proxy.go(Route::Swallow);
@@ -117,7 +117,7 @@ async fn a_term_begins_with_its_request() {
     while cut.elapsed() < term {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    println!("when the term was over: {:?}", limiter.lease_stats());
+    println!("when the term was over: {:?}", limiter.rules().lease_stats());
     while cut.elapsed() < term + 2 * LATE {
         let late = limiter.check_now("key");
         assert!(
@@ -152,7 +152,7 @@ async fn no_lease_is_granted_soon_after_a_restart() {
             assert!(
                 began.elapsed() < PATIENCE,
                 "no lease is granted: {:?}",
-                limiter.lease_stats()
+                limiter.rules().lease_stats()
             );
         }
         // Servers know their start time in whole seconds.
@@ -170,7 +170,7 @@ async fn no_lease_is_granted_soon_after_a_restart() {
             assert!(
                 began.elapsed() < PATIENCE,
                 "no lease is granted: {:?}",
-                limiter.lease_stats()
+                limiter.rules().lease_stats()
             );
         }
         let waited = began.elapsed();
@@ -206,7 +206,7 @@ async fn no_lease_is_granted_soon_after_a_failover() {
             assert!(
                 began.elapsed() < PATIENCE,
                 "no lease: {:?}",
-                limiter.lease_stats()
+                limiter.rules().lease_stats()
             );
         }
     };
@@ -245,7 +245,7 @@ async fn charged_permits_are_not_returned() {
         let began = Instant::now();
         let (mut exact, mut forfeited) = (0, 0);
         while exact == 0 || forfeited < 3 {
-            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.lease_stats());
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.rules().lease_stats());
             let Ok(passed) = limiter.check("key").await else {
                 continue;
             };
@@ -253,15 +253,15 @@ async fn charged_permits_are_not_returned() {
                 continue;
             }
             if exact == 0 {
-                exact += u32::from(limiter.refund(passed).await == Ok(Settled::Exact));
+                exact += u32::from(limiter.rules().refund(passed).await == Ok(Settled::Exact));
                 continue;
             }
-            until("it is charged", || limiter.lease_stats().uncharged == 0).await;
+            until("it is charged", || limiter.rules().lease_stats().uncharged == 0).await;
             // Another request spends as many permits.
             if !matches!(limiter.check_now("key"), Some(Ok(_))) {
                 continue;
             }
-            assert_eq!(limiter.refund(passed).await, Ok(Settled::Forfeited(1)));
+            assert_eq!(limiter.rules().refund(passed).await, Ok(Settled::Forfeited(1)));
             forfeited += 1;
         }
     }
@@ -296,7 +296,7 @@ async fn ends_do_not_wait_for_one_another() {
         };
         let flushes = async {
             while !stop.load(Ordering::Relaxed) {
-                let flushed = tokio::time::timeout(PATIENCE, limiter.flush()).await;
+                let flushed = tokio::time::timeout(PATIENCE, limiter.rules().flush()).await;
                 ended += 1;
                 failed += u64::from(flushed.expect("no flush hangs").is_err());
                 tokio::task::yield_now().await;
@@ -321,12 +321,15 @@ async fn ends_do_not_wait_for_one_another() {
         println!("{mode:?}: {admitted} admitted beside {ended} ends, of which {failed} failed");
         assert!(admitted > 0 && ended > 0);
         let began = Instant::now();
-        while limiter.flush().await.is_err() {
-            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.lease_stats());
+        while limiter.rules().flush().await.is_err() {
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.rules().lease_stats());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(
-            (limiter.lease_stats().uncharged, limiter.lease_stats().held),
+            (
+                limiter.rules().lease_stats().uncharged,
+                limiter.rules().lease_stats().held
+            ),
             (0, 0)
         );
     }

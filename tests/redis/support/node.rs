@@ -205,8 +205,8 @@ fn entry() {
                 say(&quantiles(local));
             }
             "flush" => {
-                let flushed = runtime.block_on(limiter.flush()).is_ok();
-                let stats = limiter.lease_stats();
+                let flushed = runtime.block_on(limiter.rules().flush()).is_ok();
+                let stats = limiter.rules().lease_stats();
                 let (uncharged, held) = (stats.uncharged, stats.held);
                 say(&format!("flushed {} {uncharged} {held}", u8::from(flushed)));
             }

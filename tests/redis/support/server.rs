@@ -229,10 +229,24 @@ pub(crate) fn ask<T: redis::FromRedisValue>(client: &mut redis::Connection, comm
 
 /// With times that no busy machine exceeds.
 pub(crate) fn patient(builder: RedisStoreBuilder) -> RedisStoreBuilder {
-    builder
-        .connect_timeout(PATIENCE)
-        .response_timeout(PATIENCE)
-        .call_timeout(PATIENCE)
+    patient_calls(builder).supervision(|settings| settings.connect_timeout = PATIENCE)
+}
+
+/// With calls that no busy machine exceeds.
+pub(crate) fn patient_calls(builder: RedisStoreBuilder) -> RedisStoreBuilder {
+    builder.supervision(|settings| {
+        settings.response_timeout = PATIENCE;
+        settings.call_timeout = PATIENCE;
+    })
+}
+
+/// With a breaker that never opens by itself, and this time between two connections.
+pub(crate) fn without_breaker(builder: RedisStoreBuilder, reconnect_after: Duration) -> RedisStoreBuilder {
+    builder.supervision(|settings| {
+        settings.breaker.percent = 100;
+        settings.breaker.calls = 1_000_000;
+        settings.reconnect_after = reconnect_after;
+    })
 }
 
 /// Built and connected.

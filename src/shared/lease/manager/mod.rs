@@ -113,9 +113,17 @@ impl LeaseManager {
         matches!(self.phase, Phase::Failing { .. })
     }
 
-    /// Whether an answer is awaited.
-    pub(crate) const fn is_asking(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. })
+    /// The most unspent permits that the store may have registered for the lease.
+    pub(crate) fn most_unspent(&self, state: &LeaseState) -> u64 {
+        let balance = state.balance();
+        let granted = balance.budget().saturating_sub(balance.used());
+        // The store may have granted what the request without an answer wants.
+        let asked = self
+            .phase
+            .unanswered()
+            .map_or(0, |request| request.wanted_permits);
+        let is_registered = self.lease.as_ref().is_some_and(|lease| lease.is_registered);
+        if is_registered { granted.max(asked) } else { 0 }
     }
 
     pub(crate) const fn failed_copies(&self) -> u64 {
@@ -372,14 +380,14 @@ impl LeaseManager {
             // The lease was given back, so the demand that it has covered is over.
             self.demand.target_permits = 0;
         }
-        match grant.permits() {
+        match grant.permits {
             Some(permits) => {
                 self.standing = Standing::Held;
                 self.term_began_at = sent_at;
                 state.grant(permits, sent_at.saturating_add(lease.term - lease.margin));
-                state.note_left(grant.remaining());
-                match grant.retry_after() {
-                    Some(after) if grant.remaining() == 0 => {
+                state.note_left(grant.remaining);
+                match grant.retry_after {
+                    Some(after) if grant.remaining == 0 => {
                         let after = nanos(after);
                         let until = now.saturating_add(after.min(lease.period));
                         // The retry time of a grant is when one more permit is free, so it is for requests of one permit.

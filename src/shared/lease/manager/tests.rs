@@ -51,7 +51,7 @@ fn a_shortage_is_kept_until_a_request_is_made() {
     assert!(!manager.is_free(&state, soon), "the request still waits");
     assert!(manager.is_busy(&state), "the flusher looks again");
     let (request, _) = manager.request(&state, soon, true, || 8).expect("it is due");
-    assert_eq!(request.wanted(), 10);
+    assert_eq!(request.wanted, 10);
 }
 
 /// A release that is due when an answer leaves nothing to release ends the demand, too.
@@ -81,7 +81,7 @@ fn the_use_of_an_ended_budget_is_charged() {
     let (request, _) = manager
         .request(&state, 3 * PERIOD, true, || 8)
         .expect("it is due");
-    assert_eq!((request.is_new(), request.charge()), (false, 3));
+    assert_eq!((request.is_new, request.charge), (false, 3));
     assert!(spend());
     let answer = (&request, LeaseGrant::unknown());
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
@@ -93,11 +93,8 @@ fn the_use_of_an_ended_budget_is_charged() {
     let (request, _) = manager
         .request(&state, 5 * PERIOD, true, || 9)
         .expect("it is due");
-    assert_eq!(
-        (request.is_new(), request.charge(), request.lease_id()),
-        (true, 6, 8)
-    );
-    assert_eq!((request.cap(), manager.reported_permits()), (6, 6));
+    assert_eq!((request.is_new, request.charge, request.lease_id), (true, 6, 8));
+    assert_eq!((request.cap, manager.reported_permits()), (6, 6));
     assert_eq!(
         manager.charging_request(),
         Some((8, 1)),
@@ -130,8 +127,8 @@ fn a_request_that_failed_waits_for_the_period() {
         .request(&state, 4 * PERIOD, false, || 8)
         .expect("the period is over");
     assert_eq!(
-        (copy.lease_id(), copy.sequence()),
-        (request.lease_id(), request.sequence())
+        (copy.lease_id, copy.sequence),
+        (request.lease_id, request.sequence)
     );
     // A round without a place for the next copy makes the lease dirty, and the copy is sent when its period is over.
     manager.fail(&copy);
@@ -139,7 +136,7 @@ fn a_request_that_failed_waits_for_the_period() {
     let (copy, _) = manager
         .request(&state, 5 * PERIOD, true, || 8)
         .expect("the period is over");
-    assert_eq!(copy.sequence(), request.sequence());
+    assert_eq!(copy.sequence, request.sequence);
     let answer = (&copy, LeaseGrant::of(4));
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
     assert!(!manager.is_failing());
@@ -163,7 +160,7 @@ fn the_fallback_is_charged_each_permit_once() {
     let (request, more) = manager
         .request(&state, 3 * PERIOD, true, || 8)
         .expect("it is due");
-    assert_eq!((request.charge(), more), (7, 4));
+    assert_eq!((request.charge, more), (7, 4));
     spend(2);
     assert_eq!(manager.take_fallback_charge(&state), 2);
     assert_eq!(manager.take_fallback_charge(&state), 0);
@@ -173,7 +170,7 @@ fn the_fallback_is_charged_each_permit_once() {
     let (request, more) = manager
         .request(&state, 5 * PERIOD, true, || 8)
         .expect("it is due");
-    assert_eq!((request.charge(), more), (3, 1));
+    assert_eq!((request.charge, more), (3, 1));
 }
 
 /// A request that returns a part of the budget also ends the notice of a denial, which counts the whole budget as taken.
@@ -188,7 +185,7 @@ fn a_returned_budget_ends_the_notice() {
     let (request, _) = manager
         .request(&state, 2 * PERIOD, false, || 8)
         .expect("it is released");
-    assert_eq!(request.wanted(), 0);
+    assert_eq!(request.wanted, 0);
     assert!(!state.is_closed(2 * PERIOD));
 }
 
@@ -200,10 +197,7 @@ fn a_lease_without_permits_begins_anew_after_its_term() {
         let mut manager = spent(&state);
         state.note_shortage(1);
         let (request, _) = manager.request(&state, at, true, || 8).expect("it is due");
-        assert_eq!(
-            (request.lease_id(), request.sequence(), request.is_new()),
-            expected
-        );
+        assert_eq!((request.lease_id, request.sequence, request.is_new), expected);
     }
 }
 

@@ -26,7 +26,7 @@ impl CounterStore for SmallRequests {
         let answer = if parts.iter().all(|part| part.permits() <= self.0) {
             let found: Vec<CounterStatus> = parts.iter().map(found).collect();
             let denied = parts.iter().zip(&found);
-            let denied = denied.filter(|(part, found)| part.is_enforced() && !found.has_room());
+            let denied = denied.filter(|(part, found)| part.is_enforced() && !found.has_room);
             Ok(match denied.count() {
                 0 => CheckResult::admitted(0, found),
                 _ => CheckResult::denied(0, found),
@@ -150,7 +150,7 @@ async fn every_decision_without_the_store_is_counted() -> Result<(), Box<dyn Err
         }
         // The store decides.
         assert!(limiter.check("b").await.is_ok());
-        let values = series(&scraped.scrape_counts(limiter.live_counts()), &name);
+        let values = series(&scraped.scrape_counts(limiter.rules().live_counts()), &name);
         assert_eq!(values["by_node"], 3, "{name}");
         assert_eq!(values["admitted"], admitted + 1, "{name}");
         assert_eq!(values["denied"], 3 - admitted, "{name}");
@@ -169,7 +169,7 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
     let shared = limiter("one", "100/h", OnError::Local)?;
     assert!(shared.check("a").await.is_ok());
     assert!(shared.check_n("a", 2).await.is_ok());
-    let values = scraped.scrape_counts(shared.live_counts());
+    let values = scraped.scrape_counts(shared.rules().live_counts());
     assert_eq!(values.len(), 9 + 8);
     assert_eq!(series(&values, "one")["admitted"], 3);
     assert_eq!(series(&values, "one")["by_node"], 1);
@@ -177,7 +177,7 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
     drop(shared);
     let shared = limiter("one", "200/h", OnError::Local)?;
     assert!(shared.check_n("a", 2).await.is_ok());
-    let values = scraped.scrape_counts(shared.live_counts());
+    let values = scraped.scrape_counts(shared.rules().live_counts());
     assert_eq!(series(&values, "one")["admitted"], 4);
     assert_eq!(series(&values, "one")["by_node"], 2);
     Ok(())
@@ -299,10 +299,15 @@ async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
     let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
     // No heartbeat is sent during the test, and an open breaker stays open.
     let minute = Duration::from_secs(60);
-    let builder = patient(RedisStore::builder(&server.url()))
-        .heartbeat(minute)
-        .reconnect_after(minute)
-        .breaker(50, 4, minute, minute);
+    let builder = patient(RedisStore::builder(&server.url())).supervision(|settings| {
+        settings.heartbeat = minute;
+        settings.reconnect_after = minute;
+        (
+            settings.breaker.calls,
+            settings.breaker.over,
+            settings.breaker.rest,
+        ) = (4, minute, minute);
+    });
     let store = ready(builder).await;
     assert_eq!(show(&observer, &recorder, &store).await, f64::INFINITY);
 
@@ -347,11 +352,16 @@ async fn an_open_breaker_is_exported() -> Result<(), Box<dyn Error>> {
     };
     let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
     let minute = Duration::from_secs(60);
-    let builder = RedisStore::builder(&server.url())
-        .connect_timeout(Duration::from_secs(20))
-        .failures(1000)
-        .heartbeat(minute)
-        .breaker(50, 4, minute, minute);
+    let builder = RedisStore::builder(&server.url()).supervision(|settings| {
+        settings.connect_timeout = Duration::from_secs(20);
+        settings.failures = 1000;
+        settings.heartbeat = minute;
+        (
+            settings.breaker.calls,
+            settings.breaker.over,
+            settings.breaker.rest,
+        ) = (4, minute, minute);
+    });
     let store = ready(builder).await;
     server.signal("-STOP");
     let limiter = SharedLimiter::builder("login", "100/h".parse()?)
@@ -459,9 +469,9 @@ async fn leases_are_exported() -> Result<(), Box<dyn Error>> {
     for _ in 0..50 {
         assert!(limiter.check("a").await.is_ok());
     }
-    limiter.flush().await?;
-    metrics::with_local_recorder(&recorder, || observer.publish_limiter(&limiter));
-    let (stats, text) = (limiter.lease_stats(), recorder.handle().render());
+    limiter.rules().flush().await?;
+    metrics::with_local_recorder(&recorder, || observer.publish(limiter.rules()));
+    let (stats, text) = (limiter.rules().lease_stats(), recorder.handle().render());
     for (name, value) in [
         ("denied_total", stats.denied),
         ("remote_total", stats.remote),
@@ -481,9 +491,7 @@ async fn leases_are_exported() -> Result<(), Box<dyn Error>> {
     // Rules without leases export none.
     let strict = SharedLimiter::builder("strict", "1000/h".parse()?).build(server.store().await)?;
     let recorder = PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&recorder, || {
-        LeaseObserver::new("strict").publish_limiter(&strict)
-    });
+    metrics::with_local_recorder(&recorder, || LeaseObserver::new("strict").publish(strict.rules()));
     assert_eq!(recorder.handle().render(), "");
     Ok(())
 }

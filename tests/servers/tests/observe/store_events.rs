@@ -32,11 +32,11 @@ fn recorded<F: Future<Output = ()>>(test: impl FnOnce(EventRecorder) -> F) {
 
 fn quick(url: &str) -> RedisStoreBuilder {
     let timeout = Duration::from_millis(300);
-    RedisStore::builder(url)
-        .prefix("shop")
-        .connect_timeout(timeout)
-        .response_timeout(timeout)
-        .call_timeout(timeout)
+    RedisStore::builder(url).prefix("shop").supervision(|settings| {
+        settings.connect_timeout = timeout;
+        settings.response_timeout = timeout;
+        settings.call_timeout = timeout;
+    })
 }
 
 /// Makes decisions until these levels were recorded.
