@@ -21,19 +21,13 @@ pub struct KeyRequest {
 }
 
 /// The charge of an admitted request for a key, which [`Fair::refund`](super::Fair::refund) and
-/// [`Fair::settle`](super::Fair::settle) accept.
+/// [`Fair::settle`](super::Fair::settle) accept. `Receipt::from` returns the receipt, which [`KeyedRateLimiter::refund`] accepts with
+/// the key.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeyReceipt {
     fingerprint: u64,
     tier: usize,
     receipt: Receipt,
-}
-
-impl KeyReceipt {
-    /// Returns the receipt, which [`KeyedRateLimiter::refund`] accepts with the key.
-    pub const fn receipt(&self) -> &Receipt {
-        &self.receipt
-    }
 }
 
 impl From<KeyReceipt> for Receipt {

@@ -16,7 +16,7 @@ use super::server_limit::ServerLimit;
 use crate::algorithm::{Algorithm, CounterRing};
 use crate::clock::{Clock, DefaultClock};
 use crate::limiter::RateLimiter;
-use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
+use crate::wait::{Acquire, Fair, Runtime, TokioRuntime};
 
 /// Delays the requests of an HTTP client by a limiter, and until the times that the server states.
 ///
@@ -225,7 +225,7 @@ pin_project! {
         C: Clock,
         N: Runtime,
     {
-        acquire: Acquire<PermitRequest<Limiter<A, C, N>>>,
+        acquire: Acquire<Limiter<A, C, N>>,
         // `None` once the inner service was called, or after an error.
         call: Option<(T, Request<Q>)>,
         #[pin]

@@ -9,7 +9,7 @@ mod state_queue;
 mod wait_queues;
 
 pub(super) use queue_position::QueuePosition;
-pub(super) use request::{Need, Needs, QueuedRequest};
+pub(super) use request::{Need, Needs};
 pub(crate) use state_queue::GRACE_PERIOD;
 #[cfg(feature = "shared")]
 pub(super) use state_queue::Ticket;

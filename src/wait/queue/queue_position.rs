@@ -1,7 +1,6 @@
 use core::task::Waker;
 
 use super::deferred_wakes::DeferredWakes;
-use super::request::QueuedRequest;
 use super::state_queue::Ticket;
 use crate::time::Nanos;
 use crate::wait::runtime::Runtime;
@@ -22,8 +21,9 @@ pub(in crate::wait) struct QueuePosition {
 }
 
 /// One poll of a wait.
-pub(super) struct Polling<'a, R: QueuedRequest, T: Runtime> {
-    pub(super) request: &'a R,
+pub(super) struct Polling<'a, L, Q, T: Runtime> {
+    pub(super) limiter: &'a L,
+    pub(super) request: &'a Q,
     pub(super) position: &'a mut QueuePosition,
     pub(super) deadline: Option<Nanos>,
     pub(super) waker: &'a Waker,
