@@ -31,7 +31,6 @@ pub use error::{CheckError, WaitError};
 pub use fair::{Fair, FairRef};
 pub use keyed::{KeyReceipt, KeyRequest};
 pub use paced::{PacedSink, PacedStream};
-pub(crate) use queue::DEFAULT_MAX_WAITING;
 pub(crate) use queue::GRACE_PERIOD;
 #[cfg(feature = "rules")]
 pub use rules::RuleSource;

@@ -22,8 +22,8 @@ pin_project! {
     /// The stream first polls an item, and then waits for its permit. So no permit is charged while the inner stream has no
     /// item, or for the end of the inner stream. Dropping the stream also drops an item that waits.
     ///
-    /// The wait is in the queue as any other. It does not count against [`max_waiting`](super::Fair::max_waiting), because a stream waits for one
-    /// permit at a time.
+    /// The wait is in the queue as any other. It does not count against [`max_waiting`](super::Fair::max_waiting), because a stream
+    /// waits for one permit at a time.
     ///
     /// # Caveats
     ///

@@ -27,7 +27,7 @@ use crate::wait::{Acquire, Fair, Runtime, TokioRuntime};
 /// |---|---|
 /// | 429 or 503 with `Retry-After` | for that time |
 /// | 429 or 503 with `"…";t=…` in `RateLimit` | for the time `t` |
-/// | 429 or 503 with a time in another form | [60 s](super::ServerLimit::UNKNOWN_WAIT) |
+/// | 429 or 503 with a time in another form | 60 s |
 /// | any other with `"…";r=0;t=…` in `RateLimit` | for the time `t` |
 ///
 /// [`ServerLimit`] documents which headers are read, and how malformed headers are treated. The response is
@@ -44,7 +44,7 @@ use crate::wait::{Acquire, Fair, Runtime, TokioRuntime};
 /// - When a response has been returned, no request of the shared limiter is admitted before the time of that response has
 ///   passed since it arrived. This holds by the clock of the limiter, until [`Fair::resume`] is called.
 /// - The latest time wins. An older response that states an earlier time arrives without effect, and so does a later success.
-/// - A pause lasts at most [`ServerLimit::MAX_WAIT`](super::ServerLimit::MAX_WAIT), 24 hours.
+/// - A pause lasts at most 24 hours.
 ///
 /// # Errors
 ///
@@ -150,13 +150,6 @@ where
 pub struct ClientRateLimitService<T, A = CounterRing, C = DefaultClock, N: Runtime = TokioRuntime> {
     inner: T,
     layer: ClientRateLimitLayer<A, C, N>,
-}
-
-impl<T, A, C, N: Runtime> ClientRateLimitService<T, A, C, N> {
-    /// Returns the inner service.
-    pub const fn get_ref(&self) -> &T {
-        &self.inner
-    }
 }
 
 impl<T, A, C, N, Q, B> Service<Request<Q>> for ClientRateLimitService<T, A, C, N>

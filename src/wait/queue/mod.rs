@@ -13,5 +13,4 @@ pub(super) use request::{Need, Needs};
 pub(crate) use state_queue::GRACE_PERIOD;
 #[cfg(feature = "shared")]
 pub(super) use state_queue::Ticket;
-pub(crate) use wait_queues::DEFAULT_MAX_WAITING;
 pub(super) use wait_queues::WaitQueues;

@@ -29,7 +29,7 @@ pub(in crate::wait) struct WaitQueues<T: Runtime> {
 }
 
 /// The largest number of waiters, unless another is set.
-pub(crate) const DEFAULT_MAX_WAITING: usize = 1_000_000;
+const DEFAULT_MAX_WAITING: usize = 1_000_000;
 
 impl<T: Runtime> WaitQueues<T> {
     pub(in crate::wait) fn new(runtime: T) -> Self {

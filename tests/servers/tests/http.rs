@@ -75,7 +75,8 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use ringgate::http::{
     ClientIp, ClientRateLimitLayer, Decision, DenialResponse, Grpc, HttpKey, Metered, MeteredBody,
-    PeerAddress, Problem, QuotaHeaders, RateLimitLayer, RateLimitService, Rejection, ServerLimit,
+    PeerAddress, Problem, QuotaHeaders, RateLimitLayer, RateLimitService, Rejection, RejectionReason,
+    ServerLimit,
 };
 use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{AnyRule, Block, Cost, Extractors, OnMissingKey, RuleAlgorithm, RuleSetBuilder};

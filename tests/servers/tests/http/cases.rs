@@ -130,7 +130,7 @@ fn an_address_that_cannot_be_read_is_refused_with_its_own_message() {
         (forwarded(), "forwarded", "for=unknown"),
         (forwarded(), "forwarded", "for=\"192.0.2.1"),
         (ClientIp::one_proxy(), "x-forwarded-for", "unix:"),
-        (ClientIp::fly(), "fly-client-ip", "localhost"),
+        (ClientIp::cloudflare(), "cf-connecting-ip", "localhost"),
     ] {
         for on_missing in [Fail, Deny, Share, Skip] {
             let key = HttpKey::client(clients.clone()).on_missing(on_missing);

@@ -293,10 +293,8 @@ fn presets_read_their_header_and_no_other() {
     let real_ip = ClientIp::header(HeaderName::from_static("x-real-ip"));
     let presets = [
         (ClientIp::one_proxy(), X),
-        (ClientIp::aws_load_balancer(), X),
         (real_ip, "x-real-ip"),
         (ClientIp::cloudflare(), "cf-connecting-ip"),
-        (ClientIp::fly(), "fly-client-ip"),
         (ClientIp::cloudfront(), "cloudfront-viewer-address"),
     ];
     for (clients, header) in &presets {
@@ -327,12 +325,12 @@ fn presets_read_their_header_and_no_other() {
             assert_eq!(by(header, invalid), None, "{header}: {invalid:?}");
         }
     }
-    let mapped = by_preset(&ClientIp::fly(), "fly-client-ip", "::ffff:192.0.2.1");
+    let mapped = by_preset(&ClientIp::cloudflare(), "cf-connecting-ip", "::ffff:192.0.2.1");
     assert_eq!(mapped.as_deref(), Some("192.0.2.1"));
     // Of several lines the last counts.
-    let request = with("fly-client-ip", "203.0.113.7", Request::new(()));
-    let (parts, ()) = with("fly-client-ip", "192.0.2.1", request).into_parts();
-    assert_eq!(ClientIp::fly().find(&parts), "192.0.2.1".parse().ok());
+    let request = with("cf-connecting-ip", "203.0.113.7", Request::new(()));
+    let (parts, ()) = with("cf-connecting-ip", "192.0.2.1", request).into_parts();
+    assert_eq!(ClientIp::cloudflare().find(&parts), "192.0.2.1".parse().ok());
 }
 
 #[test]
@@ -344,7 +342,9 @@ fn a_preset_can_be_restricted_to_its_networks() {
     assert_eq!(by("203.0.113.7"), "203.0.113.7");
     let without_peer = by_preset(&clients, "cf-connecting-ip", "192.0.2.1");
     assert_eq!(without_peer, None);
-    let error = ClientIp::fly().only_from(["fly"]).expect_err("no network");
+    let error = ClientIp::cloudflare()
+        .only_from(["cloud"])
+        .expect_err("no network");
     assert!(error.to_string().contains("trusted"), "{error}");
 }
 
@@ -385,7 +385,7 @@ fn requests_without_an_address_are_explained() {
         assert_eq!(body["violated-policies"], serde_json::json!(["client"]));
     }
     assert_eq!(told.lock().expect("no panic").len(), 3);
-    let rejected = send(&mut layer.grpc().layer(Hello), Request::new(()));
+    let rejected = send(&mut layer.respond_with(Grpc).layer(Hello), Request::new(()));
     assert_eq!(header(&rejected, "grpc-status"), Some("13"));
     assert!(
         header(&rejected, "grpc-message")

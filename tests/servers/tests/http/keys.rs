@@ -107,14 +107,14 @@ fn by_extension() {
 
 #[test]
 fn by_function() {
-    let key = HttpKey::new("endpoint", |request, key| {
+    let key = Key::optional("endpoint", OnMissingKey::Share, |request: &Parts, key| {
         (&request.method, request.uri.path()).hash(key);
         true
     });
     let post = |path| Request::post(path).body(()).expect("a request");
     let requests = [get("/a"), post("/a"), post("/a")];
     assert_eq!(statuses(&key, requests), [200, 200, 429]);
-    let key = HttpKey::text("host", |request| request.uri.host());
+    let key = Key::text("host", |request: &Parts| request.uri.host());
     let requests = ["http://a/1", "http://a/2", "http://b/"].map(get);
     assert_eq!(statuses(&key, requests), [200, 429, 200]);
 }
@@ -131,7 +131,7 @@ fn requests_without_the_key_share_one_budget() {
         HttpKey::cookie("session"),
         HttpKey::extension::<u64>("user"),
         HttpKey::route(|route: &String| route),
-        HttpKey::text("host", |request| request.uri.host()),
+        Key::text("host", |request: &Parts| request.uri.host()),
     ] {
         assert_eq!(statuses(&key, [none(), none()]), [200, 429]);
     }
@@ -155,7 +155,7 @@ fn requests_without_the_key_can_be_rejected_and_charge_no_rule() {
     assert_eq!(send(&mut service, user("bob")).status(), 200);
     assert_eq!(send(&mut service, user("carol")).status(), 429);
 
-    let layer = RateLimitLayer::new(live).missing_key_status(http::StatusCode::UNAUTHORIZED);
+    let layer = RateLimitLayer::new(live).status(RejectionReason::NoKey, StatusCode::UNAUTHORIZED);
     assert_eq!(send(&mut layer.layer(Hello), Request::new(())).status(), 401);
 }
 
@@ -198,7 +198,7 @@ fn a_key_is_extracted_once_for_all_rules_and_headers() {
     use ringgate::rules::RuleAlgorithm;
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
-    let key = HttpKey::new("path", move |request, hasher| {
+    let key = Key::optional("path", OnMissingKey::Share, move |request: &Parts, hasher| {
         counted.fetch_add(1, Ordering::Relaxed);
         request.uri.path().hash(hasher);
         true

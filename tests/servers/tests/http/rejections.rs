@@ -239,10 +239,10 @@ fn the_body_is_a_problem_with_the_violated_policies() {
 fn the_response_can_be_replaced() {
     let (live, _) = live([rule("all", "1/min"), rule("more", "5/min").cells(4)]);
     let layer = RateLimitLayer::new(live)
-        .status(StatusCode::SERVICE_UNAVAILABLE)
+        .status(RejectionReason::QuotaExceeded, StatusCode::SERVICE_UNAVAILABLE)
         .respond_with(|rejected: &Rejection<'_>| {
             assert_eq!(rejected.retry_after_seconds(), Some(61));
-            assert_eq!(rejected.policies().len(), 2);
+            assert_eq!(rejected.reason(), RejectionReason::QuotaExceeded);
             let violated: Vec<_> = rejected.violated().map(|policy| policy.rule()).collect();
             let text = format!("{} {}", rejected.request().uri.path(), violated.join(","));
             let mut response = Response::new(Body::from(text));
@@ -269,7 +269,7 @@ fn retry_after_of_the_response_is_kept() {
             response.body(Body::default()).expect("a response")
         }
     }
-    let layer = layer([rule("all", "1/min")]).rejection_response(Later);
+    let layer = layer([rule("all", "1/min")]).respond_with(Later);
     let mut service = layer.layer(Hello);
     send(&mut service, hello());
     assert_eq!(header(&send(&mut service, hello()), "retry-after"), Some("3600"));
