@@ -120,7 +120,7 @@ async fn a_client_without_a_slot_of_a_store_is_told_the_truth() {
         assert!(text.contains("too many requests are in flight"), "{text}");
     }
     let denied = two.check(&head).await.expect_err("no slot");
-    let response: Response<Body> = DenialResponse::new(&denied).response_to(&head, &Grpc::default());
+    let response: Response<Body> = DenialResponse::new(&denied).response_to(&head, &Grpc);
     let message = header(&response, "grpc-message").expect("a message");
     assert!(
         message.starts_with("too many requests in flight: slots"),

@@ -184,12 +184,3 @@ async fn a_request_that_does_not_wait_allocates_nothing() {
     });
     assert_eq!(counted.count_total, 0);
 }
-
-#[tokio::test(start_paused = true)]
-async fn skipped_requests_do_not_wait() {
-    let layer = layer_of([rule("all", "1/h")]).await;
-    let layer = layer.skip_path("/").wait(secs(1), 1_000);
-    for _ in 0..3 {
-        assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
-    }
-}
