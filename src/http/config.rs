@@ -19,6 +19,7 @@ use super::rules::{Options, RuleQueue};
 use crate::time::jitter;
 
 /// The rules and settings of a layer. `K` is the queue of the rules, `R` makes the responses to rejected requests, and `M` is the type of response bodies.
+#[derive(Clone)]
 pub(super) struct Config<K, R, M> {
     pub(super) settings: Settings<K>,
     pub(super) rejection_response: R,
@@ -114,16 +115,6 @@ impl<K> Settings<K> {
         let given = rejection.cause.as_ref().and_then(|cause| cause.given.as_deref());
         let given = given.map_or_else(String::new, |given| format!("; given: {given:?}"));
         tracing::error!(target: "ringgate", "{}: {detail}{given}", reason.text());
-    }
-}
-
-impl<K: Clone, R: Clone, M> Clone for Config<K, R, M> {
-    fn clone(&self) -> Self {
-        Self {
-            settings: self.settings.clone(),
-            rejection_response: self.rejection_response.clone(),
-            metering: PhantomData,
-        }
     }
 }
 

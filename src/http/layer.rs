@@ -456,7 +456,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     }
 }
 
-impl<T, S: HttpRules, R: Clone, M> Layer<T> for RateLimitLayer<S, R, M> {
+impl<T, S: HttpRules, R: Clone, M: Clone> Layer<T> for RateLimitLayer<S, R, M> {
     type Service = RateLimitService<T, S, R, M>;
 
     fn layer(&self, inner: T) -> RateLimitService<T, S, R, M> {
@@ -464,7 +464,7 @@ impl<T, S: HttpRules, R: Clone, M> Layer<T> for RateLimitLayer<S, R, M> {
     }
 }
 
-impl<S: HttpRules, R: Clone, M> Clone for RateLimitLayer<S, R, M> {
+impl<S: HttpRules, R: Clone, M: Clone> Clone for RateLimitLayer<S, R, M> {
     fn clone(&self) -> Self {
         Self {
             rules: Arc::clone(&self.rules),

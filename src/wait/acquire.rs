@@ -85,7 +85,7 @@ pub struct Acquire<F: FairRef, Q: WaitRequest<F::Limiter> = u64> {
 }
 
 impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {
-    pub(super) fn new(fair: F, request: impl IntoRequest<F::Limiter, Request = Q>) -> Self {
+    pub(crate) fn new(fair: F, request: impl IntoRequest<F::Limiter, Request = Q>) -> Self {
         let request = request.into_request(&fair.fair().limiter);
         Self {
             fair,
@@ -98,21 +98,21 @@ impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {
 
     /// Exempts the wait from [`Fair::max_waiting`](super::Fair::max_waiting).
     pub(super) const fn exempt(mut self) -> Self {
-        self.position.exempt();
+        self.position.is_exempt = true;
         self
     }
 
     /// Waits with this ticket until the deadline.
     #[cfg(feature = "shared")]
     pub(super) const fn with_ticket(mut self, ticket: Ticket, deadline: Option<Nanos>) -> Self {
-        self.position.reserve(ticket);
+        self.position.reserved = Some(ticket);
         self.deadline = deadline;
         self
     }
 
     #[cfg(feature = "shared")]
     pub(super) const fn is_queued(&self) -> bool {
-        self.position.is_queued()
+        self.position.ticket.is_some()
     }
 
     /// Sets a deadline: the wait takes at most `allowed`, counted from this call.
@@ -145,7 +145,7 @@ impl<F: FairRef + Unpin, Q: WaitRequest<F::Limiter> + Unpin> Future for Acquire<
         let polled = queues.poll((limiter, &*request), position, *deadline, waker);
         match (&polled, *deadline) {
             (Poll::Ready(_), _) => *deadline_timer = None,
-            (Poll::Pending, Some(deadline)) if position.is_queued() => {
+            (Poll::Pending, Some(deadline)) if position.ticket.is_some() => {
                 let left = deadline.saturating_since(limiter.now());
                 // Halfway, the queue tells whether the deadline can still be met.
                 let after = if left > 2 * GRACE_PERIOD { left / 2 } else { left };

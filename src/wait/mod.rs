@@ -36,3 +36,4 @@ pub(crate) use queue::GRACE_PERIOD;
 pub use rules::RuleSource;
 pub use runtime::{Runtime, TokioRuntime};
 pub use tokio_clock::TokioClock;
+pub(crate) use waitable::WaitRequest;

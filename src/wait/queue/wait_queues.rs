@@ -319,7 +319,7 @@ impl<T: Runtime> WaitQueues<T> {
     ///
     /// This sets no timer, because it may run outside of any runtime. The next leader is woken, and sets its timer itself.
     pub(in crate::wait) fn abandon(&self, position: &mut QueuePosition, now: impl FnOnce() -> Nanos) {
-        if position.is_queued() {
+        if position.ticket.is_some() {
             let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
             self.leave(position, now, &mut self.lock(), &mut deferred);
         }

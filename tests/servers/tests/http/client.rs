@@ -65,7 +65,7 @@ impl Service<Request<()>> for Server {
     }
 }
 
-type Client = ClientRateLimitService<Server, TimestampRing, TokioClock>;
+type Client = ClientRateLimitService<Server, Arc<Limiter>>;
 
 fn client(limiter: &Arc<Limiter>, server: &Server) -> Client {
     ClientRateLimitLayer::new(Arc::clone(limiter)).layer(server.clone())
