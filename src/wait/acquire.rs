@@ -1,3 +1,4 @@
+use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
@@ -82,6 +83,33 @@ pub struct Acquire<F: FairRef, Q: WaitRequest<F::Limiter> = u64> {
     deadline: Option<Nanos>,
     position: QueuePosition,
     deadline_timer: Option<<F::Runtime as Runtime>::Timer>,
+}
+
+impl<L: Waitable, T: Runtime> Fair<L, T> {
+    /// Waits until a [request](Self#requests) can be charged, and returns its charge, to [`refund`](Self::refund) or
+    /// [`settle`](Self::settle) later.
+    ///
+    /// A charge of permits may be ignored. Dropping a [`Reservation`](crate::rules::Reservation) keeps its permits charged, and releases
+    /// its slots in flight.
+    ///
+    /// # Errors
+    ///
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
+    /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
+    /// [`WaitError::Never`](super::WaitError::Never).
+    pub fn acquire<Q: IntoRequest<L>>(&self, request: Q) -> Acquire<&Self, Q::Request> {
+        Acquire::new(self, request)
+    }
+
+    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc`, so that a task can be spawned with
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`acquire`](Self::acquire).
+    pub fn acquire_owned<Q: IntoRequest<L>>(self: Arc<Self>, request: Q) -> Acquire<Arc<Self>, Q::Request> {
+        Acquire::new(self, request)
+    }
 }
 
 impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {

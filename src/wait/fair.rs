@@ -2,7 +2,6 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 
-use super::acquire::Acquire;
 use super::error::CheckError;
 use super::queue::WaitQueues;
 use super::runtime::{Runtime, TokioRuntime};
@@ -168,31 +167,6 @@ impl<L: Waitable, T: Runtime> Fair<L, T> {
         request.check(&self.limiter).map_err(CheckError::Denied)
     }
 
-    /// Waits until a [request](Self#requests) can be charged, and returns its charge, to [`refund`](Self::refund) or
-    /// [`settle`](Self::settle) later.
-    ///
-    /// A charge of permits may be ignored. Dropping a [`Reservation`](crate::rules::Reservation) keeps its permits charged, and releases
-    /// its slots in flight.
-    ///
-    /// # Errors
-    ///
-    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
-    /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
-    /// [`WaitError::Never`](super::WaitError::Never).
-    pub fn acquire<Q: IntoRequest<L>>(&self, request: Q) -> Acquire<&Self, Q::Request> {
-        Acquire::new(self, request)
-    }
-
-    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc`, so that a task can be spawned with
-    /// it.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`acquire`](Self::acquire).
-    pub fn acquire_owned<Q: IntoRequest<L>>(self: Arc<Self>, request: Q) -> Acquire<Arc<Self>, Q::Request> {
-        Acquire::new(self, request)
-    }
-
     /// Refunds a charge, by the `refund` of the limiter or of the rules in force. The first waiters of its states are woken to check
     /// for capacity.
     pub fn refund(&self, charge: L::Charge) -> Settled {
@@ -242,7 +216,7 @@ impl<L: fmt::Debug, T: Runtime> fmt::Debug for Fair<L, T> {
     }
 }
 
-/// A [`Fair`], or a reference or an `Arc` to one, by which an [`Acquire`] or a [`PacedStream`](super::PacedStream) holds it.
+/// A [`Fair`], or a reference or an `Arc` to one, by which an [`Acquire`](super::Acquire) or a [`PacedStream`](super::PacedStream) holds it.
 pub trait FairRef {
     /// The limiter.
     type Limiter: Waitable;

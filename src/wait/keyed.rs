@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::queue::{Need, Needs};
-use super::waitable::{IntoRequest, WaitRequest, Waitable};
+use super::waitable::{IntoRequest, Need, Needs, WaitRequest, Waitable};
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
 use crate::keyed::{KeyedRateLimiter, Keys};

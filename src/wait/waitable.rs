@@ -2,7 +2,6 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::queue::Needs;
 use crate::receipt::Settled;
 use crate::time::Nanos;
 
@@ -67,3 +66,22 @@ pub trait IntoRequest<L: Waitable> {
 
     fn into_request(self, limiter: &L) -> Self::Request;
 }
+
+/// The permits that a request needs of one state.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
+pub struct Need {
+    pub(super) state: u64,
+    pub(super) permits: u64,
+}
+
+impl Need {
+    /// The need of these permits of one state. A request for no permits has no needs.
+    pub(super) fn of(state: u64, permits: u64) -> Needs {
+        let need = (permits > 0).then_some(Self { state, permits });
+        need.into_iter().collect()
+    }
+}
+
+/// The needs of one request, one for each state.
+pub(super) type Needs = SmallVec<[Need; 4]>;

@@ -1,10 +1,9 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::request::Need;
 use super::state_queue::{StateQueue, Ticket};
 use crate::wait::error::WaitError;
-use crate::wait::waitable::{WaitRequest, Waitable};
+use crate::wait::waitable::{Need, WaitRequest, Waitable};
 
 /// The queues of a limiter, by their states. One mutex guards them.
 #[derive(Debug)]
@@ -62,4 +61,21 @@ impl<T> Queues<T> {
             }
         }
     }
+}
+
+/// Returns the need of the state that has capacity last. Returns an error if a state never has capacity.
+pub(super) fn slowest_need<L: Waitable>(
+    limiter: &L,
+    request: &impl WaitRequest<L>,
+) -> Result<Need, WaitError> {
+    let mut slowest = None;
+    for need in request.needs(limiter) {
+        let ready = request
+            .ready_in(limiter, need.state, need.permits)
+            .ok_or(WaitError::Never)?;
+        if slowest.is_none_or(|(_, latest)| latest < ready) {
+            slowest = Some((need, ready));
+        }
+    }
+    slowest.map(|(need, _)| need).ok_or(WaitError::Never)
 }

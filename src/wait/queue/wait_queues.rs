@@ -8,14 +8,13 @@ use std::sync::PoisonError;
 use super::coop_budget::CoopBudget;
 use super::deferred_wakes::DeferredWakes;
 use super::queue_position::{Polling, QueuePosition};
-use super::queues::Queues;
-use super::request::{Need, Needs, slowest_need};
+use super::queues::{Queues, slowest_need};
 use super::state_queue::{AdvanceContext, StateQueue, Ticket};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard};
 use crate::time::{self, Nanos};
 use crate::wait::error::WaitError;
 use crate::wait::runtime::Runtime;
-use crate::wait::waitable::{WaitRequest, Waitable};
+use crate::wait::waitable::{Need, Needs, WaitRequest, Waitable};
 
 /// The queues of one limiter, one for each state with waiters. [The protocol](super) defines *ticket*, *leader* and *notified*.
 pub(in crate::wait) struct WaitQueues<T: Runtime> {
