@@ -15,9 +15,9 @@ use super::waitable::{IntoRequest, WaitRequest, Waitable};
 use crate::time::Nanos;
 
 /// A future that waits for its turn and for capacity, and returns the charged permits. The methods of
-/// [`Fair`](super::Fair) create it.
+/// [`Fair`] create it.
 ///
-/// `F` is a reference or an `Arc` to the [`Fair`](super::Fair). `Q` is the request: a number of permits, a
+/// `F` is a reference or an `Arc` to the [`Fair`]. `Q` is the request: a number of permits, a
 /// [`KeyRequest`](super::KeyRequest), or the value that rules check.
 ///
 /// The first poll joins the queue. The permits are charged in the poll that returns them, at the clock reading of that poll.
@@ -94,9 +94,9 @@ impl<L: Waitable, T: Runtime> Fair<L, T> {
     ///
     /// # Errors
     ///
-    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`]. Nothing was charged.
     /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
-    /// [`WaitError::Never`](super::WaitError::Never).
+    /// [`WaitError::Never`].
     pub fn acquire<Q: IntoRequest<L>>(&self, request: Q) -> Acquire<&Self, Q::Request> {
         Acquire::new(self, request)
     }
@@ -124,7 +124,7 @@ impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {
         }
     }
 
-    /// Exempts the wait from [`Fair::max_waiting`](super::Fair::max_waiting).
+    /// Exempts the wait from [`Fair::max_waiting`].
     pub(super) const fn exempt(mut self) -> Self {
         self.position.is_exempt = true;
         self
