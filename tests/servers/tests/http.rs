@@ -48,8 +48,6 @@ mod shared_waits;
 mod server_limit;
 #[path = "http/service.rs"]
 mod service;
-#[path = "../../common/skipped.rs"]
-mod skipped;
 #[path = "http/upgrades.rs"]
 mod upgrades;
 #[path = "http/wait.rs"]

@@ -91,15 +91,6 @@ fn by_path_without_the_query() {
 }
 
 #[test]
-fn by_route() {
-    #[derive(Clone)]
-    struct Matched(&'static str);
-    let key = HttpKey::route(|route: &Matched| route.0);
-    let requests = ["/user/{id}", "/user/{id}", "/"].map(|route| extended(Matched(route)));
-    assert_eq!(statuses(&key, requests), [200, 429, 200]);
-}
-
-#[test]
 fn by_extension() {
     let key = HttpKey::extension::<u64>("user");
     assert_eq!(statuses(&key, [1_u64, 1, 2].map(extended)), [200, 429, 200]);
