@@ -61,7 +61,7 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use random::Random;
 use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleSetBuilder};
-use ringgate::wait::{CheckError, TokioClock, WaitError};
+use ringgate::wait::{CheckError, PacedSink, PacedStream, TokioClock, WaitError};
 use ringgate::{CounterRing, Fair, Gcra, Key, LiveRules, Quota, RateLimiter, Rule, RuleSet, TimestampRing};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;

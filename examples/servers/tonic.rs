@@ -11,7 +11,7 @@
 use core::error::Error;
 use std::env;
 
-use ringgate::http::{HttpKey, RateLimitLayer};
+use ringgate::http::{Grpc, HttpKey, RateLimitLayer};
 use ringgate::{Rule, RuleSet};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = listener.local_addr()?;
     let (_reporter, health) = tonic_health::server::health_reporter();
     let serving = Server::builder()
-        .layer(RateLimitLayer::from(rules).grpc())
+        .layer(RateLimitLayer::from(rules).respond_with(Grpc))
         .add_service(health)
         .serve_with_incoming(TcpListenerStream::new(listener));
     if !once {

@@ -16,20 +16,20 @@ use ::http::request::Parts;
 
 use super::answer::{Rejection, RejectionReason, RejectionResponse, Statuses, respond};
 use super::rules::{Options, RuleQueue};
-use crate::clock::Clock;
 use crate::time::jitter;
 
-/// The rules and settings of a layer. `R` makes the responses to rejected requests, and `M` is the type of response bodies.
-pub(super) struct Config<C, R, M> {
-    pub(super) settings: Settings<C>,
+/// The rules and settings of a layer. `K` is the queue of the rules, `R` makes the responses to rejected requests, and `M` is the type of response bodies.
+#[derive(Clone)]
+pub(super) struct Config<K, R, M> {
+    pub(super) settings: Settings<K>,
     pub(super) rejection_response: R,
     pub(super) metering: PhantomData<fn() -> M>,
 }
 
 /// The settings of a layer that do not depend on its responses.
 #[derive(Clone)]
-pub(super) struct Settings<C> {
-    pub(super) rules: RuleQueue<C>,
+pub(super) struct Settings<K> {
+    pub(super) rules: K,
     pub(super) options: Options,
     pub(super) statuses: Statuses,
     /// The time after which a request that needs a slot is told to retry.
@@ -52,7 +52,7 @@ pub(super) type RejectedResponse<B> = Box<Response<B>>;
 /// A function that is called with each rejection.
 type OnRejected = dyn Fn(&Rejection<'_>) + Send + Sync;
 
-impl<C: Clock + Clone + Send + Sync + 'static, R, M> Config<C, R, M> {
+impl<K: RuleQueue, R, M> Config<K, R, M> {
     /// Makes the response to a rejected request.
     #[cold]
     #[inline(never)]
@@ -81,7 +81,7 @@ impl<C: Clock + Clone + Send + Sync + 'static, R, M> Config<C, R, M> {
     }
 }
 
-impl<C> Settings<C> {
+impl<K> Settings<K> {
     /// Whether a request passes to the inner service without a decision.
     #[inline(always)]
     pub(super) fn skips(&self, head: &Parts) -> bool {
@@ -95,7 +95,7 @@ impl<C> Settings<C> {
 }
 
 #[cfg(feature = "observe")]
-impl<C> Settings<C> {
+impl<K> Settings<K> {
     /// Logs the first rejection of each kind that the operator has to know of.
     fn report(&self, rejection: &Rejection<'_>, reason: RejectionReason) {
         let Some(detail) = rejection.detail() else { return };
@@ -118,17 +118,7 @@ impl<C> Settings<C> {
     }
 }
 
-impl<C: Clone, R: Clone, M> Clone for Config<C, R, M> {
-    fn clone(&self) -> Self {
-        Self {
-            settings: self.settings.clone(),
-            rejection_response: self.rejection_response.clone(),
-            metering: PhantomData,
-        }
-    }
-}
-
-impl<C, R: fmt::Debug, M> fmt::Debug for Config<C, R, M> {
+impl<K, R: fmt::Debug, M> fmt::Debug for Config<K, R, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings = &self.settings;
         f.debug_struct("Config")

@@ -7,19 +7,18 @@ use core::time::Duration;
 
 use ::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use ::http::request::Parts;
-use ::http::{Method, Response, StatusCode, response};
+use ::http::{Method, StatusCode, response};
 use tower_layer::Layer;
 
-use super::answer::{Grpc, Problem, QuotaHeaders, Rejection, Statuses};
+use super::answer::{Problem, QuotaHeaders, Rejection, RejectionReason, Statuses};
 use super::config::{Config, Settings};
 use super::request::outer_path;
-use super::rules::{HttpRules, LocalQueue, Options, RuleQueue};
+use super::rules::{HttpRules, Options, RuleQueue};
 use super::service::{Metered, RateLimitService, Unmetered};
 use crate::clock::Clock;
 use crate::rules::{Cost, LiveRules, RuleSet};
 #[cfg(feature = "shared")]
 use crate::shared::SharedRules;
-use crate::wait::DEFAULT_MAX_WAITING;
 
 /// Limits the requests to a service by rules.
 ///
@@ -62,7 +61,7 @@ use crate::wait::DEFAULT_MAX_WAITING;
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct RateLimitLayer<S: HttpRules = LiveRules<Parts>, R = Problem, M = Unmetered> {
     rules: Arc<S>,
-    config: Config<S::Clock, R, M>,
+    config: Config<S::Queue, R, M>,
 }
 
 impl<S: HttpRules> RateLimitLayer<S> {
@@ -73,7 +72,8 @@ impl<S: HttpRules> RateLimitLayer<S> {
     /// rules that made it.
     pub fn new(rules: Arc<S>) -> Self {
         let settings = Settings {
-            rules: Arc::clone(&rules).with_queue(DEFAULT_MAX_WAITING),
+            // No request waits.
+            rules: Arc::clone(&rules).with_queue(0),
             options: Options {
                 headers: QuotaHeaders::Standard,
                 max_wait: None,
@@ -109,7 +109,7 @@ impl From<SharedRules<Parts>> for RateLimitLayer<SharedRules<Parts>> {
 }
 
 impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
-    fn of(rules: Arc<S>, settings: Settings<S::Clock>, rejection_response: R) -> Self {
+    fn of(rules: Arc<S>, settings: Settings<S::Queue>, rejection_response: R) -> Self {
         Self {
             rules,
             config: Config {
@@ -120,12 +120,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         }
     }
 
-    /// Returns the rules.
-    pub const fn rules(&self) -> &Arc<S> {
-        &self.rules
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Settings<S::Clock>)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut Settings<S::Queue>)) -> Self {
         change(&mut self.config.settings);
         self
     }
@@ -140,23 +135,9 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|settings| settings.options.decision_extension = enabled)
     }
 
-    /// Sets the status of rejections. The default is 429.
-    pub fn status(self, status: StatusCode) -> Self {
-        self.with(|settings| settings.statuses.denied = status)
-    }
-
-    /// Sets the status of rejections of requests without a key. The default is 400.
-    ///
-    /// Requests that [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny) denies get it. Those that `Fail` denies get 500.
-    pub fn missing_key_status(self, status: StatusCode) -> Self {
-        self.with(|settings| settings.statuses.missing_key = status)
-    }
-
-    /// Sets the status of rejections that are due to a store that does not answer. The default is 503.
-    ///
-    /// Rules deny such requests only with [`OnError::Deny`](crate::rules::OnError::Deny).
-    pub fn unavailable_status(self, status: StatusCode) -> Self {
-        self.with(|settings| settings.statuses.unavailable = status)
+    /// Sets the status of rejections for this reason. [`RejectionReason`] has the defaults.
+    pub fn status(self, reason: RejectionReason, status: StatusCode) -> Self {
+        self.with(|settings| settings.statuses.set(reason, status))
     }
 
     /// Exempts CORS preflights: `OPTIONS` with `Origin` and `Access-Control-Request-Method`.
@@ -239,7 +220,10 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|settings| settings.on_rejected = Some(Arc::new(function)))
     }
 
-    /// Makes the responses to rejected requests by a function, for any body type.
+    /// Makes the responses to rejected requests by a function of a [`Rejection`], for any body type, by [`Grpc`](super::Grpc), or by
+    /// another [`RejectionResponse`](super::RejectionResponse).
+    ///
+    /// The default is [`Problem`].
     ///
     /// ```
     /// use http::Response;
@@ -260,23 +244,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn respond_with<F, B>(self, response: F) -> RateLimitLayer<S, F, M>
-    where
-        F: Fn(&Rejection<'_>) -> Response<B>,
-    {
-        self.rejection_response(response)
-    }
-
-    /// Makes every rejection a gRPC status, also for body types that cannot be made from a `String`, such as tonic's.
-    ///
-    /// The default, [`Problem`], does so for requests with a content type of gRPC or gRPC-Web.
-    pub fn grpc(self) -> RateLimitLayer<S, Grpc, M> {
-        self.rejection_response(Grpc)
-    }
-
-    /// Makes the responses to rejected requests by a [`RejectionResponse`](super::RejectionResponse).
-    pub fn rejection_response<T>(self, rejection_response: T) -> RateLimitLayer<S, T, M> {
-        RateLimitLayer::of(self.rules, self.config.settings, rejection_response)
+    pub fn respond_with<T>(self, response: T) -> RateLimitLayer<S, T, M> {
+        RateLimitLayer::of(self.rules, self.config.settings, response)
     }
 
     /// Charges the bytes of response bodies: an estimate before the response, and the difference to the real number after it.
@@ -420,7 +389,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     }
 
     /// Delays requests for at most `max_wait` until they are admitted, instead of rejecting them. The time begins with the first
-    /// poll of the future.
+    /// poll of the future. At most `max_waiting` requests wait at once, over all connections.
     ///
     /// Requests are served in order of arrival. A request is served at once if its permits are free and no
     /// earlier request waits for them. It is rejected at once if it cannot be admitted in time, or if the queue is full.
@@ -443,8 +412,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     ///
     /// # Caveats
     ///
-    /// - A waiting request occupies its connection, and the resources that the inner service has reserved for it. Set
-    ///   [`max_waiting`](Self::max_waiting) to the number of waiting requests that the server can hold.
+    /// - A waiting request occupies its connection, and the resources that the inner service has reserved for it. So choose
+    ///   `max_waiting` as the number of waiting requests that the server can hold.
     /// - If local rules reject a request, `Retry-After` is a lower bound: the requests that already wait may delay the retry for
     ///   longer.
     /// - After a reload, call [`recheck`](Self::recheck), for example in the callback of a `RulesWatcher`.
@@ -470,21 +439,17 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # #[cfg(any())]
     /// let rules = rules.build()?;
     /// // At most 1000 requests wait, each for at most two seconds.
-    /// let layer = RateLimitLayer::from(rules).wait(Duration::from_secs(2)).max_waiting(1000);
+    /// let layer = RateLimitLayer::from(rules).wait(Duration::from_secs(2), 1000);
     /// # let _ = layer;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn wait(self, max_wait: Duration) -> Self {
-        self.with(|settings| settings.options.max_wait = Some(max_wait))
-    }
-
-    /// Sets how many requests may [wait](Self::wait) at once, over all connections. The default is a million.
-    ///
-    /// This creates a new queue, so call it before the layer is used.
-    pub fn max_waiting(self, max: usize) -> Self {
-        let queue = Arc::clone(&self.rules).with_queue(max);
-        self.with(|settings| settings.rules = queue)
+    pub fn wait(self, max_wait: Duration, max_waiting: usize) -> Self {
+        let queue = Arc::clone(&self.rules).with_queue(max_waiting);
+        self.with(|settings| {
+            settings.rules = queue;
+            settings.options.max_wait = Some(max_wait);
+        })
     }
 
     /// Lets the first waiting request of each queue check for capacity again. Call this after the rules were replaced.
@@ -493,23 +458,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     }
 }
 
-impl<C, R, M> RateLimitLayer<LiveRules<Parts, C>, R, M>
-where
-    C: Clock + Clone + Send + Sync + 'static,
-{
-    /// Returns the queue of requests that [wait](Self::wait), in which other callers can wait, too. `None` if
-    /// [`wait`](Self::wait) was not called.
-    pub fn queue(&self) -> Option<&LocalQueue<C>> {
-        let settings = &self.config.settings;
-        match &settings.rules {
-            RuleQueue::Local(queue) => settings.options.max_wait.map(|_| queue),
-            #[cfg(feature = "shared")]
-            RuleQueue::Shared(_) => None,
-        }
-    }
-}
-
-impl<T, S: HttpRules, R: Clone, M> Layer<T> for RateLimitLayer<S, R, M> {
+impl<T, S: HttpRules, R: Clone, M: Clone> Layer<T> for RateLimitLayer<S, R, M> {
     type Service = RateLimitService<T, S, R, M>;
 
     fn layer(&self, inner: T) -> RateLimitService<T, S, R, M> {
@@ -517,7 +466,7 @@ impl<T, S: HttpRules, R: Clone, M> Layer<T> for RateLimitLayer<S, R, M> {
     }
 }
 
-impl<S: HttpRules, R: Clone, M> Clone for RateLimitLayer<S, R, M> {
+impl<S: HttpRules, R: Clone, M: Clone> Clone for RateLimitLayer<S, R, M> {
     fn clone(&self) -> Self {
         Self {
             rules: Arc::clone(&self.rules),

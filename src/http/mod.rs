@@ -12,7 +12,8 @@
 //! | identify clients behind proxies | [`ClientIp`] |
 //! | choose the quota headers, or turn them off | [`QuotaHeaders`] |
 //! | replace the default 429 response | [`RateLimitLayer::respond_with`], [`RejectionResponse`] |
-//! | reject with gRPC statuses | [`RateLimitLayer::grpc`] |
+//! | reject with gRPC statuses | [`Grpc`] |
+//! | choose the statuses of rejections | [`RateLimitLayer::status`], [`RejectionReason`] |
 //! | exempt CORS preflights and health checks | [`RateLimitLayer::skip_preflight`], [`RateLimitLayer::skip_path`] |
 //! | count failed requests only | [`RateLimitLayer::charge_if`] |
 //! | charge the bytes of response bodies | [`RateLimitLayer::settle_body`] |
@@ -20,7 +21,7 @@
 //! | limit the connections in flight that are upgraded, such as WebSockets | [`InFlightSlot`] |
 //! | delay requests instead of rejecting them | [`RateLimitLayer::wait`] |
 //! | read the body of a rejected request before the response | [`DrainLayer`] |
-//! | choose how requests without a key are treated | [`Key::on_missing`](crate::Key::on_missing), [`RateLimitLayer::missing_key_status`] |
+//! | choose how requests without a key are treated | [`Key::on_missing`](crate::Key::on_missing) |
 //! | read the decision in a handler | [`Decision`] |
 //! | respond to a limit that a handler checks | [`DenialResponse`] |
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |
@@ -62,7 +63,8 @@ mod service;
 
 pub use admission::{InFlightSlot, SlotGuard};
 pub use answer::{
-    Decision, DenialResponse, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse,
+    Decision, DenialResponse, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionReason,
+    RejectionResponse,
 };
 pub use client::ServerLimit;
 pub use client::{ClientRateLimitFuture, ClientRateLimitLayer, ClientRateLimitService};

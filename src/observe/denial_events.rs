@@ -155,7 +155,8 @@ impl DenialEvents {
     /// for denied in answers.iter().filter_map(|answer| answer.as_ref().err()) {
     ///     // WARN ringgate: rate limit reached rules="all" ... key="6d3f0c9a51b2e874" path="a07e9d1f4c38b526"
     ///     events.emit_with(denied, |parts| {
-    ///         parts.key(request.0).path(request.1);
+    ///         parts.key = Some(request.0.into());
+    ///         parts.path = Some(request.1.into());
     ///     });
     /// }
     /// # Ok(())

@@ -13,7 +13,7 @@ use crate::decision::Peek;
 use crate::limiter::{InlineLimiter, Policy, RateLimiter};
 use crate::receipt::Receipt;
 use crate::time::Nanos;
-use crate::wait::{Runtime, TokioRuntime, TokioTimer, WaitError};
+use crate::wait::{Runtime, TokioRuntime, WaitError};
 
 /// The limiter of one direction of one connection, which only this direction uses.
 ///
@@ -23,7 +23,7 @@ pub struct LocalLimit {
     limiter: Box<dyn ByteLimiter>,
     quantum: Quantum,
     /// The timer for the time at which the limiter has capacity.
-    timer: Option<TokioTimer>,
+    timer: Option<<TokioRuntime as Runtime>::Timer>,
 }
 
 impl<A, C> From<RateLimiter<A, C>> for LocalLimit

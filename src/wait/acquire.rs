@@ -1,3 +1,4 @@
+use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
@@ -5,27 +6,19 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::error::WaitError;
+use super::fair::{Fair, FairRef};
 #[cfg(feature = "shared")]
 use super::queue::Ticket;
-use super::queue::{GRACE_PERIOD, QueuePosition, QueuedRequest, WaitQueues};
+use super::queue::{GRACE_PERIOD, QueuePosition};
 use super::runtime::Runtime;
+use super::waitable::{IntoRequest, WaitRequest, Waitable};
 use crate::time::Nanos;
 
-/// A request that an [`Acquire`] waits for.
-///
-/// This trait is sealed. [`PermitRequest`](super::PermitRequest) implements it. With a bound such as
-/// `AcquireRequest<Acquired = Receipt>`, a function takes an `Acquire` by reference and one by `Arc`.
-pub trait AcquireRequest: QueuedRequest {
-    /// The runtime of the limiter.
-    type Runtime: Runtime;
-
-    /// Calls `work` with the queues of the limiter.
-    #[doc(hidden)]
-    fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<Self::Runtime>) -> O) -> O;
-}
-
 /// A future that waits for its turn and for capacity, and returns the charged permits. The methods of
-/// [`Fair`](super::Fair) create it.
+/// [`Fair`] create it.
+///
+/// `F` is a reference or an `Arc` to the [`Fair`]. `Q` is the request: a number of permits, a
+/// [`KeyRequest`](super::KeyRequest), or the value that rules check.
 ///
 /// The first poll joins the queue. The permits are charged in the poll that returns them, at the clock reading of that poll.
 /// If the future is polled again after it has completed, it waits for the same permits again.
@@ -67,14 +60,14 @@ pub trait AcquireRequest: QueuedRequest {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use ringgate::wait::{Acquire, PermitRequest};
+/// use ringgate::wait::Acquire;
 /// use ringgate::{Fair, Gcra, RateLimiter};
 ///
 /// type Limiter = Arc<Fair<RateLimiter<Gcra>>>;
 ///
 /// struct Connection {
 ///     limiter: Limiter,
-///     pending: Option<Acquire<PermitRequest<Limiter>>>,
+///     pending: Option<Acquire<Limiter>>,
 /// }
 ///
 /// impl Connection {
@@ -84,16 +77,46 @@ pub trait AcquireRequest: QueuedRequest {
 /// }
 /// ```
 #[must_use = "a future does nothing until it is polled"]
-pub struct Acquire<R: AcquireRequest> {
-    request: R,
+pub struct Acquire<F: FairRef, Q: WaitRequest<F::Limiter> = u64> {
+    fair: F,
+    request: Q,
     deadline: Option<Nanos>,
     position: QueuePosition,
-    deadline_timer: Option<<R::Runtime as Runtime>::Timer>,
+    deadline_timer: Option<<F::Runtime as Runtime>::Timer>,
 }
 
-impl<R: AcquireRequest> Acquire<R> {
-    pub(super) fn new(request: R) -> Self {
+impl<L: Waitable, T: Runtime> Fair<L, T> {
+    /// Waits until a [request](Self#requests) can be charged, and returns its charge, to [`refund`](Self::refund) or
+    /// [`settle`](Self::settle) later.
+    ///
+    /// A charge of permits may be ignored. Dropping a [`Reservation`](crate::rules::Reservation) keeps its permits charged, and releases
+    /// its slots in flight.
+    ///
+    /// # Errors
+    ///
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`]. Nothing was charged.
+    /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
+    /// [`WaitError::Never`].
+    pub fn acquire<Q: IntoRequest<L>>(&self, request: Q) -> Acquire<&Self, Q::Request> {
+        Acquire::new(self, request)
+    }
+
+    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc`, so that a task can be spawned with
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`acquire`](Self::acquire).
+    pub fn acquire_owned<Q: IntoRequest<L>>(self: Arc<Self>, request: Q) -> Acquire<Arc<Self>, Q::Request> {
+        Acquire::new(self, request)
+    }
+}
+
+impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {
+    pub(crate) fn new(fair: F, request: impl IntoRequest<F::Limiter, Request = Q>) -> Self {
+        let request = request.into_request(&fair.fair().limiter);
         Self {
+            fair,
             request,
             deadline: None,
             position: QueuePosition::default(),
@@ -101,23 +124,23 @@ impl<R: AcquireRequest> Acquire<R> {
         }
     }
 
-    /// Exempts the wait from [`Fair::max_waiting`](super::Fair::max_waiting).
+    /// Exempts the wait from [`Fair::max_waiting`].
     pub(super) const fn exempt(mut self) -> Self {
-        self.position.exempt();
+        self.position.is_exempt = true;
         self
     }
 
     /// Waits with this ticket until the deadline.
     #[cfg(feature = "shared")]
     pub(super) const fn with_ticket(mut self, ticket: Ticket, deadline: Option<Nanos>) -> Self {
-        self.position.reserve(ticket);
+        self.position.reserved = Some(ticket);
         self.deadline = deadline;
         self
     }
 
     #[cfg(feature = "shared")]
     pub(super) const fn is_queued(&self) -> bool {
-        self.position.is_queued()
+        self.position.ticket.is_some()
     }
 
     /// Sets a deadline: the wait takes at most `allowed`, counted from this call.
@@ -129,44 +152,44 @@ impl<R: AcquireRequest> Acquire<R> {
     /// The timer of the deadline may fire a little late. If there is capacity then, the permits are charged, although the
     /// deadline has passed.
     pub fn within(mut self, allowed: Duration) -> Self {
-        self.deadline = Some(self.request.now().saturating_add(allowed));
+        self.deadline = Some(self.fair.fair().limiter.now().saturating_add(allowed));
         self
     }
 }
 
-impl<R: AcquireRequest + Unpin> Future for Acquire<R> {
-    type Output = Result<R::Acquired, WaitError>;
+impl<F: FairRef + Unpin, Q: WaitRequest<F::Limiter> + Unpin> Future for Acquire<F, Q> {
+    type Output = Result<<F::Limiter as Waitable>::Charge, WaitError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self {
+            fair,
             request,
             deadline,
             position,
             deadline_timer,
         } = self.get_mut();
-        let (request, waker) = (&*request, context.waker());
-        request.with_queues(|queues| {
-            let polled = queues.poll(request, position, *deadline, waker);
-            match (&polled, *deadline) {
-                (Poll::Ready(_), _) => *deadline_timer = None,
-                (Poll::Pending, Some(deadline)) if position.is_queued() => {
-                    let left = deadline.saturating_since(request.now());
-                    // Halfway, the queue tells whether the deadline can still be met.
-                    let after = if left > 2 * GRACE_PERIOD { left / 2 } else { left };
-                    // The timer is set again in each poll, because the waker may have changed, and because the last timer
-                    // may have fired early. There are few polls.
-                    *deadline_timer = Some(queues.runtime().set_timer(after, waker));
-                }
-                (Poll::Pending, _) => {}
+        let Fair { queues, limiter, .. } = fair.fair();
+        let waker = context.waker();
+        let polled = queues.poll((limiter, &*request), position, *deadline, waker);
+        match (&polled, *deadline) {
+            (Poll::Ready(_), _) => *deadline_timer = None,
+            (Poll::Pending, Some(deadline)) if position.ticket.is_some() => {
+                let left = deadline.saturating_since(limiter.now());
+                // Halfway, the queue tells whether the deadline can still be met.
+                let after = if left > 2 * GRACE_PERIOD { left / 2 } else { left };
+                // The timer is set again in each poll, because the waker may have changed, and because the last timer
+                // may have fired early. There are few polls.
+                *deadline_timer = Some(queues.runtime().set_timer(after, waker));
             }
-            polled
-        })
+            (Poll::Pending, _) => {}
+        }
+        polled
     }
 }
 
-impl<R: AcquireRequest + Unpin> Acquire<R> {
+impl<F: FairRef + Unpin, Q: WaitRequest<F::Limiter> + Unpin> Acquire<F, Q> {
     /// Polls a wait that is used for one request after another. A request that is never admitted stays pending.
-    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<R::Acquired> {
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<<F::Limiter as Waitable>::Charge> {
         match Pin::new(self).poll(context) {
             Poll::Ready(Ok(acquired)) => Poll::Ready(acquired),
             Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
@@ -174,22 +197,20 @@ impl<R: AcquireRequest + Unpin> Acquire<R> {
     }
 }
 
-impl<R: AcquireRequest> Acquire<R> {
+impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {
     pub(super) fn leave(&mut self) {
-        let Self {
-            request, position, ..
-        } = self;
-        request.with_queues(|queues| queues.abandon(position, || request.now()));
+        let Fair { queues, limiter, .. } = self.fair.fair();
+        queues.abandon(&mut self.position, || limiter.now());
     }
 }
 
-impl<R: AcquireRequest> Drop for Acquire<R> {
+impl<F: FairRef, Q: WaitRequest<F::Limiter>> Drop for Acquire<F, Q> {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-impl<R: AcquireRequest> fmt::Debug for Acquire<R> {
+impl<F: FairRef, Q: WaitRequest<F::Limiter>> fmt::Debug for Acquire<F, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquire")
             .field("position", &self.position)

@@ -3,9 +3,8 @@ use core::time::Duration;
 use smallvec::{SmallVec, smallvec};
 
 use super::fair::Fair;
-use super::queue::{Need, Needs};
 use super::runtime::Runtime;
-use super::waitable::{IntoRequest, WaitRequest, Waitable};
+use super::waitable::{IntoRequest, Need, Needs, WaitRequest, Waitable};
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;

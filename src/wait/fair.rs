@@ -1,15 +1,12 @@
 use alloc::sync::Arc;
 use core::fmt;
-use core::ops::Deref;
 use core::time::Duration;
 
-use super::acquire::{Acquire, AcquireRequest};
 use super::error::CheckError;
-use super::queue::{Needs, QueuedRequest, WaitQueues};
+use super::queue::WaitQueues;
 use super::runtime::{Runtime, TokioRuntime};
 use super::waitable::{IntoRequest, WaitRequest, Waitable};
 use crate::receipt::Settled;
-use crate::time::Nanos;
 
 /// A limiter with wait queues. A request waits until there is capacity, first come, first served.
 ///
@@ -171,34 +168,6 @@ impl<L: Waitable, T: Runtime> Fair<L, T> {
         request.check(&self.limiter).map_err(CheckError::Denied)
     }
 
-    /// Waits until a [request](Self#requests) can be charged, and returns its charge, to [`refund`](Self::refund) or
-    /// [`settle`](Self::settle) later.
-    ///
-    /// A charge of permits may be ignored. Dropping a [`Reservation`](crate::rules::Reservation) keeps its permits charged, and releases
-    /// its slots in flight.
-    ///
-    /// # Errors
-    ///
-    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
-    /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
-    /// [`WaitError::Never`](super::WaitError::Never).
-    pub fn acquire<Q: IntoRequest<L>>(&self, request: Q) -> Acquire<PermitRequest<&Self, Q::Request>> {
-        Acquire::new(PermitRequest::new(self, request))
-    }
-
-    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc`, so that a task can be spawned with
-    /// it.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`acquire`](Self::acquire).
-    pub fn acquire_owned<Q: IntoRequest<L>>(
-        self: Arc<Self>,
-        request: Q,
-    ) -> Acquire<PermitRequest<Arc<Self>, Q::Request>> {
-        Acquire::new(PermitRequest::new(self, request))
-    }
-
     /// Refunds a charge, by the `refund` of the limiter or of the rules in force. The first waiters of its states are woken to check
     /// for capacity.
     pub fn refund(&self, charge: L::Charge) -> Settled {
@@ -248,84 +217,40 @@ impl<L: fmt::Debug, T: Runtime> fmt::Debug for Fair<L, T> {
     }
 }
 
-/// A request to a [`Fair`], as the type parameter of an [`Acquire`].
-///
-/// `F` is a reference or an `Arc` to the [`Fair`]. `Q` is the request: a number of permits, a [`KeyRequest`](super::KeyRequest), or
-/// the value that rules check.
-pub struct PermitRequest<F, Q = u64> {
-    fair: F,
-    request: Q,
+/// A [`Fair`], or a reference or an `Arc` to one, by which an [`Acquire`](super::Acquire) or a [`PacedStream`](super::PacedStream) holds it.
+pub trait FairRef {
+    /// The limiter.
+    type Limiter: Waitable;
+    /// The runtime of the limiter.
+    type Runtime: Runtime;
+
+    /// Returns the limiter with its queues.
+    fn fair(&self) -> &Fair<Self::Limiter, Self::Runtime>;
 }
 
-impl<F, Q> PermitRequest<F, Q> {
-    pub(super) fn new<L, T>(fair: F, request: impl IntoRequest<L, Request = Q>) -> Self
-    where
-        F: Deref<Target = Fair<L, T>>,
-        L: Waitable,
-        T: Runtime,
-    {
-        let request = request.into_request(&fair.limiter);
-        Self { fair, request }
-    }
-}
-
-impl<F, Q, L, T> QueuedRequest for PermitRequest<F, Q>
-where
-    F: Deref<Target = Fair<L, T>>,
-    Q: WaitRequest<L>,
-    L: Waitable,
-    T: Runtime,
-{
-    type Acquired = L::Charge;
-
-    fn now(&self) -> Nanos {
-        self.fair.limiter.now()
-    }
-
-    fn needs(&self) -> Needs {
-        self.request.needs(&self.fair.limiter)
-    }
-
-    fn try_acquire(&self) -> Option<L::Charge> {
-        self.request.try_acquire(&self.fair.limiter)
-    }
-
-    fn ready_in(&self, state: u64, permits: u64) -> Option<Duration> {
-        self.request.ready_in(&self.fair.limiter, state, permits)
-    }
-
-    fn has_one_limit(&self, state: u64) -> bool {
-        self.request.has_one_limit(&self.fair.limiter, state)
-    }
-
-    fn may_be_admitted(&self) -> bool {
-        self.request.may_be_admitted(&self.fair.limiter)
-    }
-
-    fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration> {
-        self.request
-            .earliest_in(&self.fair.limiter, state, queued, permits)
-    }
-}
-
-impl<F, Q, L, T> AcquireRequest for PermitRequest<F, Q>
-where
-    F: Deref<Target = Fair<L, T>>,
-    Q: WaitRequest<L>,
-    L: Waitable,
-    T: Runtime,
-{
+impl<L: Waitable, T: Runtime> FairRef for Fair<L, T> {
+    type Limiter = L;
     type Runtime = T;
 
-    fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<T>) -> O) -> O {
-        work(&self.fair.queues)
+    fn fair(&self) -> &Self {
+        self
     }
 }
 
-impl<F, Q: fmt::Debug> fmt::Debug for PermitRequest<F, Q> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PermitRequest")
-            .field("request", &self.request)
-            .finish_non_exhaustive()
+impl<F: FairRef> FairRef for &F {
+    type Limiter = F::Limiter;
+    type Runtime = F::Runtime;
+
+    fn fair(&self) -> &Fair<F::Limiter, F::Runtime> {
+        (**self).fair()
+    }
+}
+
+impl<F: FairRef> FairRef for Arc<F> {
+    type Limiter = F::Limiter;
+    type Runtime = F::Runtime;
+
+    fn fair(&self) -> &Fair<F::Limiter, F::Runtime> {
+        (**self).fair()
     }
 }

@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::queue::{Need, Needs};
-use super::waitable::{IntoRequest, WaitRequest, Waitable};
+use super::waitable::{IntoRequest, Need, Needs, WaitRequest, Waitable};
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
 use crate::keyed::{KeyedRateLimiter, Keys};
@@ -21,19 +20,13 @@ pub struct KeyRequest {
 }
 
 /// The charge of an admitted request for a key, which [`Fair::refund`](super::Fair::refund) and
-/// [`Fair::settle`](super::Fair::settle) accept.
+/// [`Fair::settle`](super::Fair::settle) accept. `Receipt::from` returns the receipt, which [`KeyedRateLimiter::refund`] accepts with
+/// the key.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeyReceipt {
     fingerprint: u64,
     tier: usize,
     receipt: Receipt,
-}
-
-impl KeyReceipt {
-    /// Returns the receipt, which [`KeyedRateLimiter::refund`] accepts with the key.
-    pub const fn receipt(&self) -> &Receipt {
-        &self.receipt
-    }
 }
 
 impl From<KeyReceipt> for Receipt {

@@ -24,16 +24,16 @@ mod runtime;
 mod tokio_clock;
 mod waitable;
 
-pub use acquire::{Acquire, AcquireRequest};
+pub use acquire::Acquire;
 #[cfg(feature = "shared")]
 pub use asks::{SharedAdmission, SharedFair, SharedSource};
 pub use error::{CheckError, WaitError};
-pub use fair::{Fair, PermitRequest};
+pub use fair::{Fair, FairRef};
 pub use keyed::{KeyReceipt, KeyRequest};
 pub use paced::{PacedSink, PacedStream};
-pub(crate) use queue::DEFAULT_MAX_WAITING;
 pub(crate) use queue::GRACE_PERIOD;
 #[cfg(feature = "rules")]
 pub use rules::RuleSource;
-pub use runtime::{Runtime, TokioRuntime, TokioTimer};
+pub use runtime::{Runtime, TokioRuntime};
 pub use tokio_clock::TokioClock;
+pub(crate) use waitable::WaitRequest;

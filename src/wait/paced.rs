@@ -1,27 +1,29 @@
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
-use alloc::sync::Arc;
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use futures_sink::Sink;
 use pin_project_lite::pin_project;
 
-use super::acquire::{Acquire, AcquireRequest};
-use super::fair::{Fair, PermitRequest};
-use super::runtime::Runtime;
+use super::acquire::Acquire;
+use super::fair::FairRef;
+use super::waitable::WaitRequest;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
 
 pin_project! {
-    /// A stream that yields items at the rate of a limiter, one permit per item. [`Fair::stream`] creates it.
+    /// A stream that yields items at the rate of a limiter, one permit per item.
+    ///
+    /// `F` is a [`Fair`](super::Fair) of a [`RateLimiter`], or a reference or an `Arc` to one. With an `Arc`, a task can be spawned
+    /// with the stream.
     ///
     /// The stream first polls an item, and then waits for its permit. So no permit is charged while the inner stream has no
     /// item, or for the end of the inner stream. Dropping the stream also drops an item that waits.
     ///
-    /// The wait is in the queue as any other. It does not count against [`Fair::max_waiting`], because a stream waits for one
-    /// permit at a time.
+    /// The wait is in the queue as any other. It does not count against [`max_waiting`](super::Fair::max_waiting), because a stream
+    /// waits for one permit at a time.
     ///
     /// # Caveats
     ///
@@ -31,7 +33,7 @@ pin_project! {
     /// # Examples
     ///
     /// ```
-    /// use ringgate::wait::TokioClock;
+    /// use ringgate::wait::{PacedStream, TokioClock};
     /// use ringgate::{CounterRing, Fair, Quota, RateLimiter};
     /// use tokio::time::Instant;
     /// use tokio_stream::StreamExt;
@@ -41,7 +43,7 @@ pin_project! {
     /// let ring = CounterRing::new(Quota::per_second(2)?)?;
     /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
     /// let start = Instant::now();
-    /// let mut paced = core::pin::pin!(limiter.stream(tokio_stream::iter(1..=3)));
+    /// let mut paced = core::pin::pin!(PacedStream::new(tokio_stream::iter(1..=3), &limiter));
     /// assert_eq!((paced.next().await, paced.next().await), (Some(1), Some(2)));
     /// // The third item waits for the next second.
     /// assert_eq!(paced.next().await, Some(3));
@@ -51,69 +53,52 @@ pin_project! {
     /// ```
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
-    pub struct PacedStream<S: Stream, R: AcquireRequest> {
+    pub struct PacedStream<S: Stream, F: FairRef>
+    where
+        u64: WaitRequest<F::Limiter>,
+    {
         #[pin]
         inner: S,
         item: Option<S::Item>,
-        permit: Acquire<R>,
+        permit: Acquire<F>,
     }
 }
 
 pin_project! {
-    /// A sink that accepts items at the rate of a limiter, one permit per item. [`Fair::sink`] creates it.
+    /// A sink that accepts items at the rate of a limiter, one permit per item.
+    ///
+    /// `F` is a [`Fair`](super::Fair) of a [`RateLimiter`], or a reference or an `Arc` to one.
     ///
     /// The sink is ready when the inner sink is ready and a permit was charged. If no item is sent then, the permit is kept for
     /// the next item. Closing the sink leaves the queue. The caveat of [`PacedStream`] applies.
     #[derive(Debug)]
     #[must_use = "a sink does nothing until it is polled"]
-    pub struct PacedSink<S, R: AcquireRequest> {
+    pub struct PacedSink<S, F: FairRef>
+    where
+        u64: WaitRequest<F::Limiter>,
+    {
         #[pin]
         inner: S,
         has_permit: bool,
-        permit: Acquire<R>,
+        permit: Acquire<F>,
     }
 }
 
-impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
-    /// Yields the items of a stream at the rate of the limiter.
-    pub fn stream<S: Stream>(&self, inner: S) -> PacedStream<S, PermitRequest<&Self>> {
-        PacedStream::new(inner, PermitRequest::new(self, 1))
-    }
-
-    /// Yields the items of a stream at the rate of the limiter. The result holds the limiter by its `Arc`, so that a task can be
-    /// spawned with it.
-    pub fn stream_owned<S: Stream>(self: Arc<Self>, inner: S) -> PacedStream<S, PermitRequest<Arc<Self>>> {
-        PacedStream::new(inner, PermitRequest::new(self, 1))
-    }
-
-    /// Accepts items for a sink at the rate of the limiter.
-    pub fn sink<S>(&self, inner: S) -> PacedSink<S, PermitRequest<&Self>> {
-        PacedSink::new(inner, PermitRequest::new(self, 1))
-    }
-
-    /// Accepts items for a sink at the rate of the limiter. The result holds the limiter by its `Arc`, so that a task can be
-    /// spawned with it.
-    pub fn sink_owned<S>(self: Arc<Self>, inner: S) -> PacedSink<S, PermitRequest<Arc<Self>>> {
-        PacedSink::new(inner, PermitRequest::new(self, 1))
-    }
-}
-
-impl<S: Stream, R: AcquireRequest> PacedStream<S, R> {
-    fn new(inner: S, request: R) -> Self {
+impl<S: Stream, F: FairRef<Limiter = RateLimiter<A, C>>, A: Algorithm, C: Clock> PacedStream<S, F> {
+    /// Yields the items of a stream at the rate of a limiter.
+    pub fn new(inner: S, limiter: F) -> Self {
         Self {
             inner,
             item: None,
-            permit: Acquire::new(request).exempt(),
+            permit: Acquire::new(limiter, 1).exempt(),
         }
-    }
-
-    /// Returns the inner stream.
-    pub const fn get_ref(&self) -> &S {
-        &self.inner
     }
 }
 
-impl<S: Stream, R: AcquireRequest + Unpin> Stream for PacedStream<S, R> {
+impl<S: Stream, F: FairRef + Unpin> Stream for PacedStream<S, F>
+where
+    u64: WaitRequest<F::Limiter>,
+{
     type Item = S::Item;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
@@ -137,28 +122,30 @@ impl<S: Stream, R: AcquireRequest + Unpin> Stream for PacedStream<S, R> {
     }
 }
 
-impl<S: FusedStream, R: AcquireRequest + Unpin> FusedStream for PacedStream<S, R> {
+impl<S: FusedStream, F: FairRef + Unpin> FusedStream for PacedStream<S, F>
+where
+    u64: WaitRequest<F::Limiter>,
+{
     fn is_terminated(&self) -> bool {
         self.item.is_none() && self.inner.is_terminated()
     }
 }
 
-impl<S, R: AcquireRequest> PacedSink<S, R> {
-    fn new(inner: S, request: R) -> Self {
+impl<S, F: FairRef<Limiter = RateLimiter<A, C>>, A: Algorithm, C: Clock> PacedSink<S, F> {
+    /// Accepts items for a sink at the rate of a limiter.
+    pub fn new(inner: S, limiter: F) -> Self {
         Self {
             inner,
             has_permit: false,
-            permit: Acquire::new(request).exempt(),
+            permit: Acquire::new(limiter, 1).exempt(),
         }
-    }
-
-    /// Returns the inner sink.
-    pub const fn get_ref(&self) -> &S {
-        &self.inner
     }
 }
 
-impl<S: Sink<I>, I, R: AcquireRequest + Unpin> Sink<I> for PacedSink<S, R> {
+impl<S: Sink<I>, I, F: FairRef + Unpin> Sink<I> for PacedSink<S, F>
+where
+    u64: WaitRequest<F::Limiter>,
+{
     type Error = S::Error;
 
     fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {

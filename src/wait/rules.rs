@@ -4,8 +4,7 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::queue::{Need, Needs};
-use super::waitable::{IntoRequest, WaitRequest, Waitable};
+use super::waitable::{IntoRequest, Need, Needs, WaitRequest, Waitable};
 use crate::clock::Clock;
 use crate::receipt::Settled;
 use crate::rules::{Admitted, Cost, LiveRules, Reservation, RuleSet};

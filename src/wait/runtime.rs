@@ -1,4 +1,3 @@
-use core::fmt;
 use core::future::Future;
 use core::hash::{Hash, Hasher};
 use core::pin::Pin;
@@ -88,22 +87,11 @@ pub trait Runtime {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioRuntime;
 
-/// A timer of [`TokioRuntime`].
-pub struct TokioTimer {
-    /// It is registered with the time driver, and not polled again. The waiter that it wakes checks for capacity.
-    _sleep: Pin<Box<Unconstrained<Sleep>>>,
-}
-
-impl fmt::Debug for TokioTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokioTimer").finish_non_exhaustive()
-    }
-}
-
 impl Runtime for TokioRuntime {
-    type Timer = TokioTimer;
+    /// It is registered with the time driver, and not polled again. The waiter that it wakes checks for capacity.
+    type Timer = Pin<Box<Unconstrained<Sleep>>>;
 
-    fn set_timer(&self, after: Duration, waker: &Waker) -> TokioTimer {
+    fn set_timer(&self, after: Duration, waker: &Waker) -> Self::Timer {
         // Unconstrained: the waker may belong to another task, and must not depend on the budget of this one.
         let mut timer = Box::pin(unconstrained(sleep(after)));
         // If the thread was suspended, the time may already have passed. The timer then fires a little later, when the lock is
@@ -111,7 +99,7 @@ impl Runtime for TokioRuntime {
         while timer.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
             timer.set(unconstrained(sleep(Duration::from_millis(1))));
         }
-        TokioTimer { _sleep: timer }
+        timer
     }
 
     fn runtime_id(&self) -> Option<u64> {

@@ -2,7 +2,6 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::queue::Needs;
 use crate::receipt::Settled;
 use crate::time::Nanos;
 
@@ -29,27 +28,34 @@ pub trait Waitable {
     fn settle(&self, charge: Self::Charge, actual: Self::Actual<'_>) -> Settled;
 }
 
-/// A request to a limiter, as it is stored while it waits. See [`QueuedRequest`](super::queue::QueuedRequest) for its
-/// needs and times.
+/// A request to a limiter, as it is stored while it waits.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]
 pub trait WaitRequest<L: Waitable> {
+    /// The states that decide the request, and the permits that it needs of each. States of which it needs no permits may be
+    /// omitted.
     fn needs(&self, limiter: &L) -> Needs;
 
     /// Charges a request that does not wait. The error is the retry time.
     fn check(&self, limiter: &L) -> Result<L::Admitted, Option<Duration>>;
 
-    /// Charges a request that may wait, so its denial is not counted as a violation.
+    /// Charges a request that may wait, if every state has capacity. Ignores the queues. A denial is not counted as a violation.
     fn try_acquire(&self, limiter: &L) -> Option<L::Charge>;
 
+    /// The time until the state could admit a single request for `permits`, if no other request came before. `None` if it
+    /// never could.
     fn ready_in(&self, limiter: &L, state: u64, permits: u64) -> Option<Duration>;
 
+    /// Whether every request that the state decides has the limit of this one.
     fn has_one_limit(&self, limiter: &L, state: u64) -> bool;
 
-    /// See [`QueuedRequest`](super::queue::QueuedRequest). The default is for limiters that are not replaced between two calls.
+    /// Whether the limiter, as it is now, would admit the request at some time. It is called if the results of earlier calls are
+    /// those of a request that is never admitted. So it is true only if the limiter has changed since, such as by new rules. The
+    /// default is for limiters that are not replaced between two calls.
     fn may_be_admitted(&self, _: &L) -> bool {
         false
     }
 
+    /// A lower bound of the time until the state has admitted the `queued` permits of earlier requests, and then `permits`.
     fn earliest_in(&self, limiter: &L, state: u64, queued: u64, permits: u64) -> Option<Duration>;
 }
 
@@ -60,3 +66,22 @@ pub trait IntoRequest<L: Waitable> {
 
     fn into_request(self, limiter: &L) -> Self::Request;
 }
+
+/// The permits that a request needs of one state.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
+pub struct Need {
+    pub(super) state: u64,
+    pub(super) permits: u64,
+}
+
+impl Need {
+    /// The need of these permits of one state. A request for no permits has no needs.
+    pub(super) fn of(state: u64, permits: u64) -> Needs {
+        let need = (permits > 0).then_some(Self { state, permits });
+        need.into_iter().collect()
+    }
+}
+
+/// The needs of one request, one for each state.
+pub(super) type Needs = SmallVec<[Need; 4]>;

@@ -30,7 +30,7 @@ async fn next<S: Stream>(stream: &mut Pin<&mut S>) -> Option<S::Item> {
 async fn a_stream_yields_items_at_the_limiters_rate() {
     let limiter = log("2/1s");
     let began = Instant::now();
-    let mut stream = pin!(limiter.stream(Numbers(0, 5)));
+    let mut stream = pin!(PacedStream::new(Numbers(0, 5), &limiter));
     let mut seen = Vec::new();
     while let Some(number) = next(&mut stream).await {
         seen.push((number, began.elapsed().as_millis()));
@@ -45,8 +45,8 @@ async fn a_stream_yields_items_at_the_limiters_rate() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_stream_charges_only_yielded_items() {
     let limiter = log("2/1s");
-    let mut first = Box::pin(Arc::clone(&limiter).stream_owned(Numbers(0, 5)));
-    let mut second = pin!(limiter.stream(Numbers(0, 1)));
+    let mut first = Box::pin(PacedStream::new(Numbers(0, 5), Arc::clone(&limiter)));
+    let mut second = pin!(PacedStream::new(Numbers(0, 1), &limiter));
     assert_eq!(next(&mut first.as_mut()).await, Some(0));
     assert_eq!(next(&mut first.as_mut()).await, Some(1));
     let waits = core::future::poll_fn(|context| Poll::Ready(first.as_mut().poll_next(context))).await;
@@ -90,7 +90,8 @@ impl Sink<u64> for Sent {
 #[tokio::test(start_paused = true)]
 async fn a_sink_accepts_items_at_the_limiters_rate() {
     let limiter = log("2/1s");
-    let mut sink = pin!(limiter.sink(Sent::default()));
+    let mut sent = Sent::default();
+    let mut sink = Box::pin(PacedSink::new(&mut sent, &limiter));
     for number in 0..5 {
         core::future::poll_fn(|context| sink.as_mut().poll_ready(context))
             .await
@@ -101,11 +102,11 @@ async fn a_sink_accepts_items_at_the_limiters_rate() {
             .unwrap();
         sink.as_mut().start_send(number).unwrap();
     }
-    let sent: Vec<_> = sink.get_ref().0.iter().copied().collect();
-    assert_eq!(sent, [(0, 0), (1, 0), (2, 1000), (3, 1000), (4, 2000)]);
     assert_eq!(limiter.limiter().peek().remaining(), 1);
     let closed = core::future::poll_fn(|context| sink.as_mut().poll_close(context)).await;
     assert_eq!(closed, Err("closed"));
+    drop(sink);
+    assert_eq!(sent.0, [(0, 0), (1, 0), (2, 1000), (3, 1000), (4, 2000)]);
 }
 
 /// A sink that is closed while it waits leaves its queue.
@@ -113,7 +114,7 @@ async fn a_sink_accepts_items_at_the_limiters_rate() {
 async fn a_closed_sink_leaves_the_queue() {
     let limiter = log("1/1s");
     assert!(limiter.check(1).is_ok());
-    let mut sink = pin!(limiter.sink(Sent::default()));
+    let mut sink = pin!(PacedSink::new(Sent::default(), &limiter));
     let ready = tokio::time::timeout(
         ms(10),
         core::future::poll_fn(|context| sink.as_mut().poll_ready(context)),

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use ringgate::Receipt;
-use ringgate::wait::{Acquire, AcquireRequest, PermitRequest, TokioRuntime};
+use ringgate::wait::Acquire;
 
 /// One step of a history of several waits.
 #[derive(Clone, Debug)]
@@ -211,10 +211,8 @@ fn a_waker_can_own_another_wait() {
 /// The futures can be named in a struct, sent and kept.
 #[test]
 fn waits_can_be_named_sent_and_kept() {
-    struct Connection(Option<Acquire<PermitRequest<Log>>>);
-    fn any<R: AcquireRequest<Acquired = Receipt, Runtime = TokioRuntime> + Unpin + Send + 'static>(
-        wait: Acquire<R>,
-    ) -> impl Future + Send + Unpin {
+    struct Connection(Option<Acquire<Log>>);
+    fn any(wait: impl Future + Send + Unpin + 'static) -> impl Send {
         wait
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

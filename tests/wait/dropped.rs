@@ -138,9 +138,9 @@ async fn waits_for_a_limiter() {
         ("acquire", |it| wait(it.acquire(1))),
         ("within", |it| wait(it.acquire(1).within(ms(5000)))),
         ("acquire_owned", |it| wait(Arc::clone(it).acquire_owned(1))),
-        ("a stream", |it| wait(next(it.stream(One)))),
+        ("a stream", |it| wait(next(PacedStream::new(One, it)))),
         ("an owned stream", |it| {
-            wait(next(Arc::clone(it).stream_owned(One)))
+            wait(next(PacedStream::new(One, Arc::clone(it))))
         }),
     ];
     for (what, first) in waits {
@@ -162,8 +162,8 @@ async fn waits_of_a_sink() {
     for owned in [false, true] {
         try_cuts("a sink", spent, |it| {
             let first = match owned {
-                false => wait(ready(it.sink(Ready))),
-                true => wait(ready(Arc::clone(it).sink_owned(Ready))),
+                false => wait(ready(PacedSink::new(Ready, it))),
+                true => wait(ready(PacedSink::new(Ready, Arc::clone(it)))),
             };
             [first, wait(it.acquire(1))]
         })

@@ -1,8 +1,8 @@
 //! Queues of keys.
 
 use super::*;
-use ringgate::KeyedRateLimiter;
 use ringgate::keyed::AnyKey;
+use ringgate::{KeyedRateLimiter, Receipt};
 
 pub(super) type Keyed<A> = Fair<KeyedRateLimiter<A, TokioClock>>;
 
@@ -49,7 +49,7 @@ async fn each_key_has_its_own_queue() {
     assert!(limiter.check(&1_u32).is_ok());
     drop(other);
     let owned = Arc::clone(&limiter).acquire_owned("alice").await.unwrap();
-    assert_eq!(owned.receipt().permits(), 1);
+    assert_eq!(Receipt::from(owned).permits(), 1);
     // The same key, borrowed.
     assert_eq!(limiter.acquire(("alice", 2)).await, Err(WaitError::Never));
     assert!(matches!(limiter.check("alice"), Err(CheckError::Denied(Some(_)))));

@@ -1,5 +1,3 @@
-use crate::time::Nanos;
-
 /// The decision of the layer about one request.
 ///
 /// The layer inserts it into the extensions of an admitted request, for handlers, and into the extensions of a rejection
@@ -13,45 +11,27 @@ use crate::time::Nanos;
 /// use ringgate::http::Decision;
 ///
 /// fn handler(request: &http::Request<()>) -> &'static str {
-///     match request.extensions().get::<Decision>() {
-///         Some(decision) if decision.is_limited() => "within your limits",
+///     match request.extensions().get() {
+///         Some(Decision::Admitted) => "within your limits",
 ///         _ => "not limited",
 ///     }
 /// }
 /// # let _ = handler;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    pub(in crate::http) at: Nanos,
-    pub(in crate::http) admitted: bool,
-    pub(in crate::http) limited: bool,
+#[non_exhaustive]
+pub enum Decision {
+    /// The request was admitted, and charged by at least one rule.
+    Admitted,
+    /// The request was admitted, because no rule applied to it.
+    NotLimited,
+    /// The request was rejected.
+    Rejected,
 }
 
 impl Decision {
     #[inline(always)]
-    pub(in crate::http) const fn admission(at: Nanos, limited: bool) -> Self {
-        Self {
-            at,
-            admitted: true,
-            limited,
-        }
-    }
-
-    /// Returns the clock reading at which the rules decided. With shared rules, it is a reading after the decision.
-    #[must_use]
-    pub const fn at(self) -> Nanos {
-        self.at
-    }
-
-    /// Returns whether the request was admitted.
-    #[must_use]
-    pub const fn is_admitted(self) -> bool {
-        self.admitted
-    }
-
-    /// Returns whether a rule applied to the request: it was charged or rejected by at least one.
-    #[must_use]
-    pub const fn is_limited(self) -> bool {
-        self.limited
+    pub(in crate::http) const fn admission(limited: bool) -> Self {
+        if limited { Self::Admitted } else { Self::NotLimited }
     }
 }

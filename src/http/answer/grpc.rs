@@ -33,7 +33,6 @@ const UNAVAILABLE: u8 = 14;
 /// Its `grpc-status-details-bin` has a
 /// `google.rpc.RetryInfo` and a `google.rpc.QuotaFailure` with one violation for each violated policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Grpc;
 
 impl<B: Default> RejectionResponse<B> for Grpc {

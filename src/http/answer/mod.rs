@@ -15,7 +15,6 @@ pub use headers::QuotaHeaders;
 pub(super) use headers::{HeaderValues, RATE_LIMIT, RATE_LIMIT_POLICY};
 pub use policy::QuotaPolicy;
 pub use problem::Problem;
-pub(super) use rejection::RejectionReason;
-pub use rejection::{Rejection, RejectionResponse};
+pub use rejection::{Rejection, RejectionReason, RejectionResponse};
 pub use response::DenialResponse;
 pub(super) use response::{Statuses, respond};

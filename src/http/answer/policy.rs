@@ -150,12 +150,6 @@ impl<'a> QuotaPolicy<'a> {
         self.values.quota.per_window()
     }
 
-    /// Returns the permits that the request costs.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.values.permits
-    }
-
     /// Returns the permits that one request could take now.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
@@ -170,21 +164,18 @@ impl<'a> QuotaPolicy<'a> {
         self.values.reset_after
     }
 
-    /// Returns whether the policy rejected the request.
-    #[must_use]
-    pub const fn is_violated(&self) -> bool {
+    /// Whether the policy rejected the request.
+    pub(super) const fn is_violated(&self) -> bool {
         self.values.violated
     }
 
-    /// Returns whether the request was rejected because it lacks the rule's key.
-    #[must_use]
-    pub const fn lacks_key(&self) -> bool {
+    /// Whether the request was rejected because it lacks the rule's key.
+    pub(super) const fn lacks_key(&self) -> bool {
         self.values.lacks_key
     }
 
-    /// Returns whether the request was rejected because it lacks a key that the server should have provided.
-    #[must_use]
-    pub const fn lacks_required_key(&self) -> bool {
+    /// Whether the request was rejected because it lacks a key that the server should have provided.
+    pub(super) const fn lacks_required_key(&self) -> bool {
         self.values.lacks_required_key
     }
 }

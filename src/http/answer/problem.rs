@@ -28,7 +28,6 @@ use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 /// The body type must be convertible from `String`, as axum's `Body` and `http_body_util::Full<Bytes>` are. For other
 /// body types use [`RateLimitLayer::respond_with`](crate::http::RateLimitLayer::respond_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Problem;
 
 /// The problem type of draft-ietf-httpapi-ratelimit-headers.

@@ -30,19 +30,27 @@ pub struct Rejection<'a> {
 
 /// The reason of a rejection. Of several reasons, the first one in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) enum RejectionReason {
-    /// The request lacks a key that the server should have provided.
+#[non_exhaustive]
+pub enum RejectionReason {
+    /// The request lacks a key that the server should have provided
+    /// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), such as the address of the client. The default status is 500.
     NoKeyFromServer,
-    /// The request lacks a key.
+    /// The request lacks a key that a rule requires ([`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny)). The default status is
+    /// 400.
     NoKey,
-    /// The store of shared rules does not answer.
+    /// The store of shared rules does not answer, and a rule has [`OnError::Deny`](crate::rules::OnError::Deny). The default status is
+    /// 503.
     StoreUnavailable,
+    /// A quota is exceeded, or a list denies the key. The default status is 429.
     QuotaExceeded,
-    /// No quota is exceeded, but the request needs a slot in flight.
+    /// No quota is exceeded, but the request needs a slot [in flight](crate::Rule::in_flight). The default status is 429.
     NoSlot,
 }
 
 impl RejectionReason {
+    /// The number of reasons.
+    pub(super) const COUNT: usize = Self::NoSlot as usize + 1;
+
     /// The reason in a few words.
     pub(in crate::http) const fn text(self) -> &'static str {
         match self {
@@ -88,12 +96,6 @@ impl<'a> Rejection<'a> {
     #[must_use]
     pub const fn request(&self) -> &'a Parts {
         self.request
-    }
-
-    /// Returns all enforced policies that apply to the request.
-    #[must_use]
-    pub fn policies(&self) -> &[QuotaPolicy<'a>] {
-        &self.policies
     }
 
     /// Iterates over the policies that rejected the request.
@@ -146,25 +148,6 @@ impl<'a> Rejection<'a> {
         after
     }
 
-    /// Returns whether the request was rejected only because it needs a slot [in flight](crate::Rule::in_flight).
-    #[must_use]
-    pub fn needs_slot(&self) -> bool {
-        self.reason() == RejectionReason::NoSlot
-    }
-
-    /// Returns whether the request was rejected because it has no key for a rule that requires one.
-    #[must_use]
-    pub fn lacks_key(&self) -> bool {
-        self.violated().any(QuotaPolicy::lacks_key)
-    }
-
-    /// Returns whether the request was rejected because it lacks a key that the server should have provided
-    /// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), such as the address of the client.
-    #[must_use]
-    pub fn lacks_required_key(&self) -> bool {
-        self.violated().any(QuotaPolicy::lacks_required_key)
-    }
-
     /// Returns an explanation beside the reason. If the request lacks a key and the cause is known, it says what the request lacks and
     /// what is accepted: the server provides no address, or a header states no address. If the request only needs a slot in
     /// flight, it says when to try again.
@@ -176,10 +159,12 @@ impl<'a> Rejection<'a> {
         }
     }
 
-    pub(in crate::http) fn reason(&self) -> RejectionReason {
-        if self.lacks_required_key() {
+    /// Returns the reason of the rejection.
+    #[must_use]
+    pub fn reason(&self) -> RejectionReason {
+        if self.violated().any(QuotaPolicy::lacks_required_key) {
             RejectionReason::NoKeyFromServer
-        } else if self.lacks_key() {
+        } else if self.violated().any(QuotaPolicy::lacks_key) {
             RejectionReason::NoKey
         } else if self.unavailable {
             RejectionReason::StoreUnavailable
@@ -190,21 +175,7 @@ impl<'a> Rejection<'a> {
         }
     }
 
-    /// Returns whether the request was rejected because the store of shared rules does not answer, and a rule has
-    /// [`OnError::Deny`](crate::rules::OnError::Deny).
-    #[must_use]
-    pub const fn is_unavailable(&self) -> bool {
-        self.unavailable
-    }
-
-    /// Returns the reading of the rules' clock at which the request was rejected.
-    #[must_use]
-    pub const fn at(&self) -> Nanos {
-        self.at
-    }
-
-    /// Returns the status of the response: 500 if the request [lacks a required key](Self::lacks_required_key), and otherwise the
-    /// one that the layer has for the reason.
+    /// Returns the status of the response, which the layer has for the reason.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
@@ -243,7 +214,9 @@ impl fmt::Display for Rejection<'_> {
         }
         match self.retry_after {
             Some(after) => write!(f, "; try again in {after:?}"),
-            None if self.needs_slot() => f.write_str("; try again when a request has ended"),
+            None if self.reason() == RejectionReason::NoSlot => {
+                f.write_str("; try again when a request has ended")
+            }
             None => Ok(()),
         }
     }
@@ -279,7 +252,7 @@ impl fmt::Display for Rejection<'_> {
 /// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("total", "2/s".parse()?))
 ///     .build_with(ManualClock::new(), [1; 4])?;
-/// let layer = RateLimitLayer::from(rules).rejection_response(Plain);
+/// let layer = RateLimitLayer::from(rules).respond_with(Plain);
 /// # let _ = layer;
 /// # Ok(())
 /// # }

@@ -13,28 +13,25 @@ use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 use crate::rules::{Denial, QuotaStatus};
 use crate::time::Nanos;
 
-/// The statuses of rejections, by their reason.
+/// The statuses of rejections, by the numbers of their reasons.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::http) struct Statuses {
-    pub(in crate::http) denied: StatusCode,
-    pub(in crate::http) missing_key: StatusCode,
-    pub(in crate::http) unavailable: StatusCode,
-}
+pub(in crate::http) struct Statuses([StatusCode; RejectionReason::COUNT]);
 
 impl Statuses {
-    pub(in crate::http) const DEFAULT: Self = Self {
-        denied: StatusCode::TOO_MANY_REQUESTS,
-        missing_key: StatusCode::BAD_REQUEST,
-        unavailable: StatusCode::SERVICE_UNAVAILABLE,
-    };
+    pub(in crate::http) const DEFAULT: Self = Self([
+        StatusCode::INTERNAL_SERVER_ERROR,
+        StatusCode::BAD_REQUEST,
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::TOO_MANY_REQUESTS,
+    ]);
 
     pub(in crate::http) const fn of(self, reason: RejectionReason) -> StatusCode {
-        match reason {
-            RejectionReason::NoKeyFromServer => StatusCode::INTERNAL_SERVER_ERROR,
-            RejectionReason::NoKey => self.missing_key,
-            RejectionReason::StoreUnavailable => self.unavailable,
-            RejectionReason::QuotaExceeded | RejectionReason::NoSlot => self.denied,
-        }
+        self.0[reason as usize]
+    }
+
+    pub(in crate::http) const fn set(&mut self, reason: RejectionReason, status: StatusCode) {
+        self.0[reason as usize] = status;
     }
 }
 
@@ -48,11 +45,7 @@ pub(in crate::http) fn respond<B>(
     let map = response.headers_mut();
     let retry_after = add_retry_after(rejection.retry_after_seconds(), map);
     headers.add_rejection(&rejection.policies, retry_after, map);
-    response.extensions_mut().insert(Decision {
-        at: rejection.at,
-        admitted: false,
-        limited: true,
-    });
+    response.extensions_mut().insert(Decision::Rejected);
     response
 }
 

@@ -1,5 +1,4 @@
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::error::Error;
 use core::fmt;
 use core::pin::Pin;
@@ -13,10 +12,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::server_limit::ServerLimit;
-use crate::algorithm::{Algorithm, SlidingWindow};
-use crate::clock::{Clock, DefaultClock};
+use crate::algorithm::Algorithm;
+use crate::clock::Clock;
 use crate::limiter::RateLimiter;
-use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
+use crate::wait::{Acquire, FairRef, WaitRequest};
 
 /// Delays the requests of an HTTP client by a limiter, and until the times that the server states.
 ///
@@ -27,7 +26,7 @@ use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 /// |---|---|
 /// | 429 or 503 with `Retry-After` | for that time |
 /// | 429 or 503 with `"…";t=…` in `RateLimit` | for the time `t` |
-/// | 429 or 503 with a time in another form | [60 s](super::ServerLimit::UNKNOWN_WAIT) |
+/// | 429 or 503 with a time in another form | 60 s |
 /// | any other with `"…";r=0;t=…` in `RateLimit` | for the time `t` |
 ///
 /// [`ServerLimit`] documents which headers are read, and how malformed headers are treated. The response is
@@ -40,11 +39,11 @@ use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 /// # Guarantee
 ///
 /// - The requests that the inner service gets stay within the [bound](RateLimiter::bound) of the limiter, and the guarantees
-///   of [`Fair`] hold.
+///   of [`Fair`](crate::Fair) hold.
 /// - When a response has been returned, no request of the shared limiter is admitted before the time of that response has
-///   passed since it arrived. This holds by the clock of the limiter, until [`Fair::resume`] is called.
+///   passed since it arrived. This holds by the clock of the limiter, until [`Fair::resume`](crate::Fair::resume) is called.
 /// - The latest time wins. An older response that states an earlier time arrives without effect, and so does a later success.
-/// - A pause lasts at most [`ServerLimit::MAX_WAIT`](super::ServerLimit::MAX_WAIT), 24 hours.
+/// - A pause lasts at most 24 hours.
 ///
 /// # Errors
 ///
@@ -53,7 +52,7 @@ use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 ///
 /// # Cost
 ///
-/// A request costs a clone of the inner service, two counted references and an [admission](Fair). A response costs a reading of
+/// A request costs a clone of the inner service, two counted references and an [admission](crate::Fair). A response costs a reading of
 /// the wall clock, and the reading of its headers. A request that does not wait allocates nothing, if the response has up to four
 /// policies.
 ///
@@ -63,7 +62,7 @@ use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 /// - When a pause ends, the limiter admits at its own rate, at most a burst at once. Choose a limiter that spaces requests evenly,
 ///   such as [`Gcra::token_bucket`](crate::Gcra::token_bucket) with a burst of 1.
 /// - A server without [jitter](crate::http::RateLimitLayer::jitter) tells all its clients the same time. If many processes share
-///   one limit of the server, set [`Fair::jitter`] to about twice the time in which the server admits all of them.
+///   one limit of the server, set [`Fair::jitter`](crate::Fair::jitter) to about twice the time in which the server admits all of them.
 /// - A rejected request stays charged.
 /// - A waiting request occupies the resources that the inner service has reserved for it, such as a place in a concurrency
 ///   limit. The permit is charged last, so that the request is sent when it is charged.
@@ -84,18 +83,16 @@ use crate::wait::{Acquire, Fair, PermitRequest, Runtime, TokioRuntime};
 /// # let _ = layer;
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
+#[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it wraps a service"]
-pub struct ClientRateLimitLayer<A = SlidingWindow, C = DefaultClock, N: Runtime = TokioRuntime> {
-    limiter: Limiter<A, C, N>,
+pub struct ClientRateLimitLayer<F> {
+    limiter: F,
     max_wait: Option<Duration>,
 }
 
-/// The limiter of a client, with its wait queue.
-type Limiter<A, C, N> = Arc<Fair<RateLimiter<A, C>, N>>;
-
-impl<A, C, N: Runtime> ClientRateLimitLayer<A, C, N> {
-    /// Creates a layer over a limiter that other code may use, too.
-    pub const fn new(limiter: Arc<Fair<RateLimiter<A, C>, N>>) -> Self {
+impl<A: Algorithm, C: Clock, F: FairRef<Limiter = RateLimiter<A, C>>> ClientRateLimitLayer<F> {
+    /// Creates a layer over a [`Fair`](crate::Fair) of a [`RateLimiter`] in an `Arc`, which other code may use, too.
+    pub const fn new(limiter: F) -> Self {
         Self {
             limiter,
             max_wait: None,
@@ -113,8 +110,8 @@ impl<A, C, N: Runtime> ClientRateLimitLayer<A, C, N> {
     }
 }
 
-impl<T, A, C, N: Runtime> Layer<T> for ClientRateLimitLayer<A, C, N> {
-    type Service = ClientRateLimitService<T, A, C, N>;
+impl<T, F: Clone> Layer<T> for ClientRateLimitLayer<F> {
+    type Service = ClientRateLimitService<T, F>;
 
     fn layer(&self, inner: T) -> Self::Service {
         let layer = self.clone();
@@ -122,53 +119,26 @@ impl<T, A, C, N: Runtime> Layer<T> for ClientRateLimitLayer<A, C, N> {
     }
 }
 
-impl<A, C, N: Runtime> Clone for ClientRateLimitLayer<A, C, N> {
-    fn clone(&self) -> Self {
-        Self {
-            limiter: Arc::clone(&self.limiter),
-            max_wait: self.max_wait,
-        }
-    }
-}
-
-impl<A, C, N: Runtime> fmt::Debug for ClientRateLimitLayer<A, C, N>
-where
-    RateLimiter<A, C>: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientRateLimitLayer")
-            .field("limiter", &self.limiter)
-            .field("max_wait", &self.max_wait)
-            .finish()
-    }
-}
-
 /// A client that waits for its permits, made by [`ClientRateLimitLayer`].
 ///
 /// `T` is the inner service. It must be `Clone`: the future of a request takes the service that was ready, and a clone replaces
 /// it.
-pub struct ClientRateLimitService<T, A = SlidingWindow, C = DefaultClock, N: Runtime = TokioRuntime> {
+#[derive(Clone, Debug)]
+pub struct ClientRateLimitService<T, F> {
     inner: T,
-    layer: ClientRateLimitLayer<A, C, N>,
+    layer: ClientRateLimitLayer<F>,
 }
 
-impl<T, A, C, N: Runtime> ClientRateLimitService<T, A, C, N> {
-    /// Returns the inner service.
-    pub const fn get_ref(&self) -> &T {
-        &self.inner
-    }
-}
-
-impl<T, A, C, N, Q, B> Service<Request<Q>> for ClientRateLimitService<T, A, C, N>
+impl<T, F, A, C, Q, B> Service<Request<Q>> for ClientRateLimitService<T, F>
 where
     T: Service<Request<Q>, Response = Response<B>, Error: Into<Box<dyn Error + Send + Sync>>> + Clone,
+    F: FairRef<Limiter = RateLimiter<A, C>> + Clone + Unpin,
     A: Algorithm,
     C: Clock,
-    N: Runtime,
 {
     type Response = Response<B>;
     type Error = Box<dyn Error + Send + Sync>;
-    type Future = ClientRateLimitFuture<T, T::Future, Q, A, C, N>;
+    type Future = ClientRateLimitFuture<T, T::Future, Q, F>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -178,28 +148,18 @@ where
         // The service that is called must be the one that was ready. The clone is polled for readiness again.
         let clone = self.inner.clone();
         let inner = core::mem::replace(&mut self.inner, clone);
-        ClientRateLimitFuture::new(inner, request, &self.layer)
-    }
-}
-
-impl<T: Clone, A, C, N: Runtime> Clone for ClientRateLimitService<T, A, C, N> {
-    fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-            layer: self.layer.clone(),
+        let ClientRateLimitLayer { limiter, max_wait } = &self.layer;
+        let limiter = limiter.clone();
+        let acquire = Acquire::new(limiter.clone(), 1);
+        ClientRateLimitFuture {
+            acquire: match *max_wait {
+                Some(max_wait) => acquire.within(max_wait),
+                None => acquire,
+            },
+            call: Some((inner, request)),
+            response: None,
+            limiter,
         }
-    }
-}
-
-impl<T: fmt::Debug, A, C, N: Runtime> fmt::Debug for ClientRateLimitService<T, A, C, N>
-where
-    RateLimiter<A, C>: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientRateLimitService")
-            .field("inner", &self.inner)
-            .field("layer", &self.layer)
-            .finish()
     }
 }
 
@@ -219,43 +179,25 @@ pin_project! {
     ///
     /// Panics if it is polled after it returned a `WaitError`, or if it waits outside of a tokio runtime with a timer.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ClientRateLimitFuture<T, F, Q, A, C, N>
+    pub struct ClientRateLimitFuture<T, R, Q, F: FairRef>
     where
-        A: Algorithm,
-        C: Clock,
-        N: Runtime,
+        u64: WaitRequest<F::Limiter>,
     {
-        acquire: Acquire<PermitRequest<Limiter<A, C, N>>>,
+        acquire: Acquire<F>,
         // `None` once the inner service was called, or after an error.
         call: Option<(T, Request<Q>)>,
         #[pin]
-        response: Option<F>,
-        limiter: Limiter<A, C, N>,
+        response: Option<R>,
+        limiter: F,
     }
 }
 
-impl<T, F, Q, A: Algorithm, C: Clock, N: Runtime> ClientRateLimitFuture<T, F, Q, A, C, N> {
-    fn new(inner: T, request: Request<Q>, layer: &ClientRateLimitLayer<A, C, N>) -> Self {
-        let limiter = Arc::clone(&layer.limiter);
-        let acquire = Arc::clone(&limiter).acquire_owned(1);
-        Self {
-            acquire: match layer.max_wait {
-                Some(max_wait) => acquire.within(max_wait),
-                None => acquire,
-            },
-            call: Some((inner, request)),
-            response: None,
-            limiter,
-        }
-    }
-}
-
-impl<T, Q, B, A, C, N> Future for ClientRateLimitFuture<T, T::Future, Q, A, C, N>
+impl<T, Q, B, F, A, C> Future for ClientRateLimitFuture<T, T::Future, Q, F>
 where
     T: Service<Request<Q>, Response = Response<B>, Error: Into<Box<dyn Error + Send + Sync>>>,
+    F: FairRef<Limiter = RateLimiter<A, C>> + Unpin,
     A: Algorithm,
     C: Clock,
-    N: Runtime,
 {
     type Output = Result<Response<B>, Box<dyn Error + Send + Sync>>;
 
@@ -273,7 +215,7 @@ where
             panic!("`ClientRateLimitFuture` polled after completion");
         };
         let response = ready!(response.poll(cx)).map_err(Into::into)?;
-        obey(&response, this.limiter.limiter());
+        obey(&response, this.limiter.fair().limiter());
         Poll::Ready(Ok(response))
     }
 }
@@ -287,7 +229,10 @@ fn obey<B, A: Algorithm, C: Clock>(response: &Response<B>, limiter: &RateLimiter
     }
 }
 
-impl<T, F, Q, A: Algorithm, C: Clock, N: Runtime> fmt::Debug for ClientRateLimitFuture<T, F, Q, A, C, N> {
+impl<T, R, Q, F: FairRef> fmt::Debug for ClientRateLimitFuture<T, R, Q, F>
+where
+    u64: WaitRequest<F::Limiter>,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientRateLimitFuture")
             .field("waiting", &self.call.is_some())

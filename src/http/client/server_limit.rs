@@ -30,18 +30,18 @@ use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 /// No header leads to a panic. A time is rounded up to whole seconds.
 ///
 /// - `Retry-After` may have decimals, a unit, quotation marks or several values: `1.5`, `3s`, `1m30s`, `500 ms`, `3, 7`. The longest of
-///   several values counts. A date in the past is a time of zero. Any other text is a time of [`UNKNOWN_WAIT`](Self::UNKNOWN_WAIT), if no
-///   line states a time. An empty line is ignored.
+///   several values counts. A date in the past is a time of zero. Any other text is a time of 60 seconds, if no line states a time. An empty line is ignored.
 /// - A line of `RateLimit` or `RateLimit-Policy` that is no structured list (RFC 9651) is ignored. Other lines still count.
 /// - An item that is not named by a string is ignored. An item of `RateLimit` without `r` counts only if no item has one, and then only
 ///   after a rejection.
 /// - A parameter that is no number is ignored. Permits are rounded down, and times up. A negative `r` is 0, and other negative numbers
 ///   are ignored. A number may have any number of digits.
-/// - `Retry-After` and `t` are at most [`MAX_WAIT`](Self::MAX_WAIT). Other numbers, also the window, are at most 2^64 − 1.
+/// - `Retry-After` and `t` are at most 24 hours. A longer time is shortened to that, so a client that obeys a wrong or hostile header
+///   asks again after a day at the latest. Other numbers, also the window, are at most 2^64 − 1.
 ///
 /// `X-RateLimit-Reset`, `X-Rate-Limit-Reset`, `RateLimit-Reset` and `Retry-After-Ms` are not read, because servers do not agree on their
 /// units. If a rejection has one of them, or a `RateLimit` without an item that is read, and states no time otherwise, its time is
-/// [`UNKNOWN_WAIT`](Self::UNKNOWN_WAIT).
+/// 60 seconds.
 ///
 /// # Cost
 ///
@@ -73,7 +73,7 @@ use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerLimit {
-    /// The time of `Retry-After`, 0 to [`MAX_WAIT`](Self::MAX_WAIT).
+    /// The time of `Retry-After`, 0 to 24 hours.
     pub retry_after: Option<Duration>,
     /// The permits of a window: `q`.
     pub limit: Option<u64>,
@@ -81,11 +81,17 @@ pub struct ServerLimit {
     pub window: Option<Duration>,
     /// The permits that remain: `r`.
     pub remaining: Option<u64>,
-    /// The time until more permits remain: `t`, 0 to [`MAX_WAIT`](Self::MAX_WAIT), in whole seconds.
+    /// The time until more permits remain: `t`, 0 to 24 hours, in whole seconds.
     pub reset_after: Option<Duration>,
     /// Whether the headers state a time in an unknown form.
     states_unknown: bool,
 }
+
+/// The longest wait that is read from a response.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// The wait after a rejection whose headers state a time in an unknown form.
+const UNKNOWN_WAIT: Duration = Duration::from_secs(60);
 
 /// The headers that state a time in a unit that servers do not agree on.
 const OF_UNKNOWN_UNIT: [HeaderName; 4] = [
@@ -96,14 +102,6 @@ const OF_UNKNOWN_UNIT: [HeaderName; 4] = [
 ];
 
 impl ServerLimit {
-    /// The longest wait that is read from a response: 24 hours. A longer one is shortened to it.
-    ///
-    /// A client that obeys a wrong or hostile header asks again after a day at the latest.
-    pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
-
-    /// The wait after a rejection whose headers state a time in an unknown form: 60 seconds.
-    pub const UNKNOWN_WAIT: Duration = Duration::from_secs(60);
-
     /// Reads the headers of a response.
     ///
     /// `now` is the time of the wall clock. It is used only for a date in `Retry-After` if `Date` is missing or malformed.
@@ -126,7 +124,7 @@ impl ServerLimit {
             remaining: state.and_then(|state| state.remaining),
             reset_after: state
                 .and_then(|state| state.reset)
-                .map(|seconds| Duration::from_secs(seconds).min(Self::MAX_WAIT)),
+                .map(|seconds| Duration::from_secs(seconds).min(MAX_WAIT)),
             states_unknown: state.is_none() && headers.contains_key(RATE_LIMIT)
                 || OF_UNKNOWN_UNIT.iter().any(|name| headers.contains_key(name)),
         }
@@ -135,7 +133,7 @@ impl ServerLimit {
     /// Returns how long the server asks the client to send no request, after a response with this status.
     ///
     /// - With status 429 or 503 it is [`retry_after`](Self::retry_after), or [`reset_after`](Self::reset_after) without that. Without both
-    ///   it is [`UNKNOWN_WAIT`](Self::UNKNOWN_WAIT) if the headers state a time in an unknown form.
+    ///   it is 60 seconds if the headers state a time in an unknown form.
     /// - With any other status it is `reset_after` if no permits remain.
     /// - Otherwise it is `None`.
     ///
@@ -147,7 +145,7 @@ impl ServerLimit {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         );
         if is_rejection {
-            let unknown = self.states_unknown.then_some(Self::UNKNOWN_WAIT);
+            let unknown = self.states_unknown.then_some(UNKNOWN_WAIT);
             self.retry_after.or(self.reset_after).or(unknown)
         } else {
             self.reset_after.filter(|_| self.remaining == Some(0))
@@ -172,9 +170,5 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
         .and_then(|date| retry_after::date(date.to_str().ok()?.trim()))
         .unwrap_or(now);
     let longest = lines.filter_map(|line| retry_after::read(line, sent)).max();
-    Some(
-        longest
-            .unwrap_or(ServerLimit::UNKNOWN_WAIT)
-            .min(ServerLimit::MAX_WAIT),
-    )
+    Some(longest.unwrap_or(UNKNOWN_WAIT).min(MAX_WAIT))
 }

@@ -13,17 +13,26 @@ use super::spelling;
 use crate::keyed::KeyHasher;
 use crate::rules::{Key, OnMissingKey};
 
-/// The keys that are a part of an HTTP request. Each function makes a [`Key`].
+/// The keys that are a part of an HTTP request. Each function makes a [`Key`]. [`Key::text`] and [`Key::optional`] make keys of other
+/// parts:
+///
+/// ```
+/// use http::request::Parts;
+/// use ringgate::Key;
+///
+/// let query = Key::text("query", |request: &Parts| request.uri.query());
+/// # let _ = query;
+/// ```
 ///
 /// By default all requests without that part share one budget ([`OnMissingKey::Share`]). If the key is an address, they are
 /// rejected with status 500 ([`OnMissingKey::Fail`]). [`Key::on_missing`] changes this. With [`OnMissingKey::Deny`], they are rejected
-/// with status 400, or with [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), and charged to no rule.
+/// with status 400, or with another that [`status`](crate::http::RateLimitLayer::status) has set, and charged to no rule.
 ///
-/// All keys have the parts by which shared rules count, except those of [`new`](Self::new) and [`extension`](Self::extension), which
-/// need `Key::shared_as`.
+/// All keys have the parts by which shared rules count, except those of [`extension`](Self::extension), which need
+/// `Key::shared_as`.
 ///
 /// The entries of `allow` and `deny` lists are read as the key's values: addresses and networks, hosts, paths, or texts. An entry that
-/// no request can have is an error when the rule set is built. A key of [`new`](Self::new), [`extension`](Self::extension) or
+/// no request can have is an error when the rule set is built. A key of [`extension`](Self::extension) or
 /// [`and`](Key::and) has no lists, unless [`Key::parse_list_entry`] is called.
 ///
 /// # Cost
@@ -56,46 +65,6 @@ use crate::rules::{Key, OnMissingKey};
 pub enum HttpKey {}
 
 impl HttpKey {
-    /// Creates a key from a function that hashes a part of the request.
-    ///
-    /// The function returns `false` if the request has no such part.
-    ///
-    /// ```
-    /// use core::hash::Hash;
-    /// use ringgate::http::HttpKey;
-    ///
-    /// let method_and_path = HttpKey::new("endpoint", |request, hasher| {
-    ///     (&request.method, request.uri.path()).hash(hasher);
-    ///     true
-    /// });
-    /// # let _ = method_and_path;
-    /// ```
-    #[expect(
-        clippy::new_ret_no_self,
-        reason = "the type has no values: it names the keys of requests"
-    )]
-    pub fn new(
-        name: impl Into<Arc<str>>,
-        hash: impl Fn(&Parts, &mut KeyHasher) -> bool + Send + Sync + 'static,
-    ) -> Key<Parts> {
-        Key::optional(name, OnMissingKey::default(), hash)
-    }
-
-    /// Creates a key from a function that returns a text of the request, or `None` if the request has none.
-    ///
-    /// ```
-    /// use ringgate::http::HttpKey;
-    ///
-    /// let query = HttpKey::text("query", |request| request.uri.query());
-    /// # let _ = query;
-    /// ```
-    pub fn text(
-        name: impl Into<Arc<str>>,
-        text: impl for<'a> Fn(&'a Parts) -> Option<&'a str> + Send + Sync + 'static,
-    ) -> Key<Parts> {
-        Key::text(name, text)
-    }
-
     /// Creates a key named `client` from the client address. IPv6 clients are identified by a prefix of the address.
     ///
     /// Requests without an address are rejected with status 500 and a detail that says what to do, unless
@@ -122,7 +91,7 @@ impl HttpKey {
     ///
     /// A client can choose any host, unless the server or its proxy refuses unknown ones.
     pub fn host() -> Key<Parts> {
-        let key = Self::new("host", |request, hasher| {
+        let key = optional("host", |request, hasher| {
             let host = spelling::host(request);
             host.inspect(|host| host.as_str().hash(hasher)).is_some()
         });
@@ -164,7 +133,7 @@ impl HttpKey {
     /// ```
     pub fn bearer() -> Key<Parts> {
         listed(
-            Self::text("bearer", spelling::bearer),
+            Key::text("bearer", spelling::bearer),
             "token",
             "the token alone, without the scheme, spaces and commas",
             spelling::is_token,
@@ -180,7 +149,7 @@ impl HttpKey {
     pub fn header(header: HeaderName) -> Key<Parts> {
         let name = String::from(header.as_str());
         let shared = header.clone();
-        let key = Self::new(name, move |request, hasher| {
+        let key = optional(name, move |request, hasher| {
             let value = header_value(&request.headers, &header);
             value
                 .inspect(|value| match core::str::from_utf8(value) {
@@ -215,7 +184,7 @@ impl HttpKey {
     pub fn cookie(cookie: impl Into<Arc<str>>) -> Key<Parts> {
         let cookie: Arc<str> = cookie.into();
         let found = Arc::clone(&cookie);
-        let key = Self::text(Arc::clone(&cookie), move |request| {
+        let key = Key::text(Arc::clone(&cookie), move |request: &Parts| {
             find_cookie(&request.headers, &found)
         });
         listed(
@@ -239,7 +208,7 @@ impl HttpKey {
     /// A client can choose any number of paths. Prefer a [`route`](Self::route).
     pub fn path() -> Key<Parts> {
         listed(
-            Self::text("path", |request| Some(outer_path(request))),
+            Key::text("path", |request| Some(outer_path(request))),
             "path",
             "a path without a query, such as /items",
             |text| {
@@ -269,18 +238,26 @@ impl HttpKey {
     pub fn route<T: Send + Sync + 'static>(
         pattern: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'static,
     ) -> Key<Parts> {
-        Self::text("route", move |request| {
+        Key::text("route", move |request: &Parts| {
             request.extensions.get::<T>().map(&pattern)
         })
     }
 
     /// Creates a key from an extension of type `T` that an outer layer has inserted, such as the authenticated user.
     pub fn extension<T: Hash + Send + Sync + 'static>(name: impl Into<Arc<str>>) -> Key<Parts> {
-        Self::new(name, |request, hasher| {
+        optional(name, |request, hasher| {
             let extension = request.extensions.get::<T>();
             extension.inspect(|extension| extension.hash(hasher)).is_some()
         })
     }
+}
+
+/// Creates a key from a function that returns `false` if the request has no such part.
+fn optional(
+    name: impl Into<Arc<str>>,
+    hash: impl Fn(&Parts, &mut KeyHasher) -> bool + Send + Sync + 'static,
+) -> Key<Parts> {
+    Key::optional(name, OnMissingKey::default(), hash)
 }
 
 /// Sets which texts can be entries of lists. An error calls an entry `what`, and says what is `expected`.

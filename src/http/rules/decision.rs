@@ -7,16 +7,10 @@ use core::time::Duration;
 
 use ::http::request::Parts;
 
-use super::queue::LocalQueue;
-#[cfg(feature = "shared")]
-use super::shared_queue::SharedQueue;
 use crate::http::admission::{Charge, ChargeIf, OnResponse};
 use crate::http::answer::{Decision, QuotaHeaders, QuotaPolicy};
 use crate::rules::Cost;
-#[cfg(feature = "shared")]
-use crate::shared::{CheckPlan, Denied, SharedRules};
 use crate::time::Nanos;
-use crate::wait::WaitError;
 
 /// The options of a layer that its decisions need.
 #[derive(Clone)]
@@ -54,34 +48,18 @@ impl Options {
 }
 
 /// The decision about a request, if there is one. `T` is the response to a rejected request. With a `T` of one word, it is returned in
-/// registers.
-pub(in crate::http) enum Outcome<T> {
+/// registers. `U` says how an undecided request is decided.
+pub(in crate::http) enum Outcome<T, U> {
     /// The request is admitted, or skipped. This work is left for its response.
     Admitted(Option<Box<OnResponse>>),
     Rejected(T),
-    Undecided(Undecided),
-}
-
-/// How a request that could not be decided at once is decided.
-pub(in crate::http) enum Undecided {
-    /// By the queue.
-    Waits,
-    /// By the store. It does not wait.
-    #[cfg(feature = "shared")]
-    Asks(Box<Ask>),
-}
-
-/// The plan by which a store decides a request, and the rules that made it.
-#[cfg(feature = "shared")]
-pub(in crate::http) struct Ask {
-    pub(super) queue: SharedQueue,
-    pub(super) rules: Arc<SharedRules<Parts>>,
-    pub(super) plan: Box<CheckPlan>,
+    Undecided(U),
 }
 
 /// The decision that a request is admitted.
 pub(super) struct Admission {
-    pub(super) decision: Decision,
+    pub(super) at: Nanos,
+    limited: bool,
     /// Present if the response gets headers, if the charge is [reserved](Options::reserves), or if a rule limits requests in flight. The
     /// box keeps the futures of requests small.
     on_response: Option<Box<OnResponse>>,
@@ -91,7 +69,8 @@ impl Admission {
     #[inline(always)]
     pub(super) const fn new(at: Nanos, limited: bool) -> Self {
         Self {
-            decision: Decision::admission(at, limited),
+            at,
+            limited,
             on_response: None,
         }
     }
@@ -108,7 +87,7 @@ impl Admission {
 
     /// Records the decision in the request, and returns the work that is left for its response.
     pub(super) fn record(self, options: &Options, head: &mut Parts) -> Option<Box<OnResponse>> {
-        options.record(self.decision, head);
+        options.record(Decision::admission(self.limited), head);
         let mut on_response = self.on_response;
         if let Some(on_response) = &mut on_response {
             let (charge_if, cost) = (options.charge_if.as_ref(), options.body_cost.as_ref());
@@ -118,17 +97,8 @@ impl Admission {
     }
 }
 
-/// The reason for which a request is rejected after a wait or a call of a store.
-pub(in crate::http) enum Refusal<C> {
-    Local(LocalQueue<C>, WaitError),
-    /// The denial, and the rules that have denied the request.
-    #[cfg(feature = "shared")]
-    Shared(Arc<SharedRules<Parts>>, Denied<'static>),
-}
+/// A decision that a wait or a store delays.
+pub(in crate::http) type DecisionFuture<R> = Pin<Box<dyn Future<Output = Delayed<R>> + Send>>;
 
-/// A decision that a wait or a store delays. It returns the head of the request, and the work that is left for the response to an
-/// admitted one.
-pub(in crate::http) type DecisionFuture<C> = Pin<Box<dyn Future<Output = (Parts, Delayed<C>)> + Send>>;
-
-/// The work that is left for the response to an admitted request, or the reason of a rejection.
-pub(super) type Delayed<C> = Result<Option<Box<OnResponse>>, Refusal<C>>;
+/// The head of a request whose decision was delayed, and the work that is left for its response, or the reason of its rejection.
+pub(super) type Delayed<R> = (Parts, Result<Option<Box<OnResponse>>, R>);

@@ -5,37 +5,82 @@ use alloc::sync::Arc;
 
 use ::http::request::Parts;
 
-use super::decision::{Admission, Delayed, Options, Outcome, Refusal, Undecided};
-use super::queue::LocalQueue;
+use super::decision::{Admission, DecisionFuture, Delayed, Options, Outcome};
+use super::{Queueable, RuleQueue};
 use crate::clock::Clock;
 use crate::http::admission::{Charge, OnResponse, Slots};
 use crate::http::answer::{Decision, QuotaHeaders, Rejection, policy};
-use crate::rules::{Admitted, Cost, Denied, DeniedQuotas, KeyDecision, KeyHashes, Reservation, RuleSet};
+use crate::rules::{
+    Admitted, Cost, Denied, DeniedQuotas, KeyDecision, KeyHashes, LiveRules, MissingCause, Reservation,
+    RuleSet,
+};
 use crate::time::Nanos;
-use crate::wait::WaitError;
+use crate::wait::{Fair, WaitError};
 
-#[inline(always)]
-pub(super) fn decide<C: Clock + Clone + Send + Sync + 'static, T>(
-    queue: &LocalQueue<C>,
-    options: &Options,
-    head: &mut Parts,
-    reject: impl FnOnce(Rejection<'_>) -> T,
-) -> Outcome<T> {
-    let rules = queue.limiter().load();
-    let mut decided = None;
-    if options.decides_at_once() {
-        decided = rules.states.decide_by_key(head, || rules.clock.now());
-        if let Some(decided) = &decided
-            && let Some(at) = decided.admitted_at()
-        {
-            options.record(Decision::admission(at, true), head);
-            return Outcome::Admitted(match options.headers {
-                QuotaHeaders::Off => None,
-                headers => Some(headers_by_key(headers, &rules, decided, at)),
-            });
-        }
+/// The rules of this process, with the queue of requests that wait.
+pub(in crate::http) type LocalQueue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
+
+impl<C: Clock + Clone + Send + Sync + 'static> Queueable for LiveRules<Parts, C> {
+    type Queue = LocalQueue<C>;
+
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> LocalQueue<C> {
+        Arc::new(Fair::new(self).max_waiting(max_waiting))
     }
-    decide_by_more((queue, &rules), options, decided, head, reject)
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue for LocalQueue<C> {
+    /// It waits in the queue.
+    type Undecided = ();
+    type Refusal = WaitError;
+
+    #[inline(always)]
+    fn decide<T>(
+        &self,
+        options: &Options,
+        head: &mut Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Outcome<T, ()> {
+        let rules = self.limiter().load();
+        let mut decided = None;
+        if options.decides_at_once() {
+            decided = rules.states.decide_by_key(head, || rules.clock.now());
+            if let Some(decided) = &decided
+                && let Some(at) = decided.admitted_at()
+            {
+                options.record(Decision::Admitted, head);
+                return Outcome::Admitted(match options.headers {
+                    QuotaHeaders::Off => None,
+                    headers => Some(headers_by_key(headers, &rules, decided, at)),
+                });
+            }
+        }
+        decide_by_more((self, &rules), options, decided, head, reject)
+    }
+
+    fn delay(&self, (): (), options: Options, head: Parts) -> DecisionFuture<WaitError> {
+        Box::pin(wait(Arc::clone(self), options, head))
+    }
+
+    fn reject<T>(&self, error: WaitError, head: &Parts, reject: impl FnOnce(Rejection<'_>) -> T) -> T {
+        let rules = self.limiter().load();
+        let at = rules.clock().now();
+        let mut rejection = Rejection::new(head, policy::exhausted(&rules, head, at), None, at);
+        rejection.retry_after = match error {
+            WaitError::Never | WaitError::Unavailable => None,
+            // No time frees a slot. `Retry-After` is then the time that the layer states for slots.
+            _ if rejection.awaits_slot() => None,
+            WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
+        };
+        reject(rejection)
+    }
+
+    fn recheck(&self) {
+        Fair::recheck(self);
+    }
+
+    fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
+        self.limiter().load().states.missing_cause(head)
+    }
 }
 
 /// Returns the quota headers for a request that was admitted by its key alone.
@@ -63,7 +108,7 @@ fn decide_by_more<C: Clock + Clone + Send + Sync + 'static, T>(
     by_key: Option<KeyDecision>,
     head: &mut Parts,
     reject: impl FnOnce(Rejection<'_>) -> T,
-) -> Outcome<T> {
+) -> Outcome<T, ()> {
     let reserves = options.reserves() || rules.states.has_slots;
     let mut hashes = options.headers.key_hashes();
     let mut admission = if options.max_wait.is_some() {
@@ -76,7 +121,7 @@ fn decide_by_more<C: Clock + Clone + Send + Sync + 'static, T>(
         match admission {
             Some(admission) => admission,
             // If the request is never admitted, the queue returns the error.
-            None => return Outcome::Undecided(Undecided::Waits),
+            None => return Outcome::Undecided(()),
         }
     } else {
         let (head, mut seen) = (&*head, DeniedQuotas::new());
@@ -104,16 +149,16 @@ fn charged(charge: Admitted) -> Admission {
 }
 
 /// Waits until the request is admitted.
-pub(super) async fn wait<C: Clock + Clone + Send + Sync + 'static>(
+async fn wait<C: Clock + Clone + Send + Sync + 'static>(
     queue: LocalQueue<C>,
     options: Options,
     mut head: Parts,
-) -> (Parts, Delayed<C>) {
+) -> Delayed<WaitError> {
     let max_wait = options.max_wait.unwrap_or_default();
     let waited = queue.acquire(&head).within(max_wait).await;
     let charge = match waited {
         Ok(charge) => charge,
-        Err(error) => return (head, Err(Refusal::Local(queue, error))),
+        Err(error) => return (head, Err(error)),
     };
     let mut admission = match options.reserves() || charge.holds_slots() {
         true => reserved(&queue, charge),
@@ -124,25 +169,6 @@ pub(super) async fn wait<C: Clock + Clone + Send + Sync + 'static>(
     }
     let on_response = admission.record(&options, &mut head);
     (head, Ok(on_response))
-}
-
-/// Passes the rejection of a request that has waited to `reject`.
-pub(super) fn reject<C: Clock + Clone + Send + Sync + 'static, T>(
-    queue: &LocalQueue<C>,
-    error: WaitError,
-    head: &Parts,
-    reject: impl FnOnce(Rejection<'_>) -> T,
-) -> T {
-    let rules = queue.limiter().load();
-    let at = rules.clock().now();
-    let mut rejection = Rejection::new(head, policy::exhausted(&rules, head, at), None, at);
-    rejection.retry_after = match error {
-        WaitError::Never | WaitError::Unavailable => None,
-        // No time frees a slot. `Retry-After` is then the time that the layer states for slots.
-        _ if rejection.awaits_slot() => None,
-        WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
-    };
-    reject(rejection)
 }
 
 fn reserved<C: Clock + Clone + Send + Sync + 'static>(
@@ -178,7 +204,7 @@ fn add_headers<C: Clock>(
     hashes: &mut KeyHashes,
 ) {
     let mut policies = policy::Policies::new();
-    policy::add_policies(&mut policies, rules, head, admission.decision.at, false, hashes);
+    policy::add_policies(&mut policies, rules, head, admission.at, false, hashes);
     admission.add_headers(options.headers, &policies);
 }
 

@@ -7,94 +7,146 @@ use ::http::request::Parts;
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
 
-use super::decision::{Admission, Ask, Delayed, Options, Outcome, Refusal, Undecided};
-use super::queue::{Queueable, RuleQueue};
-use super::shared_queue::{SharedQueue, Source};
-use crate::clock::DefaultClock;
+use super::decision::{Admission, DecisionFuture, Delayed, Options, Outcome};
+use super::{Queueable, RuleQueue};
 use crate::http::admission::{Charge, Slots};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
-use crate::rules::Cost;
+use crate::rules::{Cost, MissingCause};
 use crate::shared::{Admitted, Charges, CheckPlan, Denied, LiveSharedRules, Reason, SharedRules};
-use crate::wait::{SharedAdmission, SharedFair};
+use crate::wait::{SharedAdmission, SharedFair, SharedSource};
+
+/// Shared rules, with the queues of requests that wait.
+type SharedQueue<S> = Arc<SharedFair<S>>;
+
+/// Shared rules in an `Arc`, which may be replaced while they are in use.
+trait Source: SharedSource<Request = Parts> + Clone + Send + Sync + 'static {}
+
+impl<S: SharedSource<Request = Parts> + Clone + Send + Sync + 'static> Source for S {}
 
 impl Queueable for SharedRules<Parts> {
-    // The rules have their own clock.
-    type Clock = DefaultClock;
+    type Queue = SharedQueue<Arc<Self>>;
 
-    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
-        shared_queue(Source::Fixed(self), max_waiting)
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> SharedQueue<Arc<Self>> {
+        Arc::new(SharedFair::new(self).max_waiting(max_waiting))
     }
 }
 
 impl Queueable for LiveSharedRules<Parts> {
-    type Clock = DefaultClock;
+    type Queue = SharedQueue<Arc<Self>>;
 
-    fn with_queue(self: Arc<Self>, max_waiting: usize) -> RuleQueue<DefaultClock> {
-        shared_queue(Source::Live(self), max_waiting)
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> SharedQueue<Arc<Self>> {
+        Arc::new(SharedFair::new(self).max_waiting(max_waiting))
     }
 }
 
-fn shared_queue(rules: Source, max_waiting: usize) -> RuleQueue<DefaultClock> {
-    RuleQueue::Shared(Arc::new(SharedFair::new(rules).max_waiting(max_waiting)))
+/// A request that a store decides: the plan, and the rules that made it.
+pub(in crate::http) struct Ask {
+    rules: Arc<SharedRules<Parts>>,
+    plan: Box<CheckPlan>,
 }
 
-#[inline(never)]
-pub(super) fn decide<T>(
-    queue: &SharedQueue,
-    options: &Options,
-    head: &mut Parts,
-    reject: impl FnOnce(Rejection<'_>) -> T,
-) -> Outcome<T> {
-    queue.rules().with_rules(|rules| {
-        let waits = options.max_wait.is_some();
-        if waits && queue.must_wait(rules, head) {
-            return Outcome::Undecided(Undecided::Waits);
-        }
-        match rules.decide_or_plan(head, 1) {
-            Ok(Ok(admitted)) => {
-                let admission = admit(queue, rules, options, head, admitted);
-                Outcome::Admitted(admission.record(options, head))
+/// The denial of a request, and the rules that have denied it.
+pub(in crate::http) struct Refusal {
+    rules: Arc<SharedRules<Parts>>,
+    denied: Denied<'static>,
+}
+
+impl<S: Source> RuleQueue for SharedQueue<S> {
+    /// `None`: it waits in a queue.
+    type Undecided = Option<Box<Ask>>;
+    type Refusal = Refusal;
+
+    #[inline(never)]
+    fn decide<T>(
+        &self,
+        options: &Options,
+        head: &mut Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Outcome<T, Option<Box<Ask>>> {
+        self.rules().with(|rules| {
+            let waits = options.max_wait.is_some();
+            if waits && self.must_wait(rules, head) {
+                return Outcome::Undecided(None);
             }
-            // The wait begins with a decision.
-            _ if waits => Outcome::Undecided(Undecided::Waits),
-            Ok(Err(denied)) => Outcome::Rejected(self::reject(rules, &denied, head, reject)),
-            Err(plan) => {
-                let (queue, rules) = (Arc::clone(queue), Arc::clone(rules));
-                Outcome::Undecided(Undecided::Asks(Box::new(Ask { queue, rules, plan })))
+            match rules.decide_or_plan(head, 1) {
+                Ok(Ok(admitted)) => {
+                    let admission = admit(self, rules, options, head, admitted);
+                    Outcome::Admitted(admission.record(options, head))
+                }
+                // The wait begins with a decision.
+                _ if waits => Outcome::Undecided(None),
+                Ok(Err(denied)) => Outcome::Rejected(self::reject(rules, &denied, head, reject)),
+                Err(plan) => {
+                    let rules = Arc::clone(rules);
+                    Outcome::Undecided(Some(Box::new(Ask { rules, plan })))
+                }
             }
+        })
+    }
+
+    fn delay(&self, ask: Option<Box<Ask>>, options: Options, head: Parts) -> DecisionFuture<Refusal> {
+        let queue = Arc::clone(self);
+        match ask {
+            None => Box::pin(wait(queue, options, head)),
+            Some(ask) => Box::pin(self::ask(queue, ask, options, head)),
         }
-    })
+    }
+
+    fn reject<T>(
+        &self,
+        Refusal { rules, denied }: Refusal,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> T {
+        self::reject(&rules, &denied, head, reject)
+    }
+
+    fn recheck(&self) {
+        SharedFair::recheck(self);
+    }
+
+    fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
+        self.rules().with(|rules| rules.missing_cause(head))
+    }
 }
 
 /// Waits until the request is admitted.
-pub(super) async fn wait<C>(queue: SharedQueue, options: Options, mut head: Parts) -> (Parts, Delayed<C>) {
+async fn wait<S: Source>(queue: SharedQueue<S>, options: Options, mut head: Parts) -> Delayed<Refusal> {
     let max_wait = options.max_wait.unwrap_or_default();
     let decided = match queue.wait_for(&head, max_wait).await {
         Ok(SharedAdmission { rules, admitted, .. }) => {
             let admission = admit(&queue, &rules, &options, &head, admitted);
             Ok(admission.record(&options, &mut head))
         }
-        Err(ended) => Err(Refusal::Shared(ended.rules, ended.denied)),
+        Err(ended) => Err(Refusal {
+            rules: ended.rules,
+            denied: ended.denied,
+        }),
     };
     (head, decided)
 }
 
 /// Asks the store about a request that does not wait.
-pub(super) async fn ask<C>(ask: Box<Ask>, options: Options, mut head: Parts) -> (Parts, Delayed<C>) {
-    let Ask { queue, rules, plan } = *ask;
+async fn ask<S: Source>(
+    queue: SharedQueue<S>,
+    ask: Box<Ask>,
+    options: Options,
+    mut head: Parts,
+) -> Delayed<Refusal> {
+    let Ask { rules, plan } = *ask;
     let decided = match rules.decide(*plan).await {
         Ok(admitted) => {
             let admission = admit(&queue, &rules, &options, &head, admitted);
             Ok(admission.record(&options, &mut head))
         }
-        Err(denied) => Err(Refusal::Shared(rules, denied)),
+        Err(denied) => Err(Refusal { rules, denied }),
     };
     (head, decided)
 }
 
 /// Passes the rejection of a request to `reject`.
 #[cold]
-pub(super) fn reject<T>(
+fn reject<T>(
     rules: &SharedRules<Parts>,
     denied: &Denied<'static>,
     head: &Parts,
@@ -108,8 +160,8 @@ pub(super) fn reject<T>(
 }
 
 #[inline]
-fn admit(
-    queue: &SharedQueue,
+fn admit<S: Source>(
+    queue: &SharedQueue<S>,
     rules: &Arc<SharedRules<Parts>>,
     options: &Options,
     head: &Parts,
@@ -136,12 +188,12 @@ fn admit(
 }
 
 /// A charge of shared rules, and the values that are needed to settle it.
-struct SharedCharge {
+struct SharedCharge<S: Source> {
     rules: Arc<SharedRules<Parts>>,
     admitted: Admitted<Charges<Parts>>,
     plan: CheckPlan,
     /// `None` if no request waits.
-    waiters: Option<Waiters>,
+    waiters: Option<Waiters<S>>,
     /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
     /// the store stay.
     runtime: Option<Handle>,
@@ -149,12 +201,12 @@ struct SharedCharge {
 
 /// The states whose first waiters ask again after a charge has ended.
 #[derive(Clone)]
-struct Waiters {
-    queue: SharedQueue,
+struct Waiters<S> {
+    queue: SharedQueue<S>,
     states: SmallVec<[u64; 4]>,
 }
 
-impl Waiters {
+impl<S: Source> Waiters<S> {
     fn recheck(waiters: Option<&Self>) {
         if let Some(Self { queue, states }) = waiters {
             queue.recheck_states(states);
@@ -162,7 +214,7 @@ impl Waiters {
     }
 }
 
-impl Charge for SharedCharge {
+impl<S: Source> Charge for SharedCharge<S> {
     fn take_slots(&mut self) -> Option<Slots> {
         let holds = self.admitted.holds_slots();
         holds.then(|| -> Slots {
@@ -213,14 +265,14 @@ impl Charge for SharedCharge {
 }
 
 /// Slots in flight of shared rules, which are released when this is dropped.
-struct SharedSlots {
+struct SharedSlots<S: Source> {
     held: Option<Admitted<Charges<Parts>>>,
     rules: Arc<SharedRules<Parts>>,
-    waiters: Option<Waiters>,
+    waiters: Option<Waiters<S>>,
     runtime: Option<Handle>,
 }
 
-impl Drop for SharedSlots {
+impl<S: Source> Drop for SharedSlots<S> {
     fn drop(&mut self) {
         drop(self.held.take());
         if let (Some(Waiters { queue, states }), Some(runtime)) = (self.waiters.take(), &self.runtime) {

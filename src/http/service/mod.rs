@@ -16,7 +16,7 @@ pub use self::body::{Metered, MeteredBody, Unmetered};
 use super::admission::OnResponse;
 use super::answer::{Problem, Rejection, RejectionResponse};
 use super::config::{Config, RejectedResponse};
-use super::rules::{DecisionFuture, HttpRules, Outcome};
+use super::rules::{DecisionFuture, HttpRules, Outcome, RuleQueue};
 use crate::rules::LiveRules;
 
 /// A rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
@@ -35,17 +35,12 @@ use crate::rules::LiveRules;
 /// service is kept for the next request.
 pub struct RateLimitService<T, S: HttpRules = LiveRules<Parts>, R = Problem, M = Unmetered> {
     inner: T,
-    config: Arc<Config<S::Clock, R, M>>,
+    config: Arc<Config<S::Queue, R, M>>,
 }
 
 impl<T, S: HttpRules, R, M> RateLimitService<T, S, R, M> {
-    pub(super) const fn new(inner: T, config: Arc<Config<S::Clock, R, M>>) -> Self {
+    pub(super) const fn new(inner: T, config: Arc<Config<S::Queue, R, M>>) -> Self {
         Self { inner, config }
-    }
-
-    /// Returns the inner service.
-    pub const fn get_ref(&self) -> &T {
-        &self.inner
     }
 }
 
@@ -127,8 +122,8 @@ impl<T: fmt::Debug, S: HttpRules, R: fmt::Debug, M> fmt::Debug for RateLimitServ
 /// A request that is not decided yet. Its head is in the decision.
 struct Deciding<T, Q, S: HttpRules, R, M> {
     inner: T,
-    config: Arc<Config<S::Clock, R, M>>,
-    decision: DecisionFuture<S::Clock>,
+    config: Arc<Config<S::Queue, R, M>>,
+    decision: DecisionFuture<<S::Queue as RuleQueue>::Refusal>,
     body: Q,
 }
 
@@ -250,9 +245,13 @@ where
                             inner: inner.call(Request::from_parts(head, body)),
                             on_response,
                         },
-                        Err(refusal) => FutureState::Rejected {
-                            response: Some(refusal.reject(&head, |rejection| config.reject(rejection))),
-                        },
+                        Err(refusal) => {
+                            let reject = |rejection: Rejection<'_>| config.reject(rejection);
+                            let response = config.settings.rules.reject(refusal, &head, reject);
+                            FutureState::Rejected {
+                                response: Some(response),
+                            }
+                        }
                     }
                 }
             };

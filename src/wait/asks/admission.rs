@@ -21,11 +21,6 @@ impl<R: ?Sized> SharedAdmission<R> {
     pub const fn admitted(&self) -> &Admitted<Charges<R>> {
         &self.admitted
     }
-
-    /// Returns the rules that have decided.
-    pub const fn rules(&self) -> &Arc<SharedRules<R>> {
-        &self.rules
-    }
 }
 
 impl<R: ?Sized> fmt::Debug for SharedAdmission<R> {

@@ -14,9 +14,9 @@ use crate::shared::QuotaStatus;
 use crate::shared::statuses::DenyingQuota;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::time::Nanos;
-use crate::wait::queue::{Need, Needs, Ticket};
+use crate::wait::queue::Ticket;
 use crate::wait::tokio_clock::TokioClock;
-use crate::wait::waitable::{IntoRequest, WaitRequest, Waitable};
+use crate::wait::waitable::{IntoRequest, Need, Needs, WaitRequest, Waitable};
 
 /// The shortest time for which a denial closes a gate: the resolution of the timers. So a denial whose retry time has passed does
 /// not make a waiter ask in a loop.

@@ -14,7 +14,7 @@ use crate::shared::{Denied, Reason, SharedRules, StoreError};
 use crate::time::Nanos;
 use crate::wait::acquire::Acquire;
 use crate::wait::error::WaitError;
-use crate::wait::fair::{Fair, PermitRequest};
+use crate::wait::fair::Fair;
 use crate::wait::queue::Ticket;
 use crate::wait::runtime::{Runtime, TokioRuntime};
 use crate::wait::waitable::Waitable;
@@ -242,7 +242,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
         request: &S::Request,
         deadline: Option<Nanos>,
     ) -> Result<SharedAdmission<S::Request>, Ended<S::Request>> {
-        let mut rules = self.source.load();
+        let mut rules = self.source.with(Arc::clone);
         let mut ask: Option<HeldAsk<'_, T>> = None;
         // Declared after the ask, so that it is dropped first: the gates that this wait has closed are open when the ask ends.
         let mut place = None;
@@ -276,7 +276,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                         return Err(Ended { error, rules, denied });
                     }
                 }
-                rules = self.source.load();
+                rules = self.source.with(Arc::clone);
             }
             let rechecks_before = self.slots().rechecks();
             let denied = match rules.check_waiting(request).await {
@@ -444,11 +444,11 @@ impl<'a, T: Runtime> Place<'a, T> {
         &self,
         deadline: Option<Nanos>,
         returns_from_ask: bool,
-    ) -> Acquire<PermitRequest<&'a Fair<AskSlots, T>, AskRequest>> {
+    ) -> Acquire<&'a Fair<AskSlots, T>, AskRequest> {
         let (states, ticket) = (self.states.clone(), self.ticket);
-        let request = PermitRequest::new(self.asks, AskRequest { states, ticket });
+        let request = AskRequest { states, ticket };
         // Claim: asks 1, a denied waiter returns with its ticket.
-        let turn = Acquire::new(request).with_ticket(self.ticket, deadline);
+        let turn = Acquire::new(self.asks, request).with_ticket(self.ticket, deadline);
         if returns_from_ask { turn.exempt() } else { turn }
     }
 }

@@ -7,30 +7,30 @@ pub trait SharedSource {
     /// The value that the rules check.
     type Request: ?Sized;
 
-    /// Returns the rules that are in force now.
-    fn load(&self) -> Arc<SharedRules<Self::Request>>;
+    /// Calls `work` with the rules that are in force now.
+    fn with<O>(&self, work: impl FnOnce(&Arc<SharedRules<Self::Request>>) -> O) -> O;
 }
 
 impl<R: ?Sized> SharedSource for Arc<SharedRules<R>> {
     type Request = R;
 
-    fn load(&self) -> Self {
-        Self::clone(self)
+    fn with<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
+        work(self)
     }
 }
 
 impl<R: ?Sized> SharedSource for LiveSharedRules<R> {
     type Request = R;
 
-    fn load(&self) -> Arc<SharedRules<R>> {
-        Self::load(self)
+    fn with<O>(&self, work: impl FnOnce(&Arc<SharedRules<R>>) -> O) -> O {
+        work(&self.load())
     }
 }
 
 impl<R: ?Sized> SharedSource for Arc<LiveSharedRules<R>> {
     type Request = R;
 
-    fn load(&self) -> Arc<SharedRules<R>> {
-        LiveSharedRules::load(self)
+    fn with<O>(&self, work: impl FnOnce(&Arc<SharedRules<R>>) -> O) -> O {
+        work(&self.load())
     }
 }

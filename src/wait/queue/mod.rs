@@ -4,14 +4,11 @@ mod coop_budget;
 mod deferred_wakes;
 mod queue_position;
 mod queues;
-mod request;
 mod state_queue;
 mod wait_queues;
 
 pub(super) use queue_position::QueuePosition;
-pub(super) use request::{Need, Needs, QueuedRequest};
 pub(crate) use state_queue::GRACE_PERIOD;
 #[cfg(feature = "shared")]
 pub(super) use state_queue::Ticket;
-pub(crate) use wait_queues::DEFAULT_MAX_WAITING;
 pub(super) use wait_queues::WaitQueues;

@@ -1,9 +1,9 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::request::{Need, QueuedRequest};
 use super::state_queue::{StateQueue, Ticket};
 use crate::wait::error::WaitError;
+use crate::wait::waitable::{Need, WaitRequest, Waitable};
 
 /// The queues of a limiter, by their states. One mutex guards them.
 #[derive(Debug)]
@@ -28,17 +28,18 @@ impl<T> Queues<T> {
     /// The need whose state would admit the request last, after the waiters of that state, and the time until then. Of equal times,
     /// the state that is ready last is chosen, and of these one with waiters. The error is `Never` if some state can never admit the
     /// request.
-    pub(super) fn slowest<R: QueuedRequest>(
+    pub(super) fn slowest<L: Waitable>(
         &self,
-        request: &R,
+        limiter: &L,
+        request: &impl WaitRequest<L>,
         needs: &[Need],
     ) -> Result<(Need, Duration), WaitError> {
         let mut slowest = None;
         for &need in needs {
-            let ready = request.ready_in(need.state, need.permits);
+            let ready = request.ready_in(limiter, need.state, need.permits);
             let queue = self.by_state.get(&need.state);
             let queued = queue.map_or(0, StateQueue::total_permits);
-            let needed = request.earliest_in(need.state, queued, need.permits);
+            let needed = request.earliest_in(limiter, need.state, queued, need.permits);
             let (Some(ready), Some(needed)) = (ready, needed) else {
                 return Err(WaitError::Never);
             };
@@ -60,4 +61,21 @@ impl<T> Queues<T> {
             }
         }
     }
+}
+
+/// Returns the need of the state that has capacity last. Returns an error if a state never has capacity.
+pub(super) fn slowest_need<L: Waitable>(
+    limiter: &L,
+    request: &impl WaitRequest<L>,
+) -> Result<Need, WaitError> {
+    let mut slowest = None;
+    for need in request.needs(limiter) {
+        let ready = request
+            .ready_in(limiter, need.state, need.permits)
+            .ok_or(WaitError::Never)?;
+        if slowest.is_none_or(|(_, latest)| latest < ready) {
+            slowest = Some((need, ready));
+        }
+    }
+    slowest.map(|(need, _)| need).ok_or(WaitError::Never)
 }

@@ -4,9 +4,9 @@ use core::task::Waker;
 use core::time::Duration;
 
 use super::deferred_wakes::DeferredWakes;
-use super::request::QueuedRequest;
 use crate::time::Nanos;
 use crate::wait::runtime::Runtime;
+use crate::wait::waitable::{WaitRequest, Waitable};
 
 /// The position of a wait in the order of arrival.
 pub(in crate::wait) type Ticket = u64;
@@ -63,8 +63,9 @@ struct Waiter {
 }
 
 /// The poll that advances a queue.
-pub(super) struct AdvanceContext<'v, 'a, R: QueuedRequest, T: Runtime> {
-    pub(super) request: &'a R,
+pub(super) struct AdvanceContext<'v, 'a, L, Q, T: Runtime> {
+    pub(super) limiter: &'a L,
+    pub(super) request: &'a Q,
     pub(super) state: u64,
     /// The runtime in which the poll runs.
     pub(super) runtime: Option<u64>,
@@ -161,12 +162,16 @@ impl<T> StateQueue<T> {
     ///
     /// If it was the last notified waiter, and the state has capacity for the next waiter, the next one is woken. It is not
     /// notified, because the waiter that was just served may join the queue again before the next one is polled.
-    pub(super) fn remove_served<R, N>(&mut self, context: &mut AdvanceContext<'_, '_, R, N>, ticket: Ticket)
-    where
-        R: QueuedRequest,
+    pub(super) fn remove_served<L, Q, N>(
+        &mut self,
+        context: &mut AdvanceContext<'_, '_, L, Q, N>,
+        ticket: Ticket,
+    ) where
+        L: Waitable,
+        Q: WaitRequest<L>,
         N: Runtime<Timer = T>,
     {
-        let (request, runtime) = (context.request, context.runtime);
+        let (limiter, request, runtime) = (context.limiter, context.request, context.runtime);
         let is_last = self.notified.len() == 1 && self.is_notified(ticket);
         // A capacity timer already counts the charge of `ticket` as made.
         let has_leader =
@@ -174,15 +179,15 @@ impl<T> StateQueue<T> {
         let next = self.waiting.first_key_value().filter(|_| is_last && !has_leader);
         // Called before any change, because it may panic.
         let timer_of_next = next.and_then(|(&next, first)| {
-            let wait = request.ready_in(context.state, first.permits)?;
-            let may_set_timer = first.runtime == runtime && request.has_one_limit(context.state);
+            let wait = request.ready_in(limiter, context.state, first.permits)?;
+            let may_set_timer = first.runtime == runtime && request.has_one_limit(limiter, context.state);
             (may_set_timer && !wait.is_zero()).then_some((next, wait))
         });
         let has_next = next.is_some();
         self.remove(ticket, context.deferred);
         match timer_of_next {
-            Some((next, wait)) => self.set_capacity_timer(context, next, request.now(), wait),
-            None if has_next => self.wake_leader(request.now(), context.deferred),
+            Some((next, wait)) => self.set_capacity_timer(context, next, limiter.now(), wait),
+            None if has_next => self.wake_leader(limiter.now(), context.deferred),
             None => {}
         }
     }
@@ -241,14 +246,15 @@ impl<T> StateQueue<T> {
     }
 
     /// Makes a waiter the leader, and sets a timer for the time at which the state has capacity for it.
-    fn set_capacity_timer<R, N>(
+    fn set_capacity_timer<L, Q, N>(
         &mut self,
-        context: &mut AdvanceContext<'_, '_, R, N>,
+        context: &mut AdvanceContext<'_, '_, L, Q, N>,
         ticket: Ticket,
         now: Nanos,
         wait: Duration,
     ) where
-        R: QueuedRequest,
+        L: Waitable,
+        Q: WaitRequest<L>,
         N: Runtime<Timer = T>,
     {
         let Some(waiter) = self.waiting.get(&ticket) else {
@@ -267,13 +273,17 @@ impl<T> StateQueue<T> {
     /// The permits of notified waiters count as charged. The waiter `me` is not woken, because its poll calls this. The timer
     /// runs in the runtime of this poll, and its time follows from the limit of this request. A waiter of another runtime, or with
     /// perhaps another limit, is woken instead, and sets its timer itself.
-    pub(super) fn advance<R, N>(&mut self, context: &mut AdvanceContext<'_, '_, R, N>, me: Option<Ticket>)
-    where
-        R: QueuedRequest,
+    pub(super) fn advance<L, Q, N>(
+        &mut self,
+        context: &mut AdvanceContext<'_, '_, L, Q, N>,
+        me: Option<Ticket>,
+    ) where
+        L: Waitable,
+        Q: WaitRequest<L>,
         N: Runtime<Timer = T>,
     {
-        let (request, state) = (context.request, context.state);
-        let now = request.now();
+        let (limiter, request, state) = (context.limiter, context.request, context.state);
+        let now = limiter.now();
         // If the clock was set back, the grace period begins anew once.
         self.notified_at = self.notified_at.min(now);
         let mut grace_left = GRACE_PERIOD.saturating_sub(now.saturating_since(self.notified_at));
@@ -284,7 +294,11 @@ impl<T> StateQueue<T> {
             grace_left = Duration::ZERO;
         }
         while let Some((&ticket, first)) = self.waiting.first_key_value() {
-            let ready = request.ready_in(state, self.notified_permits.saturating_add(first.permits));
+            let ready = request.ready_in(
+                limiter,
+                state,
+                self.notified_permits.saturating_add(first.permits),
+            );
             let wait = match ready {
                 Some(wait) => wait,
                 // The request is never admitted. Its poll returns the error.
@@ -299,7 +313,7 @@ impl<T> StateQueue<T> {
                 if first.runtime != context.runtime {
                     self.wake_leader(now, context.deferred);
                 } else if self.notified.is_empty() {
-                    if me == Some(ticket) || request.has_one_limit(state) {
+                    if me == Some(ticket) || request.has_one_limit(limiter, state) {
                         self.set_capacity_timer(context, ticket, now, wait);
                     } else {
                         self.wake_leader(now, context.deferred);

@@ -8,17 +8,16 @@ use std::sync::PoisonError;
 use super::coop_budget::CoopBudget;
 use super::deferred_wakes::DeferredWakes;
 use super::queue_position::{Polling, QueuePosition};
-use super::queues::Queues;
-use super::request::{Need, Needs, QueuedRequest, slowest_need};
+use super::queues::{Queues, slowest_need};
 use super::state_queue::{AdvanceContext, StateQueue, Ticket};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard};
 use crate::time::{self, Nanos};
 use crate::wait::error::WaitError;
 use crate::wait::runtime::Runtime;
+use crate::wait::waitable::{Need, Needs, WaitRequest, Waitable};
 
 /// The queues of one limiter, one for each state with waiters. [The protocol](super) defines *ticket*, *leader* and *notified*.
-#[expect(unnameable_types, reason = "sealed: only this crate names it")]
-pub struct WaitQueues<T: Runtime> {
+pub(in crate::wait) struct WaitQueues<T: Runtime> {
     /// The number of waiters. It is written while the lock is held, and read without it.
     waiting: AtomicU64,
     budget: CoopBudget,
@@ -29,7 +28,7 @@ pub struct WaitQueues<T: Runtime> {
 }
 
 /// The largest number of waiters, unless another is set.
-pub(crate) const DEFAULT_MAX_WAITING: usize = 1_000_000;
+const DEFAULT_MAX_WAITING: usize = 1_000_000;
 
 impl<T: Runtime> WaitQueues<T> {
     pub(in crate::wait) fn new(runtime: T) -> Self {
@@ -89,14 +88,15 @@ impl<T: Runtime> WaitQueues<T> {
 
     /// Charges the request if it is its turn and every state has capacity. Otherwise adds it to a queue, or returns the reason
     /// why it cannot wait.
-    pub(in crate::wait) fn poll<R: QueuedRequest>(
+    pub(in crate::wait) fn poll<L: Waitable, Q: WaitRequest<L>>(
         &self,
-        request: &R,
+        (limiter, request): (&L, &Q),
         position: &mut QueuePosition,
         deadline: Option<Nanos>,
         waker: &Waker,
-    ) -> Poll<Result<R::Acquired, WaitError>> {
+    ) -> Poll<Result<L::Charge, WaitError>> {
         let mut polling = Polling {
+            limiter,
             request,
             position,
             deadline,
@@ -114,11 +114,11 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// A poll of a wait that is in no queue yet.
-    fn join<R: QueuedRequest>(
+    fn join<L: Waitable, Q: WaitRequest<L>>(
         &self,
-        polling: &mut Polling<'_, R, T>,
-    ) -> Poll<Result<R::Acquired, WaitError>> {
-        let request = polling.request;
+        polling: &mut Polling<'_, L, Q, T>,
+    ) -> Poll<Result<L::Charge, WaitError>> {
+        let (limiter, request) = (polling.limiter, polling.request);
         let task = self.runtime.task_id();
         if self.waiting() == 0 {
             if let Some(task) = task
@@ -130,21 +130,21 @@ impl<T: Runtime> WaitQueues<T> {
                 return Poll::Pending;
             }
             // Claim: wait 1, a poll charges what it returns.
-            if let Some(acquired) = self.try_acquire(request, task) {
+            if let Some(acquired) = self.try_acquire(limiter, request, task) {
                 return Poll::Ready(Ok(acquired));
             }
         }
-        let needs = request.needs();
+        let needs = request.needs(limiter);
         let mut queues = self.lock();
         if !queues.has_waiters(&needs)
-            && let Some(acquired) = self.try_acquire(request, task)
+            && let Some(acquired) = self.try_acquire(limiter, request, task)
         {
             return Poll::Ready(Ok(acquired));
         }
         let need = match self.choose_queue(polling, &queues, &needs) {
             Ok(need) => need,
             // The denial is that of rules which were replaced before the needs or the limits were read. So the request is polled again.
-            Err(WaitError::Never) if request.may_be_admitted() => {
+            Err(WaitError::Never) if request.may_be_admitted(limiter) => {
                 polling.deferred.wake(polling.waker.clone());
                 return Poll::Pending;
             }
@@ -165,19 +165,19 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// The need in whose queue the request waits. Returns the reason if it cannot wait.
-    fn choose_queue<R: QueuedRequest>(
+    fn choose_queue<L: Waitable, Q: WaitRequest<L>>(
         &self,
-        polling: &Polling<'_, R, T>,
+        polling: &Polling<'_, L, Q, T>,
         queues: &Queues<T::Timer>,
         needs: &[Need],
     ) -> Result<Need, WaitError> {
-        let (need, needed) = queues.slowest(polling.request, needs)?;
+        let (need, needed) = queues.slowest(polling.limiter, polling.request, needs)?;
         if queues.waiting >= self.max_waiting && !polling.position.is_exempt {
             let max_waiting = self.max_waiting;
             return Err(WaitError::QueueFull { max_waiting, needed });
         }
         if let Some(deadline) = polling.deadline {
-            let allowed = deadline.saturating_since(polling.request.now());
+            let allowed = deadline.saturating_since(polling.limiter.now());
             if needed > allowed {
                 return Err(WaitError::TooLate { needed, allowed });
             }
@@ -186,13 +186,13 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// A later poll of a wait that is queued.
-    fn resume<R: QueuedRequest>(
+    fn resume<L: Waitable, Q: WaitRequest<L>>(
         &self,
-        polling: &mut Polling<'_, R, T>,
+        polling: &mut Polling<'_, L, Q, T>,
         ticket: Ticket,
-    ) -> Poll<Result<R::Acquired, WaitError>> {
-        let request = polling.request;
-        let (now, runtime) = (request.now(), self.runtime.runtime_id());
+    ) -> Poll<Result<L::Charge, WaitError>> {
+        let (limiter, request) = (polling.limiter, polling.request);
+        let (now, runtime) = (limiter.now(), self.runtime.runtime_id());
         let expired = polling.deadline.is_some_and(|deadline| deadline <= now);
         let mut queues = self.lock();
         let state = polling.position.state;
@@ -209,16 +209,16 @@ impl<T: Runtime> WaitQueues<T> {
                 let queue = queues.by_state.get(&need.state);
                 need.state != state && queue.is_some_and(|queue| !queue.is_first(ticket))
             };
-            let moves_to = match request.needs().into_iter().find(has_earlier_waiter) {
+            let moves_to = match request.needs(limiter).into_iter().find(has_earlier_waiter) {
                 Some(need) => Ok(need),
-                None => match self.try_acquire(request, None) {
+                None => match self.try_acquire(limiter, request, None) {
                     Some(acquired) => {
                         let mut context = self.context(polling, runtime);
                         queues.remove_from(state, |queue| queue.remove_served(&mut context, ticket));
                         self.remove_waiter(polling.position, &mut queues);
                         return Poll::Ready(Ok(acquired));
                     }
-                    None => slowest_need(request),
+                    None => slowest_need(limiter, request),
                 },
             };
             match moves_to {
@@ -231,7 +231,7 @@ impl<T: Runtime> WaitQueues<T> {
                 }
                 Ok(_) => {}
                 // As in `join`, the rules were replaced. The waiter stays notified.
-                Err(WaitError::Never) if request.may_be_admitted() => {
+                Err(WaitError::Never) if request.may_be_admitted(limiter) => {
                     polling.deferred.wake(polling.waker.clone());
                 }
                 Err(error) => {
@@ -242,9 +242,9 @@ impl<T: Runtime> WaitQueues<T> {
         }
         if expired {
             self.leave(polling.position, now, &mut queues, &mut polling.deferred);
-            let needs = request.needs().into_iter();
+            let needs = request.needs(limiter).into_iter();
             let needed = needs
-                .filter_map(|need| request.earliest_in(need.state, 0, need.permits))
+                .filter_map(|need| request.earliest_in(limiter, need.state, 0, need.permits))
                 .max();
             return Poll::Ready(Err(WaitError::TooLate {
                 needed: needed.unwrap_or_default(),
@@ -260,27 +260,30 @@ impl<T: Runtime> WaitQueues<T> {
 
     /// The reason why a wait cannot meet its deadline any more: the waiters ahead were served later than the first estimate
     /// assumed, or other requests have taken the capacity.
-    fn check_deadline<R: QueuedRequest>(
-        polling: &Polling<'_, R, T>,
+    fn check_deadline<L: Waitable, Q: WaitRequest<L>>(
+        polling: &Polling<'_, L, Q, T>,
         queues: &Queues<T::Timer>,
         ticket: Ticket,
     ) -> Option<WaitError> {
-        let (request, state) = (polling.request, polling.position.state);
+        let (limiter, request, state) = (polling.limiter, polling.request, polling.position.state);
         let deadline = polling.deadline?;
         let queue = queues.by_state.get(&state)?;
         if queue.is_notified(ticket) {
             return None;
         }
-        let need = request.needs().into_iter().find(|need| need.state == state)?;
-        let needed = request.earliest_in(state, queue.permits_before(ticket), need.permits)?;
-        let allowed = deadline.saturating_since(request.now());
+        let need = request
+            .needs(limiter)
+            .into_iter()
+            .find(|need| need.state == state)?;
+        let needed = request.earliest_in(limiter, state, queue.permits_before(ticket), need.permits)?;
+        let allowed = deadline.saturating_since(limiter.now());
         (needed > allowed).then_some(WaitError::TooLate { needed, allowed })
     }
 
     /// Adds the wait to the queue of a state. Advances the queue if the wait is its first, or if the leader is overdue.
-    fn enqueue<R: QueuedRequest>(
+    fn enqueue<L: Waitable, Q: WaitRequest<L>>(
         &self,
-        polling: &mut Polling<'_, R, T>,
+        polling: &mut Polling<'_, L, Q, T>,
         need: Need,
         queues: &mut Queues<T::Timer>,
     ) {
@@ -291,17 +294,18 @@ impl<T: Runtime> WaitQueues<T> {
         let queue = queues.by_state.entry(state).or_insert_with(StateQueue::new);
         polling.position.state = state;
         queue.enqueue(ticket, need.permits, polling.waker.clone(), runtime);
-        if queue.may_advance(ticket, polling.request.now()) {
+        if queue.may_advance(ticket, polling.limiter.now()) {
             queue.advance(&mut self.context(polling, runtime), None);
         }
     }
 
-    fn context<'v, 'a, R: QueuedRequest>(
+    fn context<'v, 'a, L: Waitable, Q: WaitRequest<L>>(
         &self,
-        polling: &'v mut Polling<'a, R, T>,
+        polling: &'v mut Polling<'a, L, Q, T>,
         runtime: Option<u64>,
-    ) -> AdvanceContext<'v, 'a, R, T> {
+    ) -> AdvanceContext<'v, 'a, L, Q, T> {
         AdvanceContext {
+            limiter: polling.limiter,
             request: polling.request,
             state: polling.position.state,
             runtime,
@@ -314,7 +318,7 @@ impl<T: Runtime> WaitQueues<T> {
     ///
     /// This sets no timer, because it may run outside of any runtime. The next leader is woken, and sets its timer itself.
     pub(in crate::wait) fn abandon(&self, position: &mut QueuePosition, now: impl FnOnce() -> Nanos) {
-        if position.is_queued() {
+        if position.ticket.is_some() {
             let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
             self.leave(position, now, &mut self.lock(), &mut deferred);
         }
@@ -369,8 +373,13 @@ impl<T: Runtime> WaitQueues<T> {
         self.waiting.store(queues.waiting as u64, Ordering::Relaxed);
     }
 
-    fn try_acquire<R: QueuedRequest>(&self, request: &R, task: Option<u64>) -> Option<R::Acquired> {
-        let acquired = request.try_acquire()?;
+    fn try_acquire<L: Waitable>(
+        &self,
+        limiter: &L,
+        request: &impl WaitRequest<L>,
+        task: Option<u64>,
+    ) -> Option<L::Charge> {
+        let acquired = request.try_acquire(limiter)?;
         if let Some(task) = task {
             self.budget.record(task);
         }

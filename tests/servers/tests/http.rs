@@ -48,8 +48,6 @@ mod shared_waits;
 mod server_limit;
 #[path = "http/service.rs"]
 mod service;
-#[path = "../../common/skipped.rs"]
-mod skipped;
 #[path = "http/upgrades.rs"]
 mod upgrades;
 #[path = "http/wait.rs"]
@@ -75,7 +73,8 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use ringgate::http::{
     ClientIp, ClientRateLimitLayer, Decision, DenialResponse, Grpc, HttpKey, Metered, MeteredBody,
-    PeerAddress, Problem, QuotaHeaders, RateLimitLayer, RateLimitService, Rejection, ServerLimit,
+    PeerAddress, Problem, QuotaHeaders, RateLimitLayer, RateLimitService, Rejection, RejectionReason,
+    ServerLimit,
 };
 use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{AnyRule, Block, Cost, Extractors, OnMissingKey, RuleAlgorithm, RuleSetBuilder};

@@ -39,9 +39,10 @@ pub struct PeerAddress(pub IpAddr);
 /// |---|---|
 /// | directly | [`peer`](Self::peer) |
 /// | through proxies in known networks | [`x_forwarded_for`](Self::x_forwarded_for), [`forwarded`](Self::forwarded) |
-/// | only through one proxy, which appends to `X-Forwarded-For` | [`one_proxy`](Self::one_proxy) |
-/// | only through a load balancer that writes another header | [`header`](Self::header) |
-/// | only through Cloudflare, Fly.io, AWS | [`cloudflare`](Self::cloudflare), [`fly`](Self::fly), [`aws_load_balancer`](Self::aws_load_balancer), [`cloudfront`](Self::cloudfront) |
+/// | only through one proxy or a load balancer of AWS, which append to `X-Forwarded-For` | [`one_proxy`](Self::one_proxy) |
+/// | only through a load balancer that writes another header, such as `X-Real-IP`, or `Fly-Client-IP` of Fly.io | [`header`](Self::header) |
+/// | only through Cloudflare | [`cloudflare`](Self::cloudflare) |
+/// | only through CloudFront of AWS | [`cloudfront`](Self::cloudfront) |
 ///
 /// # Guarantee
 ///
@@ -64,9 +65,8 @@ pub struct PeerAddress(pub IpAddr);
 /// - A request without an address has no key. By default it is rejected with status 500
 ///   ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), so that a missing address is noticed. Otherwise all clients would
 ///   share one budget.
-/// - A request whose header states something else than an address is rejected with status 400, or with
-///   [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), whatever
-///   [`on_missing`](crate::Key::on_missing) says. The `detail` of the response names the header.
+/// - A request whose header states something else than an address is rejected with status 400, or with another that
+///   [`status`](crate::http::RateLimitLayer::status) has set, whatever [`on_missing`](crate::Key::on_missing) says. The `detail` of the response names the header.
 ///
 /// The first request of each kind is logged as an error of `tracing` (feature `observe`), with what was given. So is, as a warning, the
 /// first request of a trusted proxy without the header.
@@ -173,14 +173,15 @@ impl ClientIp {
     /// Uses the last address of `X-Forwarded-For`, for any peer. It is for a server that is reached only through one proxy, which
     /// appends the address of its peer.
     ///
-    /// nginx appends it with `$proxy_add_x_forwarded_for`, and so do Caddy, Traefik, HAProxy (`option forwardfor`) and Envoy. With
-    /// two proxies in a row, the last address is that of the first proxy. Use [`x_forwarded_for`](Self::x_forwarded_for) then.
+    /// nginx appends it with `$proxy_add_x_forwarded_for`, and so do Caddy, Traefik, HAProxy (`option forwardfor`), Envoy, and by
+    /// default an Application Load Balancer of AWS. With two proxies in a row, the last address is that of the first proxy. Use
+    /// [`x_forwarded_for`](Self::x_forwarded_for) then, and [`cloudfront`](Self::cloudfront) behind CloudFront.
     pub const fn one_proxy() -> Self {
         Self::by_header(X_FORWARDED_FOR, Syntax::Address)
     }
 
     /// Uses the address in a header of this name, for any peer. It is for a server that is reached only through a load balancer
-    /// that writes the header, such as `X-Real-IP`.
+    /// that writes the header, such as `X-Real-IP`, or `Fly-Client-IP` of Fly.io.
     ///
     /// The value is an address, with or without a port. If there are several addresses or lines, the last one is used. A load
     /// balancer that appends to the header of the client has written the last one.
@@ -194,18 +195,6 @@ impl ClientIp {
     /// [`only_from`](Self::only_from). Cloudflare's addresses change, so no list is part of this crate.
     pub const fn cloudflare() -> Self {
         Self::by_header(HeaderName::from_static("cf-connecting-ip"), Syntax::Address)
-    }
-
-    /// Uses `Fly-Client-IP`, which the proxy of Fly.io writes.
-    pub const fn fly() -> Self {
-        Self::by_header(HeaderName::from_static("fly-client-ip"), Syntax::Address)
-    }
-
-    /// Uses the last address of `X-Forwarded-For`, which an Application Load Balancer of AWS appends by default.
-    ///
-    /// Behind CloudFront and a load balancer, the last address is CloudFront's: use [`cloudfront`](Self::cloudfront).
-    pub const fn aws_load_balancer() -> Self {
-        Self::one_proxy()
     }
 
     /// Uses `CloudFront-Viewer-Address`, which CloudFront writes if its origin request policy includes it.

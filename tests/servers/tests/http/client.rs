@@ -65,7 +65,7 @@ impl Service<Request<()>> for Server {
     }
 }
 
-type Client = ClientRateLimitService<Server, TimestampRing, TokioClock>;
+type Client = ClientRateLimitService<Server, Arc<Limiter>>;
 
 fn client(limiter: &Arc<Limiter>, server: &Server) -> Client {
     ClientRateLimitLayer::new(Arc::clone(limiter)).layer(server.clone())
@@ -129,7 +129,7 @@ async fn a_response_pauses_all_callers_of_the_limiter() {
             .await;
         assert_eq!(second.expect("a response").status(), StatusCode::OK);
         assert_eq!(start.elapsed(), secs(pause), "{status} {name}: {value}");
-        assert!(start.elapsed() <= ServerLimit::MAX_WAIT);
+        assert!(start.elapsed() <= Duration::from_secs(24 * 3600));
     }
 }
 

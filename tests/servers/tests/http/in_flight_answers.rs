@@ -79,7 +79,7 @@ async fn a_wait_without_a_slot_states_the_time_of_slots() {
     ]);
     let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).expect("rules");
     let layer = RateLimitLayer::new(Arc::new(LiveRules::new(rules)))
-        .wait(Duration::from_millis(100))
+        .wait(Duration::from_millis(100), 1_000)
         .slot_retry_after(Duration::from_secs(5))
         .until_body_end()
         .layer(Hello);
@@ -120,7 +120,7 @@ async fn a_client_without_a_slot_of_a_store_is_told_the_truth() {
         assert!(text.contains("too many requests are in flight"), "{text}");
     }
     let denied = two.check(&head).await.expect_err("no slot");
-    let response: Response<Body> = DenialResponse::new(&denied).response_to(&head, &Grpc::default());
+    let response: Response<Body> = DenialResponse::new(&denied).response_to(&head, &Grpc);
     let message = header(&response, "grpc-message").expect("a message");
     assert!(
         message.starts_with("too many requests in flight: slots"),

@@ -159,7 +159,7 @@ async fn a_request_that_waits_is_decided_by_the_new_rules() {
     for (name, text, expected) in [("other", "1/h", 429), ("other", "9/h", 200), ("all", "1/h", 429)] {
         let store = memory().await;
         let live = live(&store, [rule("all", "1/10s")]);
-        let layer = RateLimitLayer::new(Arc::clone(&live)).wait(Duration::from_secs(60));
+        let layer = RateLimitLayer::new(Arc::clone(&live)).wait(Duration::from_secs(60), 1_000);
         let service = layer.layer(Hello);
         assert_eq!(answer(service.clone(), alice()).await.status(), 200);
         let waiting = tokio::spawn(answer(service.clone(), alice()));

@@ -60,8 +60,7 @@ async fn nodes_share_a_limit_and_report_it() {
     assert_eq!(status_and(&rejected, "retry-after"), (429, Some("61")));
     let quotas = "\"user\";r=0;t=61, \"all\";r=97;t=61";
     assert_eq!(header(&rejected, "ratelimit"), Some(quotas));
-    let decision = rejected.extensions().get::<Decision>().expect("a decision");
-    assert!(!decision.is_admitted() && decision.is_limited());
+    assert_eq!(rejected.extensions().get(), Some(&Decision::Rejected));
     assert_eq!(
         problem(rejected)["violated-policies"],
         serde_json::json!(["user"])
@@ -124,7 +123,7 @@ async fn a_decision_by_a_lease_has_headers() {
 async fn requests_wait_for_the_store() {
     let store = memory().await;
     let all = || over_store(&store, [rule("all", "1/s").cells(1)]);
-    let layer = all().wait(seconds(3));
+    let layer = all().wait(seconds(3), 1_000);
     let get = |layer: &RateLimitLayer<Shared>| answer(layer.layer(Hello), Request::new(()));
     assert_eq!(get(&layer).await.status(), 200);
     let start = Instant::now();
@@ -134,7 +133,7 @@ async fn requests_wait_for_the_store() {
     // Another node does not wait.
     assert_eq!(get(&all()).await.status(), 429);
     // Three requests arrive at once. One is admitted in time, one would wait too long, and the last finds the queue full.
-    let layer = layer.max_waiting(2);
+    let layer = layer.wait(seconds(3), 2);
     let (start, mut statuses) = (Instant::now(), Vec::new());
     for waiting in [(); 3].map(|()| tokio::spawn(get(&layer))) {
         statuses.push(waiting.await.expect("no panic").status().as_u16());
@@ -156,7 +155,7 @@ async fn a_block_is_reported_at_all_nodes() {
             .block(block.clone())
     };
     let layer = || over_store(&store, [blocking()]);
-    let waiting = layer().wait(seconds(3)).layer(Hello);
+    let waiting = layer().wait(seconds(3), 1_000).layer(Hello);
     let nodes = [(); 2].map(|()| layer().layer(Hello));
     for _ in 0..4 {
         assert_eq!(answer(waiting.clone(), alice_by_key()).await.status(), 200);
@@ -177,9 +176,7 @@ async fn a_block_is_reported_at_all_nodes() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_wait_is_charged_nothing() {
     let store = memory().await;
-    let layer = over_store(&store, [rule("all", "1/s")])
-        .wait(seconds(60))
-        .max_waiting(1);
+    let layer = over_store(&store, [rule("all", "1/s")]).wait(seconds(60), 1);
     answer(layer.layer(Hello), Request::new(())).await;
     let gone = tokio::spawn(answer(layer.layer(Hello), Request::new(())));
     sleep(Duration::from_millis(10)).await;
@@ -356,25 +353,26 @@ impl CounterStore for Down {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_not_the_client() {
-    let rules = |on_error| {
+    let over_down = |on_error| {
         let rules = builder([rule("all", "1/min").on_error(on_error)]);
-        RateLimitLayer::from(rules.build(Arc::new(Down)).expect("rules"))
+        rules.build(Arc::new(Down)).expect("rules")
     };
+    let rules = |on_error| RateLimitLayer::from(over_down(on_error));
     let deny = || rules(OnError::Deny);
     let rejected = answer(deny().layer(Hello), Request::new(())).await;
     assert_eq!(status_and(&rejected, "retry-after"), (503, None));
     assert_eq!(problem(rejected)["title"], "Rate limit cannot be decided");
     // A request that may wait does not wait for the store.
-    let waits = deny().wait(seconds(60)).layer(Hello);
+    let waits = deny().wait(seconds(60), 1_000).layer(Hello);
     assert_eq!(answer(waits, Request::new(())).await.status(), 503);
     // So is the response of a handler.
     let (head, ()) = Request::new(()).into_parts();
-    let denied = deny().rules().check(&head).await.expect_err("no store");
+    let denied = over_down(OnError::Deny).check(&head).await.expect_err("no store");
     let response = DenialResponse::new(&denied).response::<Body>();
     assert_eq!(status_and(&response, "retry-after"), (503, None));
-    let layer = deny().unavailable_status(StatusCode::TOO_MANY_REQUESTS);
+    let layer = deny().status(RejectionReason::StoreUnavailable, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
-    let rejected = answer(deny().grpc().layer(Hello), Request::new(())).await;
+    let rejected = answer(deny().respond_with(Grpc).layer(Hello), Request::new(())).await;
     assert_eq!(header(&rejected, "grpc-status"), Some("14"));
     // The limiter of the node decides, and the headers have its values.
     let (local, admit) = (rules(OnError::Local), rules(OnError::Admit));
@@ -488,7 +486,7 @@ where
             record.lock().expect("no panic").push(names);
         });
         if has(0) {
-            layer = layer.wait(seconds(5));
+            layer = layer.wait(seconds(5), 1_000);
         }
         if has(1) {
             layer = layer.charge_if(|response| response.status == 200);

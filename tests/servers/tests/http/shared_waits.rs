@@ -14,7 +14,7 @@ async fn a_rejection_behind_others_has_the_headers_of_the_rule() {
         &memory().await,
         [rule("client", "100/min").by(&key), rule("all", "1/10s").cells(10)],
     );
-    let layer = RateLimitLayer::new(rules).max_waiting(1).wait(ms(20_000));
+    let layer = RateLimitLayer::new(rules).wait(ms(20_000), 1);
     assert_eq!(answer(layer.layer(Hello), alice()).await.status(), 200);
     let first = tokio::spawn(answer(layer.layer(Hello), alice()));
     sleep(ms(4000)).await;
@@ -34,7 +34,7 @@ async fn requests_wait_for_a_slot() {
         sleep(ms(1500)).await;
         Ok::<_, Infallible>(Response::new(String::new()))
     });
-    let layer = RateLimitLayer::new(rules).wait(ms(60_000));
+    let layer = RateLimitLayer::new(rules).wait(ms(60_000), 1_000);
     let began = Instant::now();
     let requests = [(); 3].map(|()| tokio::spawn(layer.layer(slow).oneshot(alice())));
     for request in requests {
@@ -46,11 +46,11 @@ async fn requests_wait_for_a_slot() {
     let took = began.elapsed();
     assert!((ms(4500)..ms(4600)).contains(&took), "{took:?}");
     // A slot of another machine is found within a second, and a wait that is too short is rejected without a retry time.
-    let other = RateLimitLayer::new(over(&store, [Rule::in_flight("slots", 1)])).wait(ms(60_000));
+    let other = RateLimitLayer::new(over(&store, [Rule::in_flight("slots", 1)])).wait(ms(60_000), 1_000);
     let first = tokio::spawn(layer.layer(slow).oneshot(alice()));
     sleep(ms(1)).await;
     let began = Instant::now();
-    let hasty = answer(other.clone().wait(ms(500)).layer(Hello), alice()).await;
+    let hasty = answer(other.clone().wait(ms(500), 1_000).layer(Hello), alice()).await;
     assert_eq!(status_and(&hasty, "retry-after"), (429, None));
     assert_eq!(answer(other.layer(Hello), alice()).await.status(), 200);
     assert!(began.elapsed() < ms(2600), "{:?}", began.elapsed());
@@ -63,7 +63,7 @@ async fn a_refunded_permit_is_taken_at_once() {
     let rules = over(&memory().await, [rule("failures", "1/h")]);
     let layer = RateLimitLayer::new(rules)
         .charge_if(|head| head.status != 200)
-        .wait(ms(10_000_000));
+        .wait(ms(10_000_000), 1_000);
     let slow = tower::service_fn(|_: Request<()>| async {
         sleep(ms(1000)).await;
         Ok::<_, Infallible>(Response::new(String::new()))
@@ -90,7 +90,7 @@ async fn a_recheck_applies_new_rules() {
         .term_clock(TokioClock::new());
     let live: LiveSharedRules<Parts> = builder.build_live(store).expect("rules");
     let live = Arc::new(live);
-    let layer = RateLimitLayer::new(Arc::clone(&live)).wait(ms(10_000_000));
+    let layer = RateLimitLayer::new(Arc::clone(&live)).wait(ms(10_000_000), 1_000);
     assert_eq!(answer(layer.layer(Hello), alice()).await.status(), 200);
     let began = Instant::now();
     let waiting = tokio::spawn(answer(layer.layer(Hello), alice()));

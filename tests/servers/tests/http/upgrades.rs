@@ -184,7 +184,7 @@ fn a_guard_holds_the_slots_of_nested_layers() {
 async fn the_end_of_a_guard_wakes_the_next_request() {
     let rules = paused([Rule::in_flight("slots", 1)]);
     let guards = Arc::default();
-    let layer = RateLimitLayer::from(rules).wait(Duration::from_secs(60));
+    let layer = RateLimitLayer::from(rules).wait(Duration::from_secs(60), 1_000);
     let service = layer.layer(keeping(&guards));
     drop(service.clone().oneshot(Request::new(())).await);
     let waiting = tokio::spawn(service.clone().oneshot(Request::new(())));

@@ -113,11 +113,12 @@ fn emitted_with(events: &DenialEvents, parts: &[(&str, &str)]) -> Result<Fields,
         let denied = rules.check(&REQUEST).expect_err("full");
         events.emit_with(&denied, |event| {
             for &(name, value) in parts {
-                match name {
-                    "key" => event.key(value),
-                    "client" => event.client(value),
-                    _ => event.path(value),
+                let part = match name {
+                    "key" => &mut event.key,
+                    "client" => &mut event.client,
+                    _ => &mut event.path,
                 };
+                *part = Some(value.into());
             }
         });
     });
