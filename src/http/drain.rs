@@ -193,9 +193,12 @@ struct Draining<Q, A> {
     timeout: Pin<Box<Sleep>>,
 }
 
+/// The most frames that one poll reads, so that a body that is always ready delays neither other tasks nor the timeout.
+const FRAMES_PER_POLL: usize = 64;
+
 impl<Q: Body + Unpin, A> Draining<Q, A> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
+        for _ in 0..FRAMES_PER_POLL {
             let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
                 return self.timeout.as_mut().poll(cx);
             };
@@ -209,6 +212,8 @@ impl<Q: Body + Unpin, A> Draining<Q, A> {
             };
             self.bytes_left = left;
         }
+        cx.waker().wake_by_ref();
+        self.timeout.as_mut().poll(cx)
     }
 }
 

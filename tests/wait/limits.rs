@@ -29,6 +29,21 @@ async fn a_deadline_that_cannot_be_met_fails_at_once() {
     assert_eq!(began.elapsed(), ms(1000));
 }
 
+/// A window with a lower limit than the first does not make the estimate that of a single permit.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_estimated_by_all_windows() {
+    let short = Quota::per_second(4).unwrap();
+    let ring = CounterRing::builder(Quota::per_minute(6).unwrap()).also(short);
+    let limiter = fair(ring.build().unwrap());
+    assert!(limiter.check(4).is_ok());
+    tokio::time::sleep(ms(2000)).await;
+    // Two permits are left in the minute.
+    let began = Instant::now();
+    let refused = limiter.acquire(3).within(ms(50_000)).await;
+    assert!(matches!(refused, Err(WaitError::TooLate { needed, .. }) if needed > ms(57_000)));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
 /// The estimate of a bucket is the time of its refill, to the nanosecond.
 #[tokio::test(start_paused = true)]
 async fn a_bucket_estimates_the_wait_exactly() {

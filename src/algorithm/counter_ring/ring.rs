@@ -290,7 +290,11 @@ impl Algorithm for CounterRing {
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
         let max_request = self.max_request();
         // With shares, several requests in consecutive cells may get the permits sooner than one request does.
-        let has_shares = max_request < either!(self, repr => repr.cell_window().limit());
+        // Without shares, the largest request may also be below the limit, which is then that of another window.
+        let has_shares = either!(self, repr => {
+            let cell_window = repr.cell_window();
+            cell_window.shares().is_some() && max_request < cell_window.limit()
+        });
         let at_once = if has_shares { 1 } else { max_request };
         let before = permits.saturating_sub(1);
         let Some(windows) = before.checked_div(self.highest).filter(|_| permits > 0) else {

@@ -13,6 +13,9 @@ use crate::rules::KeyHashes;
 /// `Retry-After` is independent of this choice: each rejection has it, unless the request is never admitted, waits for a slot in
 /// flight without a [stated time](crate::http::RateLimitLayer::slot_retry_after), or could not be decided.
 ///
+/// With shared rules, `t` and `X-RateLimit-Reset` are upper bounds, and a quota may be missing: see the
+/// [guide](crate::guide::servers#limits-over-several-machines).
+///
 /// # Examples
 ///
 /// ```
@@ -39,8 +42,9 @@ pub enum QuotaHeaders {
     ///
     /// Both are lists with one item for each enforced quota that applies to the request, such as `"burst";q=100;w=60` and
     /// `"burst";r=50;t=30`. A rule that limits [requests in flight](crate::Rule::in_flight) has the unit of the draft instead of a
-    /// window, and no time at which a slot is free: `"uploads";q=2;qu="concurrent-requests"` and `"uploads";r=0`. An item has the name of the [policy](QuotaPolicy::name). In it, `%` and bytes that are not
-    /// printable ASCII are percent-encoded, such as `%C3%A9`. The parameters are:
+    /// window, and no time at which a slot is free: `"uploads";q=2;qu="concurrent-requests"` and `"uploads";r=0`. An item has the
+    /// name of the [policy](QuotaPolicy::name). In it, `%` and bytes that are not printable ASCII are percent-encoded, such as
+    /// `%C3%A9`. The parameters are:
     ///
     /// | parameter | value |
     /// |---|---|

@@ -57,6 +57,10 @@ pub(in crate::http) fn respond<B>(
 /// quotas, and the body of [`Problem`]. A denial for another reason has the status of the layer: 400 if the request lacks a key, 500 if
 /// the server should have provided it, and 503 if the store does not answer.
 ///
+/// A denial knows the violated quotas only, and not the others of their rules. So the [name](crate::http::QuotaPolicy::name) of a
+/// policy is that of its rule, unless several quotas of the rule are violated. The layer also adds the window if one of several is
+/// violated.
+///
 /// With the feature `axum`, it is an `IntoResponse`, so a handler can return it as an error.
 ///
 /// # Examples

@@ -69,7 +69,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue for LocalQueue<C> {
             WaitError::Never | WaitError::Unavailable => None,
             // No time frees a slot. `Retry-After` is then the time that the layer states for slots.
             _ if rejection.awaits_slot() => None,
-            WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
+            // The queue's time is a lower bound, so it may be earlier than the time at which all rules admit the request.
+            WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => {
+                rules.states.retry_after(head, at).max(Some(needed))
+            }
         };
         reject(rejection)
     }

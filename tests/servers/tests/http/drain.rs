@@ -100,6 +100,23 @@ fn frames(left: u64, end: End, read: &Arc<AtomicU64>) -> Request<Frames> {
     })
 }
 
+/// A body that is always ready is read for no longer than the time, and other tasks run meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_always_ready_does_not_exceed_the_time() {
+    let rejecting = tower::service_fn(|request: Request<DrainBody<Frames>>| async move {
+        drop(request);
+        Ok::<_, Infallible>(Response::new(()))
+    });
+    let read = Arc::new(AtomicU64::new(0));
+    let request = frames(1_000_000, End::Normal, &read);
+    let layer = DrainLayer::new(u64::MAX, SECOND);
+    let mut response = Box::pin(layer.layer(rejecting).oneshot(request));
+    assert!(poll_once(&mut response).is_pending());
+    tokio::time::advance(SECOND).await;
+    assert!(poll_once(&mut response).is_ready());
+    assert!(read.load(Ordering::Relaxed) < 10_000_000);
+}
+
 /// The future of the inner service may hold a permit, which is free before the rest of a body is read.
 #[tokio::test(start_paused = true)]
 async fn the_inner_future_ends_before_the_rest_is_read() {

@@ -82,6 +82,29 @@ async fn retry_after_of_a_full_queue_depends_on_the_cost() {
     assert_eq!(response(hello(&layer), big()).await.1, 200);
 }
 
+/// Several requests can get the permits of an even ring sooner than one request does, so the estimate of the queue is too early.
+#[tokio::test(start_paused = true)]
+async fn retry_after_of_a_late_request_is_that_of_the_rules() {
+    let cost = ringgate::rules::Cost::new(
+        "cost",
+        |request: &Parts| {
+            if request.headers.contains_key("big") { 3 } else { 1 }
+        },
+    );
+    // A cell of ten seconds admits three permits.
+    let all = rule("all", "30/100s")
+        .algorithm(ringgate::rules::RuleAlgorithm::Even)
+        .cells(10)
+        .cost(&cost);
+    let layer = layer_of([all]).await.wait(Duration::ZERO);
+    assert_eq!(response(hello(&layer), Request::new(())).await.1, 200);
+    let big = || with("big", "yes", Request::new(()));
+    let Ok(rejected) = hello(&layer).oneshot(big()).await;
+    assert_eq!(header(&rejected, "retry-after"), Some("10"));
+    sleep(secs(10)).await;
+    assert_eq!(response(hello(&layer), big()).await.1, 200);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_never_admitted_is_rejected_at_once() {
     let key = HttpKey::path();
