@@ -309,6 +309,25 @@ fn no_reading_from_any_thread_exceeds_the_bound() {
     }
 }
 
+/// A real clock that can be set ahead.
+#[cfg(all(feature = "quanta", feature = "striped"))]
+struct Ahead {
+    clock: ringgate::QuantaClock,
+    nanos: AtomicU64,
+}
+
+#[cfg(all(feature = "quanta", feature = "striped"))]
+impl Clock for Ahead {
+    fn now(&self) -> Nanos {
+        let ahead = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
+        self.clock.now().saturating_add(ahead)
+    }
+
+    fn error(&self, over: Duration) -> Duration {
+        self.clock.error(over)
+    }
+}
+
 /// A striped limiter is checked by the calls only, because an admission has no reading. The argument above holds for
 /// its charges, whose readings are taken after the use and before the end of a later call.
 #[cfg(all(feature = "quanta", feature = "striped"))]
@@ -323,10 +342,14 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         (5_000, 8, 4),
     ] {
         let quota = Quota::new(limit, WINDOW).expect("a quota");
-        let builder = ringgate::striped::StripedBuilder::new(quota)
+        let builder = ringgate::StripedLimiter::builder(quota)
             .stripes(stripes)
             .batch(batch);
-        let limiter = builder.build().expect("a limiter");
+        let clock = Ahead {
+            clock: ringgate::QuantaClock::new(),
+            nanos: AtomicU64::new(0),
+        };
+        let limiter = builder.build_with(clock).expect("a limiter");
         let end = limiter.clock().now().saturating_add(150 * WINDOW);
         let admitted = AtomicU64::new(0);
         let calls: Vec<Call> = thread::scope(|scope| {
@@ -341,14 +364,9 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
                             if before >= end && admitted.load(Ordering::Relaxed) > 20 * limit {
                                 break;
                             }
-                            // Mostly one permit. Sometimes the thread passes its own reading.
+                            // Mostly one permit.
                             let permits = if turn % 7 == 0 { 1 + turn % 5 } else { 1 };
-                            let decision = if turn % 3 == 0 {
-                                limiter.check_at(before, permits)
-                            } else {
-                                limiter.check_n(permits)
-                            };
-                            if decision.is_ok() {
+                            if limiter.check_n(permits).is_ok() {
                                 let after = limiter.clock().now();
                                 admitted.fetch_add(permits, Ordering::Relaxed);
                                 calls.push(Call {
@@ -373,8 +391,9 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         let worst = worst_by_calls(&calls, WINDOW - error);
         assert!(worst <= limit, "{limit}, {stripes}, {batch}: {worst}");
         // After a silence, the whole limit is available again, except for permits that are charged late.
-        let later = limiter.clock().now().saturating_add(25 * WINDOW);
-        let passed = (0..).take_while(|_| limiter.check_at(later, 1).is_ok()).count() as u64;
+        let silence = Nanos::from_duration(25 * WINDOW).get();
+        limiter.clock().nanos.store(silence, Ordering::Relaxed);
+        let passed = (0..).take_while(|_| limiter.check().is_ok()).count() as u64;
         assert!(
             (limit - stripes * batch..=limit).contains(&passed),
             "{passed} of {limit}"
