@@ -131,7 +131,7 @@ fn a_limit_is_lowered_within_its_range() {
     assert_eq!(bucket.with_limit(0).expect_err("no permits").field, "limit");
     assert_eq!(bucket.with_limit(11).expect_err("more").field, "limit");
     // The burst in proportion, and at least one.
-    let bursts = [10, 9, 2, 1].map(|limit| bucket.with_limit(limit).expect("fewer").burst());
+    let bursts = [10, 9, 2, 1].map(|limit| bucket.with_limit(limit).expect("fewer").max_request());
     assert_eq!(bursts, [5, 4, 1, 1]);
 }
 

@@ -123,9 +123,6 @@ impl CounterRing {
     /// limit, for any number of cells.
     pub const DEFAULT_CLASSIC_CELLS: u64 = 5;
 
-    /// The maximum number of cells per window.
-    pub const MAX_CELLS: u64 = 4096;
-
     /// A ring of the same word as `ring`.
     pub(crate) fn of_units(ring: &UnitRing) -> Self {
         Self::of_repr(ring.window(), Repr::Packed(ring.unit_cells().of_counter()))
