@@ -1,5 +1,5 @@
 use super::attempt::{Attempt, opaque_copy, until_decided};
-use super::cell_window::CellWindow;
+use super::cell_window::{CellWindow, WindowLimit as _};
 use super::wide_ring::word::TotalLayout;
 use crate::sync::Words;
 use crate::time::{Cells, Nanos, Ticks};

@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
-use crate::algorithm::cell_window::CellWindow;
+use crate::algorithm::cell_window::{CellWindow, WindowLimit as _};
 use crate::algorithm::entered_ring::EnteredRing;
 use crate::algorithm::forward::{forward_reclaim_to_cells, forward_to_cells};
 use crate::algorithm::grouped_ring::GroupedRing;

@@ -3,7 +3,7 @@
 use self::groups::Groups;
 use self::state::State;
 use super::attempt::Attempt;
-use super::cell_window::CellWindow;
+use super::cell_window::{CellWindow, WindowLimit as _};
 use super::entered_ring::EnteredRing;
 use super::wide_ring::WideRing;
 use super::wide_ring::word::{TotalLayout, TotalWord};
@@ -22,8 +22,6 @@ pub(super) struct GroupedRing {
     groups: Groups,
     cells: Cells,
     cell_window: CellWindow,
-    /// The number of cells before the current one that are summed.
-    older: u64,
 }
 
 impl GroupedRing {
@@ -31,16 +29,19 @@ impl GroupedRing {
     /// slots.
     pub(super) fn of_wide(wide: &WideRing) -> Option<Self> {
         let (layout, cells, cell_window) = (wide.layout(), *wide.cells(), *wide.cell_window());
-        let older = cell_window.summed() - 1;
         let horizon = cells.tick(Nanos::new(HORIZON));
-        let groups = Groups::new(cell_window.limit(), older, horizon)?;
+        let groups = Groups::new(cell_window.limit(), cell_window.summed() - 1, horizon)?;
         wide.needs_one_sum().then_some(Self {
             layout,
             cells: cells.with_last(groups.last().min(cells.last())),
             groups,
             cell_window,
-            older,
         })
+    }
+
+    /// The number of cells before the current one that are summed.
+    fn older(&self) -> u64 {
+        self.cell_window.summed() - 1
     }
 
     /// This ring with a lower limit, over the same words.
@@ -86,7 +87,7 @@ impl GroupedRing {
     /// this, any number of times. After the cell has been opened, it changes nothing.
     fn publish_and_open<W: Words>(&self, state: State<'_, W>, entering: TotalWord) {
         let tick = entering.tick();
-        let oldest = tick.saturating_sub(self.older);
+        let oldest = tick.saturating_sub(self.older());
         loop {
             let base = state.base();
             if base.tick() > tick {
@@ -129,7 +130,7 @@ impl GroupedRing {
                 self.publish_and_open(state, seen);
             } else if charged != seen.tick() {
                 // A receipt may be of a later cell if the words are fresh, or belong to another key now.
-                let is_summed = charged < seen.tick() && seen.tick() - charged <= self.older;
+                let is_summed = charged < seen.tick() && seen.tick() - charged <= self.older();
                 return is_summed && self.refund_older(state, seen.tick(), charged, permits);
             } else {
                 let base = state.base();

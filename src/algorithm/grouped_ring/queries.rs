@@ -3,6 +3,7 @@
 use super::GroupedRing;
 use super::state::State;
 use crate::algorithm::attempt::opaque_copy;
+use crate::algorithm::cell_window::WindowLimit as _;
 use crate::algorithm::wide_ring::word::TotalWord;
 use crate::sync::Words;
 use crate::time::Nanos;
@@ -121,7 +122,7 @@ impl<W: Words> Observed<'_, W> {
                 return self.base.total();
             }
         }
-        let oldest = self.tick.saturating_sub(self.ring.older);
+        let oldest = self.tick.saturating_sub(self.ring.older());
         let newest = self.base.tick();
         if newest < oldest {
             return 0;
@@ -136,7 +137,7 @@ impl<W: Words> Observed<'_, W> {
         }
         // Consider the permits that were admitted since the beginning of each cell, and find the newest cell for which they are
         // more than `most`. The window holds at most `most` as soon as it no longer sums this cell.
-        let oldest = self.tick.saturating_sub(self.ring.older);
+        let oldest = self.tick.saturating_sub(self.ring.older());
         let mut since = self.newest();
         let mut cell = self.base.tick();
         while since <= most && cell > oldest {

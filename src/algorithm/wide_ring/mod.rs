@@ -6,7 +6,7 @@ use self::state::State;
 use self::window::Window;
 use self::word::{TotalLayout, TotalWord};
 use super::attempt::{Attempt, opaque_copy};
-use super::cell_window::CellWindow;
+use super::cell_window::{CellWindow, WindowLimit as _};
 use super::entered_ring::EnteredRing;
 use crate::receipt::Receipt;
 use crate::sync::Words;

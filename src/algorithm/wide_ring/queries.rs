@@ -5,6 +5,7 @@ use super::state::State;
 use super::window::Window;
 use super::word::TotalWord;
 use crate::algorithm::attempt::opaque_copy;
+use crate::algorithm::cell_window::WindowLimit as _;
 use crate::sync::Words;
 use crate::time::Nanos;
 
