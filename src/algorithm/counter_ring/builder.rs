@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use super::ring::{CounterRing, Repr};
 use crate::algorithm::cell_window::{CellWindow, Variant};
+use crate::algorithm::entered_ring::word::TotalLayout;
 use crate::algorithm::traits::FIRST_WORD_BITS;
 use crate::algorithm::unit_ring::UnitCells;
 use crate::algorithm::wide_ring::WideRing;
-use crate::algorithm::wide_ring::word::TotalLayout;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::time::HORIZON;
