@@ -129,7 +129,7 @@ impl CalendarQuota {
     }
 
     /// Sets the day with which a month begins, 1 to 28, or a week: 1 is Monday, 7 is Sunday.
-    fn from_day(self, day: u8) -> Result<Self, ConfigError> {
+    fn with_first_day(self, day: u8) -> Result<Self, ConfigError> {
         let invalid = |expected| ConfigError::new("from", format!("{day}"), expected);
         let in_range = |last: u8, expected| match (1..=last).contains(&day) {
             true => Ok(day),
@@ -275,7 +275,7 @@ impl FromStr for CalendarQuota {
                 let index = WEEKDAYS.iter().position(|name| *name == day).ok_or_else(|| {
                     ConfigError::new("from", format!("{day:?}"), "a day of the week, monday to sunday")
                 })?;
-                quota.from_day(index as u8 + 1)
+                quota.with_first_day(index as u8 + 1)
             }
             (Some(day), Period::Month(_)) => {
                 let digits = day.strip_prefix("the ").unwrap_or(day);
@@ -284,7 +284,7 @@ impl FromStr for CalendarQuota {
                 let number = number.ok_or_else(|| {
                     ConfigError::new("from", format!("{day:?}"), "a day of the month: 5, or the 5th")
                 })?;
-                quota.from_day(number)
+                quota.with_first_day(number)
             }
             (Some(day), Period::Day | Period::Year) => Err(ConfigError::new(
                 "from",
