@@ -210,7 +210,7 @@ impl<C: Clock> StripedLimiter<C> {
             return false;
         }
         // The ring is read first, so that a stripe is not claimed for a charge that the ring denies.
-        if seen.count() >= *smallest_denied || self.ring.denies(now, seen.count()) {
+        if seen.count() >= *smallest_denied || seen.count() > self.ring.remaining(now) {
             *smallest_denied = seen.count().min(*smallest_denied);
             return false;
         }

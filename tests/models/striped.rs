@@ -41,7 +41,7 @@ impl<C> AsWorker for StripedLimiter<C> {
 
 thread_local! {
     /// The time that the clock shows to this thread. Without it, the thread reads the time that all threads share.
-    static OWN_TIME: Cell<Option<u64>> = Cell::new(None);
+    static OWN_TIME: Cell<Option<u64>> = Cell::default();
 }
 
 fn set_own_time(at: Option<u64>) {
