@@ -309,18 +309,21 @@ fn no_reading_from_any_thread_exceeds_the_bound() {
     }
 }
 
-/// A real clock that can be set ahead.
+/// A real clock that can be stopped.
 #[cfg(all(feature = "quanta", feature = "striped"))]
-struct Ahead {
+struct Stoppable {
     clock: ringgate::QuantaClock,
-    nanos: AtomicU64,
+    /// The time at which the clock stands, or 0.
+    stands_at: AtomicU64,
 }
 
 #[cfg(all(feature = "quanta", feature = "striped"))]
-impl Clock for Ahead {
+impl Clock for Stoppable {
     fn now(&self) -> Nanos {
-        let ahead = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
-        self.clock.now().saturating_add(ahead)
+        match self.stands_at.load(Ordering::Relaxed) {
+            0 => self.clock.now(),
+            at => Nanos::new(at),
+        }
     }
 
     fn error(&self, over: Duration) -> Duration {
@@ -345,9 +348,9 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         let builder = ringgate::StripedLimiter::builder(quota)
             .stripes(stripes)
             .batch(batch);
-        let clock = Ahead {
+        let clock = Stoppable {
             clock: ringgate::QuantaClock::new(),
-            nanos: AtomicU64::new(0),
+            stands_at: AtomicU64::new(0),
         };
         let limiter = builder.build_with(clock).expect("a limiter");
         let end = limiter.clock().now().saturating_add(150 * WINDOW);
@@ -391,8 +394,8 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         let worst = worst_by_calls(&calls, WINDOW - error);
         assert!(worst <= limit, "{limit}, {stripes}, {batch}: {worst}");
         // After a silence, the whole limit is available again, except for permits that are charged late.
-        let silence = Nanos::from_duration(25 * WINDOW).get();
-        limiter.clock().nanos.store(silence, Ordering::Relaxed);
+        let later = limiter.clock().now().saturating_add(25 * WINDOW);
+        limiter.clock().stands_at.store(later.get(), Ordering::Relaxed);
         let passed = (0..).take_while(|_| limiter.check().is_ok()).count() as u64;
         assert!(
             (limit - stripes * batch..=limit).contains(&passed),
