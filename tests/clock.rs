@@ -122,13 +122,13 @@ fn an_instant_stays_within_its_range() {
 
 #[cfg(all(feature = "quanta", not(miri)))] // Miri has no time stamp counter, and no time to calibrate one.
 mod real {
-    use core::error::Error;
+    use std::io::ErrorKind;
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::Instant;
 
     use super::*;
     use ringgate::QuantaClock;
-    use ringgate::clock::{CoarseClock, CoarseClockError};
+    use ringgate::clock::CoarseClock;
 
     /// A lock for tests of the coarse clock, because a process has one upkeep thread.
     fn turn() -> MutexGuard<'static, ()> {
@@ -174,8 +174,7 @@ mod real {
         let interval = Duration::from_millis(1);
         let first = CoarseClock::start(interval).expect("the first");
         let refused = CoarseClock::start(interval).expect_err("a second");
-        assert!(matches!(refused, CoarseClockError::Running));
-        assert!(refused.source().is_none());
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
         assert_eq!(
             refused.to_string(),
             "this process has an upkeep thread already; clone the clock that started it"
@@ -197,19 +196,10 @@ mod real {
     #[test]
     fn an_interval_of_zero_is_an_error() {
         let refused = CoarseClock::start(Duration::ZERO).expect_err("no interval");
-        assert!(matches!(refused, CoarseClockError::ZeroInterval));
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
         assert_eq!(
             refused.to_string(),
             "invalid interval: 0s (expected more than 0s)"
-        );
-        let spawn = CoarseClockError::Spawn(std::io::Error::other("no threads left"));
-        assert_eq!(
-            spawn.to_string(),
-            "the upkeep thread of a coarse clock could not be started"
-        );
-        assert_eq!(
-            spawn.source().map(ToString::to_string).as_deref(),
-            Some("no threads left")
         );
     }
 

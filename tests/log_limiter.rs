@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use ringgate::{LogLimiter, Nanos};
 use windows::most_in_a_window;
 
-fn nanos(limiter: &LogLimiter) -> u64 {
-    u64::try_from(limiter.window().as_nanos()).expect("at most an hour")
-}
+const SECOND: u64 = 1_000_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
 
-fn of(window: u8, limit: u16) -> LogLimiter {
+fn of(window: u64, limit: u16) -> LogLimiter {
     match window {
-        0 => LogLimiter::per_second(limit),
-        1 => LogLimiter::per_minute(limit),
+        SECOND => LogLimiter::per_second(limit),
+        MINUTE => LogLimiter::per_minute(limit),
         _ => LogLimiter::per_hour(limit),
     }
 }
@@ -32,13 +32,13 @@ fn step() -> impl Strategy<Value = (i64, i64)> {
     (thousandths, -2..3_i64)
 }
 
-/// A limiter with its time per call, and a history from a time on.
-fn history() -> impl Strategy<Value = (LogLimiter, i64, u64, Vec<(i64, i64)>)> {
+/// A window, a limiter with its time per call, and a history from a time on.
+fn history() -> impl Strategy<Value = (u64, LogLimiter, i64, u64, Vec<(i64, i64)>)> {
     let limit = prop_oneof![1..12_u16, 12..500_u16, Just(1_000), Just(u16::MAX)];
     let burst = prop::option::of(prop_oneof![1..12_u16, 12..200_u16]);
     let start = prop_oneof![Just(0), 0..1_u64 << 50];
     (
-        0..3_u8,
+        prop::sample::select(vec![SECOND, MINUTE, HOUR]),
         limit,
         burst,
         start,
@@ -46,19 +46,18 @@ fn history() -> impl Strategy<Value = (LogLimiter, i64, u64, Vec<(i64, i64)>)> {
     )
         .prop_map(|(window, limit, burst, start, steps)| {
             let limiter = of(window, limit);
-            let call = i64::try_from(nanos(&limiter)).expect("an hour") / i64::from(limit);
+            let call = i64::try_from(window).expect("an hour") / i64::from(limit);
             let limiter = match burst {
                 Some(calls) => limiter.burst(calls),
                 None => limiter,
             };
-            (limiter, call, start, steps)
+            (window, limiter, call, start, steps)
         })
 }
 
 proptest! {
     #[test]
-    fn no_window_holds_more_than_the_bound((limiter, call, start, steps) in history()) {
-        let window = nanos(&limiter);
+    fn no_window_holds_more_than_the_bound((window, limiter, call, start, steps) in history()) {
         let (mut now, mut log) = (start, Vec::new());
         let (mut calls, mut returned) = (0_u64, 0_u64);
         for (thousandths, extra) in steps {
@@ -91,15 +90,15 @@ fn no_flood_exceeds_the_bound() {
                     .filter(|&now| limiter.check_at(now).is_some());
                 log.extend(passed.map(|now| (now.get(), 1)));
             }
-            let worst = most_in_a_window(&mut log, nanos(&limiter));
+            let worst = most_in_a_window(&mut log, SECOND);
             assert!(worst <= limiter.bound(), "{worst} of {limiter:?}");
         }
     }
 }
 
-/// Calls at intervals of `step` in `windows` windows from `start` on. Returns the readings of those that pass.
-fn flood(limiter: &LogLimiter, start: u64, windows: u64, step: u64) -> Vec<(u64, u64)> {
-    let readings = (start..start + windows * nanos(limiter)).step_by(usize::try_from(step).expect("a step"));
+/// Calls at intervals of `step` for `length` from `start` on. Returns the readings of those that pass.
+fn flood(limiter: &LogLimiter, start: u64, length: u64, step: u64) -> Vec<(u64, u64)> {
+    let readings = (start..start + length).step_by(usize::try_from(step).expect("a step"));
     readings
         .filter(|&now| limiter.check_at(Nanos::new(now)).is_some())
         .map(|now| (now, 1))
@@ -114,7 +113,7 @@ fn the_bound_is_reached() {
             let start = 7 << 40;
             let at_once = (0..burst).filter(|_| limiter.check_at(Nanos::new(start)).is_some());
             assert_eq!(at_once.count(), usize::from(burst));
-            let later = flood(&limiter, start, 1, 1 << 17).len() as u64;
+            let later = flood(&limiter, start, SECOND, 1 << 17).len() as u64;
             assert_eq!(u64::from(burst) + later, limiter.bound(), "{limiter:?}");
         }
     }
@@ -123,27 +122,27 @@ fn the_bound_is_reached() {
 #[test]
 fn a_flood_passes_at_the_limit() {
     for (window, limit) in [
-        (0, 1),
-        (0, 3),
-        (0, 5),
-        (0, 100),
-        (0, 1_000),
-        (1, 1),
-        (1, 60),
-        (2, 1),
-        (2, 7),
+        (SECOND, 1),
+        (SECOND, 3),
+        (SECOND, 5),
+        (SECOND, 100),
+        (SECOND, 1_000),
+        (MINUTE, 1),
+        (MINUTE, 60),
+        (HOUR, 1),
+        (HOUR, 7),
     ] {
         let limiter = of(window, limit);
-        let step = nanos(&limiter) / u64::from(limit) / 64;
-        let mut passed = flood(&limiter, 0, 20, step);
+        let step = window / u64::from(limit) / 64;
+        let mut passed = flood(&limiter, 0, 20 * window, step);
         let least = u64::from(limit) * 20 * 98 / 100;
         assert!(passed.len() as u64 >= least, "{} of {limiter:?}", passed.len());
-        assert!(most_in_a_window(&mut passed, nanos(&limiter)) <= limiter.bound());
+        assert!(most_in_a_window(&mut passed, window) <= limiter.bound());
     }
     // One line in any minute.
     let limiter = LogLimiter::per_minute(1);
     assert_eq!(
-        most_in_a_window(&mut flood(&limiter, 0, 50, 9_999_991), nanos(&limiter)),
+        most_in_a_window(&mut flood(&limiter, 0, 50 * MINUTE, 9_999_991), MINUTE),
         1
     );
 }

@@ -311,6 +311,28 @@ fn no_reading_from_any_thread_exceeds_the_bound() {
     }
 }
 
+/// A real clock that can be stopped.
+#[cfg(all(feature = "quanta", feature = "striped"))]
+struct Stoppable {
+    clock: ringgate::QuantaClock,
+    /// The time at which the clock stands, or 0.
+    stands_at: AtomicU64,
+}
+
+#[cfg(all(feature = "quanta", feature = "striped"))]
+impl Clock for Stoppable {
+    fn now(&self) -> Nanos {
+        match self.stands_at.load(Ordering::Relaxed) {
+            0 => self.clock.now(),
+            at => Nanos::new(at),
+        }
+    }
+
+    fn error(&self, over: Duration) -> Duration {
+        self.clock.error(over)
+    }
+}
+
 /// A striped limiter is checked by the calls only, because an admission has no reading. The argument above holds for
 /// its charges, whose readings are taken after the use and before the end of a later call.
 #[cfg(all(feature = "quanta", feature = "striped"))]
@@ -325,10 +347,14 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         (5_000, 8, 4),
     ] {
         let quota = Quota::new(limit, WINDOW).expect("a quota");
-        let builder = ringgate::striped::StripedBuilder::new(quota)
+        let builder = ringgate::StripedLimiter::builder(quota)
             .stripes(stripes)
             .batch(batch);
-        let limiter = builder.build().expect("a limiter");
+        let clock = Stoppable {
+            clock: ringgate::QuantaClock::new(),
+            stands_at: AtomicU64::new(0),
+        };
+        let limiter = builder.build_with(clock).expect("a limiter");
         let end = limiter.clock().now().saturating_add(150 * WINDOW);
         let admitted = AtomicU64::new(0);
         let calls: Vec<Call> = thread::scope(|scope| {
@@ -343,14 +369,9 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
                             if before >= end && admitted.load(Ordering::Relaxed) > 20 * limit {
                                 break;
                             }
-                            // Mostly one permit. Sometimes the thread passes its own reading.
+                            // Mostly one permit.
                             let permits = if turn % 7 == 0 { 1 + turn % 5 } else { 1 };
-                            let decision = if turn % 3 == 0 {
-                                limiter.check_at(before, permits)
-                            } else {
-                                limiter.check_n(permits)
-                            };
-                            if decision.is_ok() {
+                            if limiter.check_n(permits).is_ok() {
                                 let after = limiter.clock().now();
                                 admitted.fetch_add(permits, Ordering::Relaxed);
                                 calls.push(Call {
@@ -376,7 +397,8 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         assert!(worst <= limit, "{limit}, {stripes}, {batch}: {worst}");
         // After a silence, the whole limit is available again, except for permits that are charged late.
         let later = limiter.clock().now().saturating_add(25 * WINDOW);
-        let passed = (0..).take_while(|_| limiter.check_at(later, 1).is_ok()).count() as u64;
+        limiter.clock().stands_at.store(later.get(), Ordering::Relaxed);
+        let passed = (0..).take_while(|_| limiter.check().is_ok()).count() as u64;
         assert!(
             (limit - stripes * batch..=limit).contains(&passed),
             "{passed} of {limit}"

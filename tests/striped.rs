@@ -45,7 +45,7 @@ impl<C> AsWorker for StripedLimiter<C> {
 }
 
 fn builder(limit: u64) -> StripedBuilder {
-    StripedBuilder::new(Quota::new(limit, WINDOW).expect("a quota")).cells(CELLS.into())
+    StripedLimiter::builder(Quota::new(limit, WINDOW).expect("a quota")).cells(CELLS.into())
 }
 
 fn striped(limit: u64, stripes: u64, batch: u64) -> (StripedLimiter<ManualClock>, ManualClock) {
@@ -169,31 +169,14 @@ fn a_denial_leaves_the_stripes_as_they_are() {
     assert!(limiter.as_worker(0).check_n(80).is_ok());
     assert!(limiter.as_worker(0).check_n(5).is_ok());
     let before = counts(&limiter);
-    for permits in [6, 10, 11, 80, 81, u64::MAX] {
-        assert!(limiter.as_worker(1).check_n(permits).is_err());
-        assert!(limiter.as_worker(0).check_at(clock.now(), permits).is_err());
+    for micros in [0, 1_500] {
+        clock.advance(Duration::from_micros(micros));
+        for permits in [6, 10, 11, 80, 81, u64::MAX] {
+            assert!(limiter.as_worker(1).check_n(permits).is_err());
+        }
     }
+    clock.set(Nanos::ZERO);
     assert_eq!(counts(&limiter), before);
-}
-
-/// The caller passes the time, and the clock of the limiter stands still. Charges use the time of the caller.
-#[test]
-fn charges_use_the_times_of_the_caller() {
-    let (limiter, _) = striped(100, 2, 10);
-    let worker = limiter.as_worker(0);
-    let check_at =
-        |micros, permits| worker.check_at(Nanos::from_duration(Duration::from_micros(micros)), permits);
-    // The ring is full, and then the stripes are.
-    assert!(check_at(0, 80).is_ok());
-    assert_eq!(passed(|| check_at(9_000, 1).is_ok()), 20);
-    // The ring has room again, and the count of the stripe is current, so it is charged at this time.
-    assert!(check_at(12_000, 1).is_ok());
-    let debug = format!("{limiter:?}");
-    assert!(debug.contains("count: 1, is_expiring: false"), "{debug}");
-    assert_eq!(passed(|| check_at(12_000, 1).is_ok()), 79);
-    for window in 2..6 {
-        assert_eq!(passed(|| check_at(20_000 * window, 1).is_ok()), 100);
-    }
 }
 
 /// A stripe is partly used, and its thread has ended. Other threads charge its count, whether or not their requests
@@ -226,13 +209,13 @@ fn a_decision_allocates_nothing() {
             let _ = limiter.check();
             let _ = limiter.as_worker(turn).check_n(3);
             let _ = limiter
-                .check_at(clock.now(), 20)
+                .check_n(20)
                 .is_err_and(|denied| denied.retry_after().is_some());
             let mut own = limiter.as_worker(turn).local_stripe();
             for _ in 0..turn % 30 {
                 let _ = own.check();
             }
-            let _ = own.check_at(clock.now(), 3);
+            let _ = own.check_n(3);
         }
     });
     assert_eq!(counted.count_total, 0);
@@ -309,7 +292,7 @@ fn batches_are_chosen_from_the_limit_and_the_cores() {
         .next_power_of_two()
         .min(64);
     // Cells of ten seconds, so that the largest limits fit.
-    let builder = |limit| StripedBuilder::new(Quota::per_minute(limit).expect("a quota"));
+    let builder = |limit| StripedLimiter::builder(Quota::per_minute(limit).expect("a quota"));
     for (limit, batch) in [(100_000_000, 4_096), (1_000_000, 1_000_000 / 32 / cores as u64)] {
         let limiter = builder(limit).build_with(ManualClock::new()).expect("a limiter");
         assert_eq!((limiter.stripes(), limiter.batch()), (cores, batch.min(4_096)));
@@ -367,7 +350,7 @@ fn a_wrong_configuration_names_its_field() {
     // The error names the given limit, and not only the limit of the ring.
     assert_eq!(
         error(
-            StripedBuilder::new(Quota::per_second(1_000_000_000).expect("a quota"))
+            StripedLimiter::builder(Quota::per_second(1_000_000_000).expect("a quota"))
                 .cells(5)
                 .stripes(4)
                 .batch(10)

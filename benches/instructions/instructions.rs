@@ -318,7 +318,8 @@ fn keyed_limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     add_keyed(&mut paths, clock, "grouped", (grouped()?, 900), denies)?;
     let day = |count: u64| DAY / u32::try_from(count).expect("few cells");
     let window = SlidingWindow::new(thousand()?)?;
-    let cell = UnitRing::new(thousand()?)?.cell();
+    let ring = UnitRing::new(thousand()?)?;
+    let cell = ring.span() / u32::try_from(ring.cells() + 1).expect("few cells");
     for (path, work) in [
         ("Gcra", once_a_cell(Gcra::new(thousand()?)?, day(60))?),
         ("SlidingWindow", once_a_cell(window, cell)?),

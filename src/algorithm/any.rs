@@ -14,7 +14,7 @@ use super::traits::{Algorithm, Reclaim, remaining_and_reset};
 use super::unit_ring::UnitRing;
 use super::violations::Violations;
 use crate::error::ConfigError;
-use crate::quota::{Quota, Unit};
+use crate::quota::Unit;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
@@ -195,27 +195,6 @@ impl Reclaim for AnyAlgorithm {
 }
 
 impl AnyAlgorithm {
-    /// Builds an algorithm as a rule with a cost does: with the unit 1 if that is accepted, and otherwise in
-    /// [units](InUnits::new). A bucket also counts units if single permits would make its rate more than one percent too low.
-    ///
-    /// `build` gets the quota in units, and the number of permits in a unit.
-    ///
-    /// # Errors
-    ///
-    /// The error of `build` for the unit 1, if no unit is accepted.
-    pub fn for_costs(
-        quota: Quota,
-        build: impl Fn(Quota, u64) -> Result<Self, ConfigError>,
-    ) -> Result<Self, ConfigError> {
-        let single = build(quota, 1);
-        match &single {
-            Ok(algorithm) if !algorithm.rounds_coarsely() => return single,
-            Err(error) if error.field != "limit" => return single,
-            Ok(_) | Err(_) => {}
-        }
-        InUnits::new(quota, build).map_or(single, |units| Ok(units.into()))
-    }
-
     /// Returns the algorithm in units of `unit` permits.
     pub(crate) fn in_units(self, unit: Unit) -> Self {
         match unit {

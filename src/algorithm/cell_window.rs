@@ -20,7 +20,6 @@ pub(super) enum Variant {
 pub(super) struct CellWindow {
     variant: Variant,
     limit: u64,
-    bound: u64,
     /// The number of cells that are summed, the current one included.
     summed: u64,
     shares: Option<Shares>,
@@ -90,21 +89,31 @@ impl WindowLimit for CellWindow {
         summed == 1
     }
 
+    /// A decision makes it for one request, so it does not divide.
     #[inline(always)]
     fn with_limit(&self, limit: u64) -> Self {
-        Self::with_limit(self, limit)
+        Self {
+            limit,
+            shares: self.shares.map(|shares| Shares::new(shares.cells, limit)),
+            ..*self
+        }
     }
 
     #[inline(always)]
     fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
-        Self::capacity(self, sum, tick, newest)
+        let left = self.limit.saturating_sub(sum);
+        match &self.shares {
+            None => left,
+            // Claim: counter_ring bounds, a cell of an even ring has its share.
+            Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
+        }
     }
 }
 
 impl CellWindow {
     pub(super) fn new(variant: Variant, limit: u64, cells: u64) -> Self {
         let shares = match variant {
-            Variant::Even => Some(Shares::new(limit, cells)),
+            Variant::Even => Some(Shares::new(Divider::new(cells), limit)),
             Variant::Strict | Variant::Classic => None,
         };
         let summed = match variant {
@@ -116,37 +125,9 @@ impl CellWindow {
         Self {
             variant,
             limit,
-            bound: Self::bound_of(variant, limit, shares),
             summed,
             shares,
         }
-    }
-
-    /// Returns these cells with a lower limit. A decision makes it for one request, so it does not divide.
-    #[inline(always)]
-    pub(super) fn with_limit(&self, limit: u64) -> Self {
-        let shares = self.shares.map(|shares| shares.with_limit(limit));
-        Self {
-            limit,
-            bound: Self::bound_of(self.variant, limit, shares),
-            shares,
-            ..*self
-        }
-    }
-
-    fn bound_of(variant: Variant, limit: u64, shares: Option<Shares>) -> u64 {
-        // An interval of one window touches at most N + 1 cells. A sum of N cells that includes the last of them does not
-        // include the first, so the permits of the first cell are added.
-        let first_cell = match (variant, shares) {
-            (Variant::Strict, _) => 0,
-            (_, None) => limit,
-            (_, Some(shares)) => shares.largest(),
-        };
-        limit + first_cell
-    }
-
-    pub(super) const fn limit(&self) -> u64 {
-        self.limit
     }
 
     /// N, the number of cells in a window.
@@ -158,8 +139,13 @@ impl CellWindow {
     }
 
     /// The most permits in any interval of one window.
-    pub(super) const fn bound(&self) -> u64 {
-        self.bound
+    pub(super) fn bound(&self) -> u64 {
+        // An interval of one window touches at most N + 1 cells. A sum of N cells that includes the last of them does not
+        // include the first, so the permits of the first cell are added.
+        match self.variant {
+            Variant::Strict => self.limit,
+            Variant::Classic | Variant::Even => self.limit + self.max_request(),
+        }
     }
 
     #[inline]
@@ -167,24 +153,9 @@ impl CellWindow {
         self.summed
     }
 
-    pub(super) const fn shares(&self) -> Option<&Shares> {
-        self.shares.as_ref()
-    }
-
     /// The most permits that one request can ever get.
     pub(super) fn max_request(&self) -> u64 {
         self.shares.map_or(self.limit, |shares| shares.largest())
-    }
-
-    /// The permits left in a window that holds `sum`, of which `newest()` are in the cell at `tick`.
-    #[inline(always)]
-    pub(super) fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
-        let left = self.limit.saturating_sub(sum);
-        match &self.shares {
-            None => left,
-            // Claim: counter_ring bounds, a cell of an even ring has its share.
-            Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
-        }
     }
 }
 
@@ -212,18 +183,8 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    fn new(limit: u64, cells: u64) -> Self {
-        Self::of_cells(Divider::new(cells), limit)
-    }
-
-    /// The shares of the same cells in another limit.
     #[inline]
-    fn with_limit(&self, limit: u64) -> Self {
-        Self::of_cells(self.cells, limit)
-    }
-
-    #[inline]
-    fn of_cells(cells: Divider, limit: u64) -> Self {
+    fn new(cells: Divider, limit: u64) -> Self {
         Self {
             cells,
             quotient: cells.quotient(limit),
@@ -252,7 +213,7 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
-    use super::{CellWindow, Variant};
+    use super::{CellWindow, Variant, WindowLimit as _};
 
     #[test]
     fn shares_of_consecutive_cells_add_up_to_the_limit() {

@@ -82,9 +82,8 @@ impl<A> InUnits<A> {
         self.unit.get()
     }
 
-    /// Returns the algorithm, which counts units.
-    #[must_use]
-    pub const fn algorithm(&self) -> &A {
+    /// The algorithm, which counts units.
+    pub(super) const fn algorithm(&self) -> &A {
         &self.algorithm
     }
 

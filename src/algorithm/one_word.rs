@@ -27,6 +27,7 @@ impl<W: Words> OneWord<W> {
 
     /// Ends an attempt that has read the word `seen`: an admission replaces it by the first value of `admitted`, and returns the
     /// second.
+    #[inline(always)]
     pub(super) fn finish<T>(self, seen: u64, admitted: Option<(u64, T)>) -> Attempt<T> {
         match admitted {
             None => Attempt::Denied,

@@ -79,6 +79,9 @@ pub struct SlidingWindow {
     settled: bool,
 }
 
+/// The highest limit of one resource that is counted by an exact log. Its state takes 520 bytes, about as many as 60 cells.
+const MAX_LOG_LIMIT: u64 = 64;
+
 /// The representation of the window that was chosen.
 #[derive(Clone, Debug)]
 enum Form {
@@ -99,9 +102,6 @@ macro_rules! each {
 }
 
 impl SlidingWindow {
-    /// The highest limit of one resource that is counted by an exact log. Its state takes 520 bytes, about as many as 60 cells.
-    pub const MAX_LOG_LIMIT: u64 = 64;
-
     /// Creates a sliding window for one resource, or for the keys of a table.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl SlidingWindow {
     }
 
     fn of(quota: Quota, settled: bool) -> Result<Self, ConfigError> {
-        let has_log = quota.limit() <= Self::MAX_LOG_LIMIT && !settled;
+        let has_log = quota.limit() <= MAX_LOG_LIMIT && !settled;
         let log = has_log.then(|| TimestampRing::new(quota)).and_then(Result::ok);
         // For a short window, the time units of a log and the cells of a high limit may be too wide. Units of permits then fit.
         let form = match (log, CounterRing::new(quota), UnitRing::new(quota)) {

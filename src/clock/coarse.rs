@@ -1,10 +1,11 @@
 use alloc::sync::Arc;
 use core::cell::Cell;
-use core::fmt;
 use core::time::Duration;
+use std::io;
 
 use super::calibration::Scale;
 use super::source::Clock;
+use crate::error::ConfigError;
 use crate::time::Nanos;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
@@ -75,19 +76,23 @@ impl CoarseClock {
     ///
     /// # Errors
     ///
-    /// - [`ZeroInterval`](CoarseClockError::ZeroInterval): the interval is zero.
-    /// - [`Spawn`](CoarseClockError::Spawn): the thread cannot be spawned.
-    /// - [`Running`](CoarseClockError::Running): this process already has an upkeep thread. Use a clone of the first clock.
-    pub fn start(interval: Duration) -> Result<Self, CoarseClockError> {
+    /// - [`InvalidInput`](io::ErrorKind::InvalidInput): the interval is zero.
+    /// - [`AlreadyExists`](io::ErrorKind::AlreadyExists): this process already has an upkeep thread. Use a clone of the first clock.
+    /// - The error of [`spawn`](std::thread::Builder::spawn), if the thread cannot be spawned.
+    pub fn start(interval: Duration) -> io::Result<Self> {
         if interval.is_zero() {
-            return Err(CoarseClockError::ZeroInterval);
+            let error = ConfigError::new("interval", "0s", "more than 0s");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
         }
         let clock = ::quanta::Clock::new();
         let upkeep = ::quanta::Upkeep::new_with_clock(interval, clock.clone())
             .start()
             .map_err(|error| match error {
-                ::quanta::Error::UpkeepRunning => CoarseClockError::Running,
-                ::quanta::Error::FailedToSpawnUpkeepThread(error) => CoarseClockError::Spawn(error),
+                ::quanta::Error::UpkeepRunning => io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "this process has an upkeep thread already; clone the clock that started it",
+                ),
+                ::quanta::Error::FailedToSpawnUpkeepThread(error) => error,
             })?;
         let scale = Scale::of_process(&clock);
         let origin = clock.recent();
@@ -147,39 +152,6 @@ fn nanos_between(origin: ::quanta::Instant, now: ::quanta::Instant) -> u64 {
     // An instant of quanta is 64 bits of nanoseconds, so nothing overflows here. The compiler reduces this form to a
     // subtraction, unlike `Nanos::from_duration`.
     since.as_secs() * NANOS_PER_SEC + u64::from(since.subsec_nanos())
-}
-
-/// The error of a coarse clock that cannot be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CoarseClockError {
-    /// The interval is zero.
-    ZeroInterval,
-    /// The process already has an upkeep thread.
-    Running,
-    /// The thread cannot be spawned.
-    Spawn(std::io::Error),
-}
-
-impl fmt::Display for CoarseClockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroInterval => f.write_str("invalid interval: 0s (expected more than 0s)"),
-            Self::Running => {
-                f.write_str("this process has an upkeep thread already; clone the clock that started it")
-            }
-            Self::Spawn(_) => f.write_str("the upkeep thread of a coarse clock could not be started"),
-        }
-    }
-}
-
-impl core::error::Error for CoarseClockError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Spawn(error) => Some(error),
-            Self::ZeroInterval | Self::Running => None,
-        }
-    }
 }
 
 #[cfg(test)]

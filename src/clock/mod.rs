@@ -16,10 +16,7 @@ mod source;
 mod system;
 
 #[cfg(feature = "quanta")]
-pub use self::{
-    coarse::{CoarseClock, CoarseClockError},
-    quanta::QuantaClock,
-};
+pub use self::{coarse::CoarseClock, quanta::QuantaClock};
 pub use default_clock::DefaultClock;
 #[cfg(all(feature = "std", not(all(target_family = "wasm", target_os = "unknown"))))]
 pub use instant::InstantClock;

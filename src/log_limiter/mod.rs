@@ -5,14 +5,13 @@
 mod pace;
 
 use core::fmt;
-use core::time::Duration;
 
 #[cfg(feature = "quanta")]
 use crate::clock::{Clock, QuantaClock};
 use crate::sync::{Ordering, StaticWord};
 use crate::time::Nanos;
 
-use pace::{Pace, Window};
+use pace::Pace;
 
 /// A limiter in a `static`, which counts the calls that it suppresses.
 ///
@@ -99,7 +98,7 @@ impl LogLimiter {
     /// When `limit` is 0. In a `static` this is an error of the compiler.
     #[must_use]
     pub const fn per_second(limit: u16) -> Self {
-        Self::new(Pace::new(limit, Window::Second))
+        Self::new(Pace::new(limit, 1))
     }
 
     /// Creates a limiter that lets `limit` calls per minute pass.
@@ -109,7 +108,7 @@ impl LogLimiter {
     /// When `limit` is 0. In a `static` this is an error of the compiler.
     #[must_use]
     pub const fn per_minute(limit: u16) -> Self {
-        Self::new(Pace::new(limit, Window::Minute))
+        Self::new(Pace::new(limit, 60))
     }
 
     /// Creates a limiter that lets `limit` calls per hour pass.
@@ -119,7 +118,7 @@ impl LogLimiter {
     /// When `limit` is 0. In a `static` this is an error of the compiler.
     #[must_use]
     pub const fn per_hour(limit: u16) -> Self {
-        Self::new(Pace::new(limit, Window::Hour))
+        Self::new(Pace::new(limit, 3_600))
     }
 
     /// Sets the number of calls that pass at once after silence.
@@ -193,12 +192,6 @@ impl LogLimiter {
     #[must_use]
     pub const fn bound(&self) -> u64 {
         self.pace.bound()
-    }
-
-    /// Returns the window: a second, a minute or an hour.
-    #[must_use]
-    pub const fn window(&self) -> Duration {
-        self.pace.window()
     }
 }
 

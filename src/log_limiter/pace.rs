@@ -1,5 +1,3 @@
-use core::time::Duration;
-
 use crate::time::Nanos;
 
 /// The rate and the burst of a limiter, and the transitions of its word.
@@ -13,27 +11,6 @@ pub(super) struct Pace {
     /// The time per call in ticks.
     ticks_per_call: u16,
     tick_bits: u8,
-    window: Window,
-}
-
-/// The window of a limiter for log lines.
-#[derive(Clone, Copy, Debug)]
-#[repr(u8)]
-pub(super) enum Window {
-    Second,
-    Minute,
-    Hour,
-}
-
-impl Window {
-    const fn nanos(self) -> u64 {
-        let seconds = match self {
-            Self::Second => 1,
-            Self::Minute => 60,
-            Self::Hour => 3_600,
-        };
-        seconds * 1_000_000_000
-    }
 }
 
 /// The time per call is at least 2^`CALL_BITS` ticks. So rounding it up costs less than 2 % of the rate.
@@ -44,9 +21,10 @@ const CALL_BITS: u32 = 7;
 const SPARE_BITS: u32 = 4;
 
 impl Pace {
-    pub(super) const fn new(limit: u16, window: Window) -> Self {
+    /// The pace of `limit` calls in `seconds`, with a burst of the limit.
+    pub(super) const fn new(limit: u16, seconds: u64) -> Self {
         assert!(limit > 0, "invalid limit: 0 (expected 1 to 65535 calls)");
-        let (nanos, calls) = (window.nanos(), limit as u64);
+        let (nanos, calls) = (seconds * 1_000_000_000, limit as u64);
         let tick_bits = (nanos / calls).ilog2() - CALL_BITS;
         // The most ticks between two readings in one window. Readings are rounded down to a tick, so this is the largest distance
         // in nanoseconds, `nanos - 1`, rounded up to ticks.
@@ -63,7 +41,6 @@ impl Pace {
             burst: limit,
             ticks_per_call: ticks_per_call as u16,
             tick_bits: tick_bits as u8,
-            window,
         }
     }
 
@@ -74,10 +51,6 @@ impl Pace {
 
     pub(super) const fn bound(self) -> u64 {
         self.burst as u64 + self.limit as u64 - 1
-    }
-
-    pub(super) const fn window(self) -> Duration {
-        Duration::from_nanos(self.window.nanos())
     }
 
     /// Returns the word after a call at the time `now`, and the count of `word` if the call passes.
@@ -124,10 +97,10 @@ mod tests {
     /// Every limit of every window: the premise of the bound, the rate and the room for the count.
     #[test]
     fn every_pace_is_as_documented() {
-        for window in [Window::Second, Window::Minute, Window::Hour] {
+        for seconds in [1, 60, 3_600] {
             for limit in 1..=u16::MAX {
-                let pace = Pace::new(limit, window);
-                let (nanos, calls) = (window.nanos(), u64::from(limit));
+                let pace = Pace::new(limit, seconds);
+                let (nanos, calls) = (seconds * 1_000_000_000, u64::from(limit));
                 let tick = 1_u64 << pace.tick_bits;
                 let farthest = (nanos - 1).div_ceil(tick);
                 let ticks = u64::from(pace.ticks_per_call);
@@ -139,6 +112,6 @@ mod tests {
                 assert!(room >= 62_000_000 && pace.count_mask() >= 1_023, "{pace:?}");
             }
         }
-        assert_eq!(Pace::new(5, Window::Second).count_mask(), 16_777_215);
+        assert_eq!(Pace::new(5, 1).count_mask(), 16_777_215);
     }
 }

@@ -52,10 +52,10 @@ impl Quota {
     pub const MAX_LIMIT: u64 = 1_000_000_000_000;
 
     /// The shortest window that can be divided into cells of whole nanoseconds.
-    pub const MIN_WINDOW: Duration = Duration::from_micros(1);
+    pub(crate) const MIN_WINDOW: Duration = Duration::from_micros(1);
 
     /// The longest window, 366 days, which every packed word can hold.
-    pub const MAX_WINDOW: Duration = Duration::from_secs(366 * 24 * 3600);
+    pub(crate) const MAX_WINDOW: Duration = Duration::from_secs(366 * 24 * 3600);
 
     /// Creates a quota of `limit` permits per `window`.
     ///

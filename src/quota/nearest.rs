@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-use super::{Quota, UNITS};
+use super::{Quota, UNITS, parse_decimal};
 
 /// The units of windows that only calendars have, with their days. A suggestion names both readings.
 const PERIODS: [(&str, u64, &[&str]); 3] = [
@@ -157,38 +157,26 @@ fn window_of(text: &str) -> Option<(u64, Option<&'static str>)> {
         let unit = &rest[unit_at..unit_end];
         // Only the first part may leave out its number.
         let amount = match amount {
-            "" if parts == 0 => Decimal { digits: 1, scale: 0 },
-            amount => decimal_amount(amount)?,
+            "" if parts == 0 => "1",
+            amount => amount,
         };
         let nanos = match UNITS.iter().find(|(_, names)| names.contains(&unit)) {
             Some(&(nanos, _)) => nanos,
             None => {
                 let &(name, days, _) = PERIODS.iter().find(|(.., names)| names.contains(&unit))?;
-                period = (amount.digits == 1 && amount.scale == 0).then_some(name);
+                period = (amount == "1").then_some(name);
                 days * DAY
             }
         };
-        let nanos = u128::from(amount.digits) * u128::from(nanos);
-        let denominator = 10_u128.checked_pow(amount.scale)?;
-        if !nanos.is_multiple_of(denominator) {
-            return None;
-        }
-        sum = sum.checked_add(u64::try_from(nanos / denominator).ok()?)?;
+        // The decimal sign may be a comma, and may have digits on one side only.
+        let amount = match amount.split_once(['.', ',']) {
+            Some((whole, fraction)) => format!("0{whole}.{fraction}0"),
+            None => String::from(amount),
+        };
+        sum = sum.checked_add(parse_decimal(&amount, nanos)??)?;
         parts += 1;
         rest = rest[unit_end..].trim().trim_start_matches(',').trim();
         rest = rest.strip_prefix("and ").unwrap_or(rest);
     }
     (parts > 0).then_some((sum, period.filter(|_| parts == 1)))
-}
-
-/// Reads the number of a unit of a window, whose decimal sign may be a comma.
-fn decimal_amount(text: &str) -> Option<Decimal> {
-    let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.len() + fraction.len() == 0 || !digits(whole) || !digits(fraction) {
-        return None;
-    }
-    let scale = u32::try_from(fraction.len()).ok()?;
-    let digits = format!("{whole}{fraction}").parse().ok()?;
-    Some(Decimal { digits, scale })
 }

@@ -20,11 +20,10 @@ use crate::time::{Cells, Nanos};
 /// # Examples
 ///
 /// ```
-/// use ringgate::striped::StripedBuilder;
-/// use ringgate::{ManualClock, Quota};
+/// use ringgate::{ManualClock, Quota, StripedLimiter};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let limiter = StripedBuilder::new(Quota::per_second(10_000)?)
+/// let limiter = StripedLimiter::builder(Quota::per_second(10_000)?)
 ///     .stripes(8)
 ///     .batch(50)
 ///     .build_with(ManualClock::new())?;
@@ -46,26 +45,26 @@ pub struct StripedBuilder {
 /// By default, all batches together are this part of the limit.
 const LIMIT_PER_BATCHES: u64 = 32;
 
+/// The maximum number of stripes.
+const MAX_STRIPES: u64 = 64;
+
 /// The smallest default batch. With a smaller one, too many admissions would charge the ring.
 const MIN_DEFAULT_BATCH: u64 = 8;
 
-impl StripedBuilder {
-    /// The maximum number of stripes.
-    pub const MAX_STRIPES: u64 = 64;
-
-    /// The maximum batch. One in 4096 admissions then charges the ring, so a larger batch would save almost nothing.
-    pub const MAX_BATCH: u64 = StripeWord::MAX_BATCH;
-
-    /// Creates a builder. `quota` is the limit and the window of all threads together.
-    pub const fn new(quota: Quota) -> Self {
-        Self {
+impl StripedLimiter {
+    /// Returns a builder for the number of stripes, the batch, the cells and the clock. `quota` is the limit and the window of all
+    /// threads together.
+    pub const fn builder(quota: Quota) -> StripedBuilder {
+        StripedBuilder {
             quota,
             cells: CounterRing::DEFAULT_CELLS,
             stripes: None,
             batch: None,
         }
     }
+}
 
+impl StripedBuilder {
     /// Sets the number of cells of the ring, see
     /// [`CounterRingBuilder::cells`](crate::algorithm::CounterRingBuilder::cells). The default is
     /// [`CounterRing::DEFAULT_CELLS`].
@@ -131,24 +130,24 @@ impl StripedBuilder {
     fn stripes_and_batch(&self) -> Result<(u64, u64), ConfigError> {
         let limit = self.quota.limit();
         if let Some(stripes) = self.stripes
-            && !(stripes.is_power_of_two() && stripes <= Self::MAX_STRIPES)
+            && !(stripes.is_power_of_two() && stripes <= MAX_STRIPES)
         {
             return Err(ConfigError::new(
                 "stripes",
                 format!("{stripes} stripes"),
-                format!("a power of two from 1 to {}", Self::MAX_STRIPES),
+                format!("a power of two from 1 to {MAX_STRIPES}"),
             ));
         }
         if let Some(batch) = self.batch
-            && (batch == 0 || batch > Self::MAX_BATCH)
+            && (batch == 0 || batch > StripeWord::MAX_BATCH)
         {
             return Err(ConfigError::new(
                 "batch",
                 format!("{batch} permits"),
-                format!("1 to {} permits", Self::MAX_BATCH),
+                format!("1 to {} permits", StripeWord::MAX_BATCH),
             ));
         }
-        let default_batch = |stripes: u64| (limit / LIMIT_PER_BATCHES / stripes).min(Self::MAX_BATCH);
+        let default_batch = |stripes: u64| (limit / LIMIT_PER_BATCHES / stripes).min(StripeWord::MAX_BATCH);
         let fits = |stripes: u64| match self.batch {
             // The ring must have capacity for the charge of a full stripe.
             Some(batch) => (stripes + 1) * batch <= limit,
@@ -180,10 +179,10 @@ impl StripedBuilder {
     }
 }
 
-/// The number of cores, rounded up to a power of two, and at most [`StripedBuilder::MAX_STRIPES`].
+/// The number of cores, rounded up to a power of two, and at most [`MAX_STRIPES`].
 fn default_stripes() -> u64 {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    cores.next_power_of_two().min(StripedBuilder::MAX_STRIPES)
+    cores.next_power_of_two().min(MAX_STRIPES)
 }
 
 /// The periods in which stripes are charged and expire: eighths of the window. For a short window they are longer, so that a

@@ -5,6 +5,7 @@
 use super::denied::StripedDenied;
 use super::limiter::StripedLimiter;
 use super::stripe::{Stripe, TakeResult};
+use super::thread_index;
 use super::word::StripeWord;
 use crate::clock::Clock;
 use crate::time::Nanos;
@@ -25,6 +26,40 @@ impl<C: Clock> Drop for Claim<'_, C> {
 }
 
 impl<C: Clock> StripedLimiter<C> {
+    /// Admits a request for one permit if there is capacity.
+    ///
+    /// # Errors
+    ///
+    /// Returns a denial if there is no capacity. Nothing is consumed then.
+    ///
+    /// # Concurrency
+    ///
+    /// One atomic instruction takes the permit from a stripe or from the ring, and no other caller gets it. A denial is right for
+    /// one moment of the call: neither the ring nor a stripe has capacity then. This does not include stripes that another thread
+    /// is charging, nor those that it has charged before it reopens the limiter.
+    #[inline(always)]
+    pub fn check(&self) -> Result<(), StripedDenied<'_, C>> {
+        self.check_n(1)
+    }
+
+    /// Admits a request for `permits` permits if one stripe or the ring has capacity for all of them. A request for
+    /// zero permits is always admitted.
+    ///
+    /// The ring decides every request for more permits than a [batch](Self::batch).
+    ///
+    /// # Errors
+    ///
+    /// Returns a denial if neither a stripe nor the ring has the capacity. Nothing is consumed then. A request for
+    /// more than [`max_request`](Self::max_request) permits is never admitted, and its denial has no retry time.
+    ///
+    /// # Concurrency
+    ///
+    /// One atomic instruction takes the permits. Denials are as exact as those of [`check`](Self::check).
+    #[inline(always)]
+    pub fn check_n(&self, permits: u64) -> Result<(), StripedDenied<'_, C>> {
+        self.decide(thread_index::get(), permits)
+    }
+
     /// The index of the stripe of a thread.
     pub(super) fn stripe_of(&self, thread_index: usize) -> usize {
         thread_index & (self.stripes.len() - 1)
@@ -32,17 +67,13 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Decides a request, first by the stripe of the thread.
     #[inline(always)]
-    pub(super) fn decide(
-        &self,
-        thread_index: usize,
-        permits: u64,
-        given: Option<Nanos>,
-    ) -> Result<(), StripedDenied<'_, C>> {
+    pub(super) fn decide(&self, thread_index: usize, permits: u64) -> Result<(), StripedDenied<'_, C>> {
         // Without stripes the batch is zero, so no permit is taken from a stripe.
         if permits > 0 && permits <= self.batch {
             let index = self.stripe_of(thread_index);
             // An expiring stripe is left out, because only a clock reading shows whether its count has expired.
-            match self.take(index, permits, given, StripeWord::capacity_unless_expiring) {
+            let stripe = &self.stripes[index];
+            match stripe.take(permits, self.batch, StripeWord::capacity_unless_expiring) {
                 TakeResult::Taken => return Ok(()),
                 TakeResult::Filled(word) => {
                     self.flush(index, word);
@@ -51,70 +82,37 @@ impl<C: Clock> StripedLimiter<C> {
                 TakeResult::Exhausted => {}
             }
         }
-        self.decide_elsewhere(thread_index, permits, given)
+        self.decide_elsewhere(thread_index, permits)
     }
 
     /// Decides a request that the stripe of its thread has not admitted.
     #[inline(never)]
-    fn decide_elsewhere(
-        &self,
-        thread_index: usize,
-        permits: u64,
-        given: Option<Nanos>,
-    ) -> Result<(), StripedDenied<'_, C>> {
-        match self.denied_at(permits, given) {
+    fn decide_elsewhere(&self, thread_index: usize, permits: u64) -> Result<(), StripedDenied<'_, C>> {
+        match self.denied_at(permits) {
             Some(now) => Err(StripedDenied::new(self, now, permits)),
-            None => self.search(thread_index, permits, given),
+            None => self.search(thread_index, permits),
         }
     }
 
     /// Returns the clock reading if the published denial denies this request: an earlier request for as many permits or fewer was
     /// denied, and would still be denied.
     #[inline]
-    pub(super) fn denied_at(&self, permits: u64, given: Option<Nanos>) -> Option<Nanos> {
+    pub(super) fn denied_at(&self, permits: u64) -> Option<Nanos> {
         let until = self.published_denial.until(permits)?;
-        let now = given.unwrap_or_else(|| self.clock.now());
+        let now = self.clock.now();
         (self.decision_time(now) < until).then_some(now)
-    }
-
-    /// Takes `permits` from the batch of a stripe, if the function `capacity` returns at least that number for the stripe word
-    /// and the batch.
-    #[inline(always)]
-    fn take(
-        &self,
-        index: usize,
-        permits: u64,
-        given: Option<Nanos>,
-        capacity: impl Fn(StripeWord, u64) -> u64,
-    ) -> TakeResult {
-        let stripe = &self.stripes[index];
-        if let Some(given) = given {
-            // A denial must not write, so the capacity is checked before the time is stored.
-            if permits > capacity(stripe.load(), self.batch) {
-                return TakeResult::Exhausted;
-            }
-            stripe.note(given);
-        }
-        stripe.take(permits, self.batch, capacity)
     }
 
     /// Searches all stripes and the ring for capacity, and denies the request if none has it.
     #[cold]
     #[inline(never)]
-    fn search(
-        &self,
-        thread_index: usize,
-        permits: u64,
-        given: Option<Nanos>,
-    ) -> Result<(), StripedDenied<'_, C>> {
+    fn search(&self, thread_index: usize, permits: u64) -> Result<(), StripedDenied<'_, C>> {
         if permits == 0 {
             return Ok(());
         }
         loop {
-            let now = given.unwrap_or_else(|| self.clock.now());
-            if permits <= self.batch
-                && self.take_anywhere(thread_index, permits, given, self.decision_time(now))
-            {
+            let now = self.clock.now();
+            if permits <= self.batch && self.take_anywhere(thread_index, permits, self.decision_time(now)) {
                 return Ok(());
             }
             if self.ring.take(now, permits) {
@@ -169,7 +167,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// Takes `permits` from the batch of any stripe, beginning with that of the thread. For each stripe it removes an expired
     /// count and tries the remaining batch. If that is too small, it charges the count to the ring, which empties the stripe, and
     /// tries again.
-    fn take_anywhere(&self, thread_index: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
+    fn take_anywhere(&self, thread_index: usize, permits: u64, now: Nanos) -> bool {
         let mut smallest_denied = u64::MAX;
         // Claim: striped 7, a caller searches every stripe.
         (0..self.stripes.len()).any(|step| {
@@ -178,22 +176,22 @@ impl<C: Clock> StripedLimiter<C> {
             // An expired count must not be charged, because the charge would make it current again. So if `forget` fails, this
             // thread leaves the stripe uncharged.
             let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
-            if self.take_and_flush(index, permits, given) {
+            if self.take_and_flush(index, permits) {
                 return true;
             }
             let charged_before = stripe.load().tick();
             if !(may_charge && self.try_charge(index, now, &mut smallest_denied)) {
                 return false;
             }
-            let taken = self.take_and_flush(index, permits, given);
+            let taken = self.take_and_flush(index, permits);
             self.charge_old_stripes(charged_before, now);
             taken
         })
     }
 
     /// Takes `permits` from the batch of a stripe. If that uses up the batch, charges the stripe at once.
-    fn take_and_flush(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
-        match self.take(index, permits, given, StripeWord::capacity) {
+    fn take_and_flush(&self, index: usize, permits: u64) -> bool {
+        match self.stripes[index].take(permits, self.batch, StripeWord::capacity) {
             TakeResult::Taken => true,
             TakeResult::Filled(word) => {
                 self.flush(index, word);
@@ -212,13 +210,13 @@ impl<C: Clock> StripedLimiter<C> {
             return false;
         }
         // The ring is read first, so that a stripe is not claimed for a charge that the ring denies.
-        if seen.count() >= *smallest_denied || self.ring.denies(now, seen.count()) {
+        if seen.count() >= *smallest_denied || seen.count() > self.ring.remaining(now) {
             *smallest_denied = seen.count().min(*smallest_denied);
             return false;
         }
         stripe
             .claim(seen)
-            .is_some_and(|word| self.charge(index, word, now).is_some())
+            .is_some_and(|word| self.charge(index, word).is_some())
     }
 
     /// Removes an expired count from a stripe, and returns whether it did.
@@ -258,21 +256,21 @@ impl<C: Clock> StripedLimiter<C> {
     #[cold]
     #[inline(never)]
     fn flush(&self, index: usize, word: StripeWord) {
-        if let Some(at) = self.charge(index, word, Nanos::ZERO) {
+        if let Some(at) = self.charge(index, word) {
             self.charge_old_stripes(word.tick(), at);
         }
     }
 
-    /// Charges a claimed stripe, and ends the claim. The time of the charge is `from` or later, and no earlier than that of any
-    /// admission of the stripe. Returns this time, or `None` if the ring has no capacity for the count.
-    fn charge(&self, index: usize, word: StripeWord, from: Nanos) -> Option<Nanos> {
+    /// Charges a claimed stripe, and ends the claim. The time of the charge is no earlier than that of any admission of the stripe.
+    /// Returns this time, or `None` if the ring has no capacity for the count.
+    fn charge(&self, index: usize, word: StripeWord) -> Option<Nanos> {
         let mut claim = Claim {
             limiter: self,
             index,
             // If the clock panics, the claim ends without a charge, and the stripe keeps its count.
             word: word.released(),
         };
-        let (word, at) = match self.charge_keeping_claim(index, word, from) {
+        let (word, at) = match self.charge_keeping_claim(word) {
             Ok((at, charged)) => (charged, Some(at)),
             Err(kept) => (kept, None),
         };
@@ -280,20 +278,14 @@ impl<C: Clock> StripedLimiter<C> {
         at
     }
 
-    /// Charges a claimed stripe without ending the claim. The time of the charge is `from` or later, and no earlier than that of
-    /// any admission of the stripe. Returns this time and the stripe word after the charge, or the word to store if the ring has
-    /// no capacity for the count.
-    pub(super) fn charge_keeping_claim(
-        &self,
-        index: usize,
-        word: StripeWord,
-        from: Nanos,
-    ) -> Result<(Nanos, StripeWord), StripeWord> {
-        // Every admission came before the claim, or was made by the claiming thread. The clock and the latest given time are read
-        // after the claim, so no admission is later than the newer of them. `from` alone would not do, because it may be older
-        // than an admission.
+    /// Charges a claimed stripe without ending the claim. The time of the charge is no earlier than that of any admission of the
+    /// stripe. Returns this time and the stripe word after the charge, or the word to store if the ring has no capacity for the
+    /// count.
+    pub(super) fn charge_keeping_claim(&self, word: StripeWord) -> Result<(Nanos, StripeWord), StripeWord> {
+        // Every admission came before the claim, or was made by the claiming thread. So none is later than a clock reading after
+        // the claim. A reading before the claim may be older than an admission.
         // Claim: striped 2, a charge reads the clock after the claim.
-        let at = self.clock.now().max(self.stripes[index].latest_given()).max(from);
+        let at = self.clock.now();
         let tick = self.periods.tick(at);
         // Claim: striped 1, a stripe is emptied only after its charge.
         if self.ring.take(at, word.count()) {

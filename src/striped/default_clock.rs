@@ -30,9 +30,4 @@ impl StripedLimiter<QuantaClock> {
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         Self::builder(quota).build()
     }
-
-    /// Returns a builder for the number of stripes, the batch and the cells.
-    pub fn builder(quota: Quota) -> StripedBuilder {
-        StripedBuilder::new(quota)
-    }
 }

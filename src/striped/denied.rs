@@ -11,11 +11,10 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::striped::StripedBuilder;
-/// use ringgate::{ManualClock, Quota};
+/// use ringgate::{ManualClock, Quota, StripedLimiter};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let limiter = StripedBuilder::new(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
+/// let limiter = StripedLimiter::builder(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
 /// let denied = limiter.check_n(10_001).unwrap_err();
 /// // The request is for more than the largest request that can be admitted.
 /// assert_eq!(denied.retry_after(), None);
@@ -39,12 +38,6 @@ impl<C: Clock> StripedDenied<'_, C> {
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.at
-    }
-
-    /// Returns the number of permits of the request.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.permits
     }
 
     /// Returns the time from [`at`](Self::at) until the same request would be admitted, if no other request came before. One

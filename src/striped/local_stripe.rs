@@ -6,7 +6,6 @@ use super::stripe::Stripe;
 use super::thread_index;
 use super::word::StripeWord;
 use crate::clock::Clock;
-use crate::time::Nanos;
 
 /// A stripe of a [`StripedLimiter`] that one thread owns. An admission is a subtraction, without a locked instruction
 /// and without a clock reading.
@@ -61,8 +60,6 @@ pub struct LocalStripe<'a, C: Clock> {
     left: u64,
     /// The stripe word at the claim, without the admissions since.
     claimed: Option<StripeWord>,
-    /// The newest time that was passed to `check_at` since the claim. The stripe has the newest one from before the claim.
-    latest_given: Nanos,
 }
 
 impl<'a, C: Clock> LocalStripe<'a, C> {
@@ -72,10 +69,9 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             thread_index,
             left: 0,
             claimed: None,
-            latest_given: Nanos::ZERO,
         };
         if !limiter.stripes.is_empty() {
-            stripe.claim(1, None);
+            stripe.claim(1);
         }
         stripe
     }
@@ -101,24 +97,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             self.left -= permits;
             return Ok(());
         }
-        self.decide(permits, None)
-    }
-
-    /// Admits a request for `permits` permits at the time `now`, see [`StripedLimiter::check_at`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`StripedLimiter::check_at`].
-    #[inline(always)]
-    pub fn check_at(&mut self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'a, C>> {
-        if permits < self.left {
-            self.left -= permits;
-            if permits > 0 {
-                self.latest_given = self.latest_given.max(now);
-            }
-            return Ok(());
-        }
-        self.decide(permits, Some(now))
+        self.decide(permits)
     }
 
     /// Returns whether this value has claimed its stripe.
@@ -130,38 +109,37 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
     /// Decides a request for at least the remaining permits of the batch. Without the claim, no permits remain.
     #[cold]
     #[inline(never)]
-    fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {
+    fn decide(&mut self, permits: u64) -> Result<(), StripedDenied<'a, C>> {
         // Only the owner can charge the count of its stripe, so the published denial does not concern an owner.
         if !self.has_claim()
-            && let Some(now) = self.limiter.denied_at(permits, given)
+            && let Some(now) = self.limiter.denied_at(permits)
         {
             return Err(StripedDenied::new(self.limiter, now, permits));
         }
         if permits > 0 && permits <= self.limiter.batch {
             // A value with a claim frees capacity by charging its count. A value without one claims the stripe, if the batch
             // has capacity beyond the current count.
-            let is_taken = self.take(permits, given) || {
+            let is_taken = self.take(permits) || {
                 let ready = if self.has_claim() {
                     self.charge()
                 } else {
-                    self.claim(permits, given)
+                    self.claim(permits)
                 };
-                ready && self.take(permits, given)
+                ready && self.take(permits)
             };
             if is_taken {
                 return Ok(());
             }
         }
-        self.limiter.decide(self.thread_index, permits, given)
+        self.limiter.decide(self.thread_index, permits)
     }
 
     /// Takes `permits` from the batch if the stripe is claimed by this value and enough permits remain. Charges a full batch.
-    fn take(&mut self, permits: u64, given: Option<Nanos>) -> bool {
+    fn take(&mut self, permits: u64) -> bool {
         if self.claimed.is_none() || permits > self.left {
             return false;
         }
         self.left -= permits;
-        self.latest_given = self.latest_given.max(given.unwrap_or(Nanos::ZERO));
         if self.left == 0 {
             self.charge();
         }
@@ -177,8 +155,8 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         if word.count() == 0 {
             return true;
         }
-        let (index, charged_before) = (self.limiter.stripe_of(self.thread_index), word.tick());
-        match self.limiter.charge_keeping_claim(index, word, self.latest_given) {
+        let charged_before = word.tick();
+        match self.limiter.charge_keeping_claim(word) {
             Ok((at, charged)) => {
                 self.set_claimed(charged.claimed());
                 self.limiter.charge_old_stripes(charged_before, at);
@@ -192,11 +170,10 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
     }
 
     /// Claims the stripe if no other thread has, and if its batch has capacity for `permits` after an expired count is removed.
-    fn claim(&mut self, permits: u64, given: Option<Nanos>) -> bool {
+    fn claim(&mut self, permits: u64) -> bool {
         let stripe = self.stripe();
         if stripe.load().is_expiring() {
-            let now = given.unwrap_or_else(|| self.limiter.clock.now());
-            self.limiter.forget(stripe, now);
+            self.limiter.forget(stripe, self.limiter.clock.now());
         }
         let seen = stripe.load();
         if permits > seen.capacity(self.limiter.batch) {
@@ -228,7 +205,6 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
     fn release(&mut self, word: StripeWord) {
         self.claimed = None;
         self.left = 0;
-        self.stripe().note(self.latest_given);
         self.limiter.end_claim(self.stripe(), word);
     }
 

@@ -1,7 +1,6 @@
 #![doc = include_str!("protocol.md")]
 
 mod builder;
-mod check;
 mod decide;
 #[cfg(feature = "quanta")]
 mod default_clock;

@@ -1,4 +1,4 @@
-use crate::algorithm::{Algorithm, Attempt, CounterRing, Reclaim};
+use crate::algorithm::{Algorithm, CounterRing, Reclaim};
 use crate::own_words::OwnWords;
 use crate::sync::{Ordering, Shared, Words};
 use crate::time::Nanos;
@@ -11,21 +11,6 @@ pub(super) struct Ring {
     cell: u64,
     /// The beginning of the last cell, which is the last time that can be published.
     last: Nanos,
-}
-
-/// Read-only words: every exchange fails.
-#[derive(Clone, Copy)]
-struct ReadOnly<W>(W);
-
-impl<W: Words> Words for ReadOnly<W> {
-    fn load(self, index: usize, order: Ordering) -> u64 {
-        self.0.load(index, order)
-    }
-
-    fn exchange(self, index: usize, _current: u64, _new: u64, _order: Ordering) -> Result<u64, u64> {
-        // Relaxed: as the value of a failed exchange.
-        Err(self.0.load(index, Ordering::Relaxed))
-    }
 }
 
 impl Ring {
@@ -53,13 +38,6 @@ impl Ring {
     /// Charges `permits` at the time `now` if there is capacity for all of them, and returns whether it did.
     pub(super) fn take(&self, now: Nanos, permits: u64) -> bool {
         self.algorithm.decide(self.words(), now, permits).is_some()
-    }
-
-    /// Returns true only if the ring has no capacity for `permits`. If it returns false, the ring may have capacity. This
-    /// costs as much as a decision, and changes nothing.
-    pub(super) fn denies(&self, now: Nanos, permits: u64) -> bool {
-        let attempt = self.algorithm.attempt(None, ReadOnly(self.words()), now, permits);
-        matches!(attempt, Attempt::Denied)
     }
 
     pub(super) fn remaining(&self, now: Nanos) -> u64 {

@@ -2,13 +2,10 @@ use core::fmt;
 
 use super::word::StripeWord;
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::Nanos;
 
-/// One stripe: its word, and the newest time that was passed to `check_at`. Every atomic operation on them is in this
-/// module.
+/// One stripe: its word. Every atomic operation on it is in this module.
 pub(super) struct Stripe {
     word: AtomicU64,
-    latest_given: AtomicU64,
 }
 
 /// The result of an attempt to take permits from the batch of a stripe.
@@ -26,7 +23,6 @@ impl Stripe {
     pub(super) fn new() -> Self {
         Self {
             word: AtomicU64::new(0),
-            latest_given: AtomicU64::new(0),
         }
     }
 
@@ -52,11 +48,11 @@ impl Stripe {
                 return TakeResult::Exhausted;
             }
             let used = seen.used(permits, batch);
-            // Release: pairs with the Acquire in `claim` and below. The admission, and the caller's `note`, happen
-            // before the clock reading of the charge.
+            // Release: pairs with the Acquire in `claim` and below. The admission happens before the clock reading of the
+            // charge.
             // Acquire, for the exchange that fills the batch: pairs with the Release here and in `release`. All
             // earlier admissions happen before that clock reading.
-            // Claim: striped 2, a use publishes those before it, and its given time.
+            // Claim: striped 2, a use comes before the charge that counts it.
             match self
                 .word
                 // Relaxed on failure: the next compare-exchange validates the value.
@@ -104,29 +100,10 @@ impl Stripe {
             )
             .is_ok()
     }
-
-    /// Raises the latest given time to `given`, before the caller takes permits.
-    #[inline]
-    pub(super) fn note(&self, given: Nanos) {
-        // Relaxed: an older value only costs a `fetch_max` that changes nothing.
-        if self.latest_given.load(Ordering::Relaxed) < given.get() {
-            // Relaxed: `take` publishes it.
-            self.latest_given.fetch_max(given.get(), Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the newest time that was given for an admission before the stripe was claimed.
-    pub(super) fn latest_given(&self) -> Nanos {
-        // Relaxed: the Acquire in `claim` or `take`, which came before, pairs with the Release in `take`.
-        Nanos::new(self.latest_given.load(Ordering::Relaxed))
-    }
 }
 
 impl fmt::Debug for Stripe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stripe")
-            .field("word", &self.load())
-            .field("latest_given", &self.latest_given())
-            .finish()
+        self.load().fmt(f)
     }
 }

@@ -35,11 +35,11 @@ pub(super) fn get() -> usize {
 /// # Examples
 ///
 /// ```
-/// use ringgate::striped::{StripedBuilder, set_thread_index};
-/// use ringgate::{ManualClock, Quota};
+/// use ringgate::striped::set_thread_index;
+/// use ringgate::{ManualClock, Quota, StripedLimiter};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let limiter = StripedBuilder::new(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
+/// let limiter = StripedLimiter::builder(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
 /// std::thread::scope(|scope| {
 ///     for worker in 0..4 {
 ///         let limiter = &limiter;

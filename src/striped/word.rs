@@ -20,7 +20,8 @@ impl StripeWord {
     const CLAIMED: u64 = Self::EXPIRING << 1;
     const TICK_SHIFT: u32 = Self::COUNT_BITS + 2;
 
-    /// The largest batch of a stripe: half of the largest count, rounded up.
+    /// The largest batch of a stripe: half of the largest count, rounded up. One in 4096 admissions then charges the ring, so a
+    /// larger batch would save almost nothing.
     pub(super) const MAX_BATCH: u64 = 1 << (Self::COUNT_BITS - 1);
 
     /// The last period that the word can represent. All later times are in it.

@@ -53,7 +53,7 @@ fn algorithm((counting, limit, window): Case) -> AnyAlgorithm {
     match counting {
         Counting::Log => TimestampRing::new(quota).expect("a log").into(),
         Counting::Cells(cells) => {
-            let ring = CounterRing::builder(quota).cells(cells).strict();
+            let ring = CounterRing::builder(quota).cells(cells);
             ring.build().expect("a ring").into()
         }
         Counting::Gcra(burst) => Gcra::token_bucket(quota, burst).expect("a bucket").into(),

@@ -53,7 +53,7 @@ fn units_are_as_documented() -> Result<(), ConfigError> {
     // In a short window, a bucket limits the number of units further.
     let short = Quota::new(1 << 30, Duration::from_micros(64))?;
     let bucket = InUnits::new(short, |units, _| Gcra::new(units))?;
-    assert_eq!((bucket.unit(), bucket.algorithm().burst()), (1 << 21, 512));
+    assert_eq!((bucket.unit(), bucket.max_request()), (1 << 21, 512 << 21));
     Ok(())
 }
 
@@ -108,7 +108,8 @@ fn requests_are_rounded_up() -> Result<(), ConfigError> {
     let unit = of_units.unit();
     assert_eq!(unit, 128);
     let clock = ManualClock::new();
-    let plain = RateLimiter::with_clock(of_units.algorithm().clone(), clock.clone());
+    let units = Quota::new((1 << 30) / unit, Duration::from_secs(1))?;
+    let plain = RateLimiter::with_clock(CounterRing::new(units)?, clock.clone());
     let keyed = KeyedRateLimiter::builder(of_units.clone())
         .capacity(4)
         .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))?;

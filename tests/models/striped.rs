@@ -8,17 +8,18 @@
 //!   that is charged twice would be missing, and a permit that is never charged would be admitted in excess;
 //! - *sleeper*: a thread that the model marks is never denied.
 
+use core::cell::Cell;
 use core::time::Duration;
 
-use ringgate::striped::{StripedBuilder, set_thread_index};
+use ringgate::striped::set_thread_index;
 use ringgate::{Clock, ManualClock, Nanos, Quota, StripedLimiter};
 
 #[cfg(not(ringgate_loom))]
 use alloc::sync::Arc;
 #[cfg(ringgate_loom)]
-use loom::{sync::Arc, thread};
+use loom::{sync::Arc, thread, thread_local};
 #[cfg(not(ringgate_loom))]
-use std::thread;
+use std::{thread, thread_local};
 
 use super::harness::{BOUNDED, FULL, Model};
 
@@ -38,20 +39,41 @@ impl<C> AsWorker for StripedLimiter<C> {
     }
 }
 
+thread_local! {
+    /// The time that the clock shows to this thread. Without it, the thread reads the time that all threads share.
+    static OWN_TIME: Cell<Option<u64>> = Cell::default();
+}
+
+fn set_own_time(at: Option<u64>) {
+    OWN_TIME.with(|own| own.set(at));
+}
+
+/// A clock whose readings differ between threads, as those of a thread that has stalled since its reading.
+struct ThreadClock(ManualClock);
+
+impl Clock for ThreadClock {
+    fn now(&self) -> Nanos {
+        match OWN_TIME.with(Cell::get) {
+            Some(at) => Nanos::new(at),
+            None => self.0.now(),
+        }
+    }
+}
+
 /// A step of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Requests this number of permits as a worker.
     Check(usize, u64),
-    /// Requests this number of permits as a worker at a given time.
+    /// Requests this number of permits as a worker. From now on, the clock shows this time to the thread.
     CheckAt(usize, u64, u64),
     /// Claims the stripe of a worker as a local stripe.
     ClaimLocal(usize),
-    /// Requests this number of permits from the local stripe at a given time.
+    /// Requests this number of permits from the local stripe. From now on, the clock shows this time to the thread.
     CheckLocalAt(u64, u64),
     /// Drops the local stripe.
     DropLocal,
-    /// Moves the clock forward.
+    /// Moves the time that threads share, which the clock shows to the thread from now on.
     Advance(u64),
 }
 use Step::*;
@@ -59,7 +81,7 @@ use Step::*;
 /// An admission: the reading at the beginning of the call, and the permits.
 type Admission = (u64, u64);
 
-type Limiter = StripedLimiter<ManualClock>;
+type Limiter = StripedLimiter<ThreadClock>;
 
 struct Scene {
     limit: u64,
@@ -117,16 +139,17 @@ impl Scene {
     }
 
     fn limiter(&self) -> Limiter {
-        StripedBuilder::new(Quota::new(self.limit, Duration::from_nanos(W)).unwrap())
+        StripedLimiter::builder(Quota::new(self.limit, Duration::from_nanos(W)).unwrap())
             .cells(1)
             .stripes(self.stripes)
             .batch(self.batch)
-            .build_with(ManualClock::new())
+            .build_with(ThreadClock(ManualClock::new()))
             .unwrap()
     }
 
     fn run(self, model: Model) {
         model.explore(move || {
+            set_own_time(None);
             let limiter = Arc::new(self.limiter());
             assert_eq!(limiter.bound(), self.limit);
             let mut log = play(&limiter, self.before);
@@ -152,11 +175,9 @@ impl Scene {
                 }
                 log.extend(admitted);
             }
-            let now = limiter.clock().now().get();
-            limiter
-                .clock()
-                .advance(Duration::from_nanos(self.end.saturating_sub(now)));
-            let end = self.end.max(now);
+            set_own_time(None);
+            let end = self.end.max(limiter.clock().now().get());
+            set_own_time(Some(end));
             while limiter.as_worker(0).check().is_ok() {
                 log.push((end, 1));
                 assert!(log.len() < 100, "more permits than the limit");
@@ -190,23 +211,24 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
                 }
             }
             CheckAt(worker, at, permits) => {
-                if limiter
-                    .as_worker(worker)
-                    .check_at(Nanos::new(at), permits)
-                    .is_ok()
-                {
+                set_own_time(Some(at));
+                if limiter.as_worker(worker).check_n(permits).is_ok() {
                     log.push((at, permits));
                 }
             }
             ClaimLocal(worker) => local = Some(limiter.as_worker(worker).local_stripe()),
             CheckLocalAt(at, permits) => {
                 let stripe = local.as_mut().expect("a local stripe");
-                if stripe.check_at(Nanos::new(at), permits).is_ok() {
+                set_own_time(Some(at));
+                if stripe.check_n(permits).is_ok() {
                     log.push((at, permits));
                 }
             }
             DropLocal => local = None,
-            Advance(by) => limiter.clock().advance(Duration::from_nanos(by)),
+            Advance(by) => {
+                limiter.clock().0.advance(Duration::from_nanos(by));
+                set_own_time(None);
+            }
         }
     }
     log
@@ -390,24 +412,6 @@ fn striped_claim_is_after_use() {
         .run(FULL);
 }
 
-/// A charge is no earlier than a time that the caller passes and the limiter's clock never shows.
-#[test]
-fn striped_given_time() {
-    Scene::new(1, 2, &[&[CheckAt(0, 1_500_000, 1)], &[CheckAt(0, 0, 1)]])
-        .end(2_400_000)
-        .late(2)
-        .run(FULL);
-}
-
-/// Two threads pass times for one batch. The batch is charged at the newer time, whichever was stored last.
-#[test]
-fn striped_given_times() {
-    Scene::new(1, 2, &[&[CheckAt(0, 1_500_000, 1)], &[CheckAt(0, 500_000, 1)]])
-        .end(2_400_000)
-        .late(2)
-        .run(FULL);
-}
-
 /// A count was kept because the ring was full. When the ring has capacity, one of two threads charges the count.
 #[test]
 fn striped_kept_is_charged_once() {
@@ -464,6 +468,7 @@ fn striped_kept_after_a_forgotten_count() {
     const LATE: u64 = 2_500_000;
     let scene = Scene::new(2, 2, &[]).ring_limit(2);
     BOUNDED.explore(move || {
+        set_own_time(None);
         let limiter = Arc::new(scene.limiter());
         // The ring is full, stripe 0 is full and kept, and stripe 1 has one permit left.
         let before = [CheckAt(0, 0, 2), CheckAt(0, 0, 2), CheckAt(1, 0, 1)];
@@ -474,7 +479,7 @@ fn striped_kept_after_a_forgotten_count() {
         };
         let own = limiter.as_worker(0).check_n(2).is_ok();
         assert_eq!(other.join().unwrap(), 1);
-        limiter.clock().set(Nanos::new(LATE));
+        set_own_time(Some(LATE));
         let left = (0..10)
             .take_while(|_| limiter.as_worker(0).check().is_ok())
             .count();
@@ -551,33 +556,4 @@ fn striped_local_stripe_kept() {
     )
     .before(&[CheckAt(0, 0, 3)])
     .run(BOUNDED);
-}
-
-/// A local stripe is used at a given time and released. Another thread charges it, and no earlier.
-#[test]
-fn striped_local_stripe_given_time() {
-    Scene::new(
-        1,
-        2,
-        &[&[ClaimLocal(0), CheckLocalAt(1_500_000, 1)], &[CheckAt(0, 0, 1)]],
-    )
-    .end(2_400_000)
-    .late(2)
-    .run(FULL);
-}
-
-/// A request for zero permits at a time far ahead uses no permit, so the local stripe charges at its own time.
-#[test]
-fn striped_local_stripe_given_time_of_nothing() {
-    Scene::new(
-        1,
-        2,
-        &[
-            &[ClaimLocal(0), CheckLocalAt(5_000_000, 0), CheckLocalAt(0, 2)],
-            &[CheckAt(0, 0, 1)],
-        ],
-    )
-    .end(2_100_000)
-    .late(1)
-    .run(FULL);
 }

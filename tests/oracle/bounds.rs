@@ -264,7 +264,7 @@ fn saturated_throughput_is_as_promised() {
         let mut walk = Walk::new(&subject.algorithm);
         let window = nanos(subject.algorithm.window());
         let limit = match &subject.algorithm {
-            Any::Gcra(gcra) => gcra.bound() - gcra.burst() + 1,
+            Any::Gcra(gcra) => gcra.bound() - gcra.max_request() + 1,
             it if name.starts_with("classic") || name.starts_with("fixed") => it.bound() / 2,
             it if name.starts_with("even") => it.bound() - it.max_request(),
             it => it.bound(),
@@ -305,7 +305,7 @@ fn greedy(bucket: &Gcra, limit: u64, window: u64, begin: u64) -> Log {
     };
     let mut ready = take(begin);
     // The time in which half the burst is refilled, or one permit.
-    let step = u64::try_from(u128::from(window) * u128::from(bucket.burst() / 2) / u128::from(limit))
+    let step = u64::try_from(u128::from(window) * u128::from(bucket.max_request() / 2) / u128::from(limit))
         .expect("a window");
     let last = begin + window - 1;
     while ready < last {

@@ -58,7 +58,7 @@ impl Ring {
     fn try_build(self) -> Result<CounterRing, ConfigError> {
         let builder = CounterRing::builder(quota(self.limit, self.window)).cells(self.cells);
         let builder = match self.kind {
-            Kind::Strict => builder.strict(),
+            Kind::Strict => builder,
             Kind::Classic => builder.classic(),
             Kind::Even => builder.even(),
         };
@@ -155,9 +155,13 @@ pub(crate) fn defined() -> impl Strategy<Value = (Subject, Exact)> {
 }
 
 pub(crate) fn exact_bucket(gcra: &Gcra) -> Exact {
-    let limit = gcra.bound() + 1 - gcra.burst();
+    let limit = gcra.bound() + 1 - gcra.max_request();
     Exact::new(
-        vec![Definition::bucket(limit, nanos(gcra.window()), gcra.burst())],
+        vec![Definition::bucket(
+            limit,
+            nanos(gcra.window()),
+            gcra.max_request(),
+        )],
         false,
     )
 }

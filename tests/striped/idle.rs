@@ -30,19 +30,14 @@ proptest! {
     #[test]
     fn a_permit_is_admitted_exactly_while_one_remains(
         (limit, stripes, batch) in shapes(),
-        calls in proptest::collection::vec((0..70_usize, permits(), pause(), any::<bool>()), 1..300),
+        calls in proptest::collection::vec((0..70_usize, permits(), pause()), 1..300),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
-        for (worker, permits, pause, given) in calls {
+        for (worker, permits, pause) in calls {
             clock.advance(pause);
             let before = limiter.remaining();
             prop_assert!(before <= limit);
-            let worker = limiter.as_worker(worker);
-            let admitted = if given {
-                worker.check_at(clock.now(), permits).is_ok()
-            } else {
-                worker.check_n(permits).is_ok()
-            };
+            let admitted = limiter.as_worker(worker).check_n(permits).is_ok();
             let after = limiter.remaining() + if admitted { permits } else { 0 };
             if permits == 1 {
                 prop_assert_eq!(admitted, before > 0, "{} remained", before);
@@ -124,10 +119,12 @@ fn permits_expired_at_the_published_time_are_free() {
         // The ring is full, so the stripes keep their counts.
         assert_eq!(passed(|| limiter.check().is_ok()), stripes * 10);
         assert!(closed(&limiter));
-        assert!(limiter.check_at(late, behind).is_ok());
+        clock.set(late);
+        assert!(limiter.check_n(behind).is_ok());
+        clock.set(begin);
         assert_eq!(limiter.remaining(), stripes * 10);
-        assert_eq!(passed(|| limiter.check_at(begin, 1).is_ok()), stripes * 10);
-        let denied = limiter.check_at(begin, 1).expect_err("all is used");
+        assert_eq!(passed(|| limiter.check().is_ok()), stripes * 10);
+        let denied = limiter.check().expect_err("all is used");
         assert_eq!(denied.retry_after(), Some(2 * (WINDOW + CELL)));
     }
 }

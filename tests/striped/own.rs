@@ -1,44 +1,6 @@
 //! Local stripes: when they charge, what they charge, and the state that they leave.
 
-use core::time::Duration;
-
-use ringgate::Nanos;
-
 use super::{AsWorker, CELL, WINDOW, counts, passed, striped};
-
-fn micros(micros: u64) -> Nanos {
-    Nanos::from_duration(Duration::from_micros(micros))
-}
-
-/// A batch is charged at the newest time that was passed for any of its permits, whichever permit fills it. For local
-/// and shared stripes.
-#[test]
-fn a_batch_is_charged_at_the_newest_of_its_given_times() {
-    let all_at_once: &[(Option<u64>, u64)] = &[(Some(15_000), 10)];
-    let newer_at_last = &[(Some(1_000), 4), (Some(15_000), 6)];
-    let older_at_last = &[(Some(15_000), 4), (Some(1_000), 6)];
-    let older_between = &[(Some(15_000), 4), (Some(1_000), 3), (None, 3)];
-    for uses in [all_at_once, newer_at_last, older_at_last, older_between] {
-        for is_own in [true, false] {
-            let (limiter, _) = striped(100, 2, 10);
-            let worker = limiter.as_worker(0);
-            let mut own = is_own.then(|| worker.local_stripe());
-            for &(at, permits) in uses {
-                let admitted = match (at, &mut own) {
-                    (Some(at), Some(own)) => own.check_at(micros(at), permits),
-                    (Some(at), None) => worker.check_at(micros(at), permits),
-                    (None, Some(own)) => own.check_n(permits),
-                    (None, None) => worker.check_n(permits),
-                };
-                assert!(admitted.is_ok());
-            }
-            drop(own);
-            // Nine milliseconds after the newest use, which is less than a window.
-            let left = passed(|| limiter.as_worker(1).check_at(micros(24_000), 1).is_ok());
-            assert_eq!(left, 90, "{uses:?}, own: {is_own}");
-        }
-    }
-}
 
 /// A local stripe without admissions changes nothing: the kept count and its expiry remain.
 #[test]

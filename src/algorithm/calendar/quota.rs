@@ -23,9 +23,11 @@ use crate::time::HORIZON;
 /// use ringgate::algorithm::CalendarQuota;
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let quota = CalendarQuota::per_month(50_000)?.from_day(5)?;
+/// let quota = CalendarQuota::per_month(50_000)?;
 /// // The same quota, parsed from text.
-/// assert_eq!(quota, "50_000/month from 5".parse::<CalendarQuota>()?);
+/// assert_eq!(quota, "50_000/month".parse::<CalendarQuota>()?);
+/// // Each month begins with the fifth.
+/// let quota: CalendarQuota = "50_000/month from 5".parse()?;
 /// assert_eq!(quota.to_string(), "50000/month from 5, UTC");
 /// # Ok(())
 /// # }
@@ -127,13 +129,7 @@ impl CalendarQuota {
     }
 
     /// Sets the day with which a month begins, 1 to 28, or a week: 1 is Monday, 7 is Sunday.
-    ///
-    /// No month begins with day 29, 30 or 31, because some months do not have it.
-    ///
-    /// # Errors
-    ///
-    /// `from`: another day, or given for days or years.
-    pub fn from_day(self, day: u8) -> Result<Self, ConfigError> {
+    fn with_first_day(self, day: u8) -> Result<Self, ConfigError> {
         let invalid = |expected| ConfigError::new("from", format!("{day}"), expected);
         let in_range = |last: u8, expected| match (1..=last).contains(&day) {
             true => Ok(day),
@@ -161,8 +157,8 @@ impl CalendarQuota {
     /// use ringgate::algorithm::CalendarQuota;
     ///
     /// # fn main() -> Result<(), ringgate::ConfigError> {
-    /// let quota = CalendarQuota::per_month(50_000)?.from_day(5)?.in_zone("Europe/Berlin")?;
-    /// assert_eq!(quota.to_string(), "50000/month from 5, Europe/Berlin");
+    /// let quota = CalendarQuota::per_month(50_000)?.in_zone("Europe/Berlin")?;
+    /// assert_eq!(quota.to_string(), "50000/month, Europe/Berlin");
     /// # Ok(())
     /// # }
     /// ```
@@ -248,7 +244,8 @@ impl CalendarQuota {
 /// Parses text such as `1000/day`, `5000 per week from sunday` or `50_000/month from the 5th`.
 ///
 /// The limit is written as that of a [`Quota`], and may have a unit of bytes. The period is `day`, `week`, `month` or `year`. A
-/// week may be followed by `from` and a weekday, and a month by `from` and a day. The time zone is not part of the text.
+/// week may be followed by `from` and a weekday, and a month by `from` and a day, 1 to 28. Not every month has the later days. The
+/// time zone is not part of the text.
 impl FromStr for CalendarQuota {
     type Err = ConfigError;
 
@@ -278,7 +275,7 @@ impl FromStr for CalendarQuota {
                 let index = WEEKDAYS.iter().position(|name| *name == day).ok_or_else(|| {
                     ConfigError::new("from", format!("{day:?}"), "a day of the week, monday to sunday")
                 })?;
-                quota.from_day(index as u8 + 1)
+                quota.with_first_day(index as u8 + 1)
             }
             (Some(day), Period::Month(_)) => {
                 let digits = day.strip_prefix("the ").unwrap_or(day);
@@ -287,7 +284,7 @@ impl FromStr for CalendarQuota {
                 let number = number.ok_or_else(|| {
                     ConfigError::new("from", format!("{day:?}"), "a day of the month: 5, or the 5th")
                 })?;
-                quota.from_day(number)
+                quota.with_first_day(number)
             }
             (Some(day), Period::Day | Period::Year) => Err(ConfigError::new(
                 "from",

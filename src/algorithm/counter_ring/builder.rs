@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use super::ring::{CounterRing, Repr};
 use crate::algorithm::cell_window::{CellWindow, Variant};
+use crate::algorithm::entered_ring::word::TotalLayout;
 use crate::algorithm::traits::FIRST_WORD_BITS;
 use crate::algorithm::unit_ring::UnitCells;
 use crate::algorithm::wide_ring::WideRing;
-use crate::algorithm::wide_ring::word::TotalLayout;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::time::HORIZON;
@@ -51,7 +51,7 @@ impl CounterRingBuilder {
         }
     }
 
-    /// Sets the number of cells per window, 1 to [`CounterRing::MAX_CELLS`]. The default is [`CounterRing::DEFAULT_CELLS`]
+    /// Sets the number of cells per window, 1 to 4096. The default is [`CounterRing::DEFAULT_CELLS`]
     /// for a strict ring, and [`CounterRing::DEFAULT_CLASSIC_CELLS`] for a classic or even ring.
     ///
     /// With more cells, the ring is closer to an exact log, from which it differs by less than the width of one cell. More cells
@@ -62,13 +62,7 @@ impl CounterRingBuilder {
         self
     }
 
-    /// Counts the current cell and the N cells before it (the default). Any interval of one window holds at most L permits.
-    pub fn strict(mut self) -> Self {
-        self.variant = Variant::Strict;
-        self
-    }
-
-    /// Counts N cells, the current one included. An interval of one window holds at most 2L permits. A saturated ring admits
+    /// Counts N cells, the current one included, in place of the current cell and the N cells before it. An interval of one window holds at most 2L permits. A saturated ring admits
     /// L per window.
     pub fn classic(mut self) -> Self {
         self.variant = Variant::Classic;
@@ -115,11 +109,11 @@ impl CounterRingBuilder {
             Variant::Strict => CounterRing::DEFAULT_CELLS,
             Variant::Classic | Variant::Even => CounterRing::DEFAULT_CLASSIC_CELLS,
         });
-        if cells == 0 || cells > CounterRing::MAX_CELLS {
+        if cells == 0 || cells > MAX_CELLS {
             return Err(ConfigError::new(
                 "cells",
                 format!("{cells}"),
-                format!("1 to {}", CounterRing::MAX_CELLS),
+                format!("1 to {MAX_CELLS}"),
             ));
         }
         if self.variant == Variant::Even && !self.more.is_empty() {
@@ -192,6 +186,9 @@ impl CounterRing {
         CounterRingBuilder::new(quota)
     }
 }
+
+/// The maximum number of cells per window.
+const MAX_CELLS: u64 = 4096;
 
 /// The minimum width of a cell, in nanoseconds. Rounding up to a whole nanosecond then widens a cell by less than a tenth.
 const MIN_CELL: u64 = 10;

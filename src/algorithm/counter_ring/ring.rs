@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
-use crate::algorithm::cell_window::CellWindow;
+use crate::algorithm::cell_window::{CellWindow, WindowLimit as _};
 use crate::algorithm::entered_ring::EnteredRing;
 use crate::algorithm::forward::{forward_reclaim_to_cells, forward_to_cells};
 use crate::algorithm::grouped_ring::GroupedRing;
@@ -122,9 +122,6 @@ impl CounterRing {
     /// The default number of cells per window of a classic or even ring. These rings do not deny a client that keeps to the
     /// limit, for any number of cells.
     pub const DEFAULT_CLASSIC_CELLS: u64 = 5;
-
-    /// The maximum number of cells per window.
-    pub const MAX_CELLS: u64 = 4096;
 
     /// A ring of the same word as `ring`.
     pub(crate) fn of_units(ring: &UnitRing) -> Self {

@@ -200,12 +200,6 @@ impl Gcra {
         })
     }
 
-    /// Returns the burst: the permits that an idle limiter admits at once.
-    #[must_use]
-    pub const fn burst(&self) -> u64 {
-        self.burst
-    }
-
     /// Whether this bucket can continue over the words of `before`, so that no window holds more than the largest bound of
     /// all buckets that used the words. `fastest` is the one of them with the highest rate.
     ///
@@ -305,6 +299,7 @@ impl Algorithm for Gcra {
         1
     }
 
+    /// The burst: the permits that an idle limiter admits at once.
     fn max_request(&self) -> u64 {
         self.burst
     }

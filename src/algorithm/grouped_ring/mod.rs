@@ -1,12 +1,11 @@
 #![doc = include_str!("protocol.md")]
 
 use self::groups::Groups;
-use self::state::State;
 use super::attempt::Attempt;
-use super::cell_window::CellWindow;
-use super::entered_ring::EnteredRing;
+use super::cell_window::{CellWindow, WindowLimit as _};
+use super::entered_ring::word::{TotalLayout, TotalWord};
+use super::entered_ring::{EnteredRing, State};
 use super::wide_ring::WideRing;
-use super::wide_ring::word::{TotalLayout, TotalWord};
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, HORIZON, Nanos};
@@ -22,8 +21,6 @@ pub(super) struct GroupedRing {
     groups: Groups,
     cells: Cells,
     cell_window: CellWindow,
-    /// The number of cells before the current one that are summed.
-    older: u64,
 }
 
 impl GroupedRing {
@@ -31,16 +28,19 @@ impl GroupedRing {
     /// slots.
     pub(super) fn of_wide(wide: &WideRing) -> Option<Self> {
         let (layout, cells, cell_window) = (wide.layout(), *wide.cells(), *wide.cell_window());
-        let older = cell_window.summed() - 1;
         let horizon = cells.tick(Nanos::new(HORIZON));
-        let groups = Groups::new(cell_window.limit(), older, horizon)?;
+        let groups = Groups::new(cell_window.limit(), cell_window.summed() - 1, horizon)?;
         wide.needs_one_sum().then_some(Self {
             layout,
             cells: cells.with_last(groups.last().min(cells.last())),
             groups,
             cell_window,
-            older,
         })
+    }
+
+    /// The number of cells before the current one that are summed.
+    fn older(&self) -> u64 {
+        self.cell_window.summed() - 1
     }
 
     /// This ring with a lower limit, over the same words.
@@ -52,71 +52,15 @@ impl GroupedRing {
     }
 
     pub(super) fn words(&self) -> usize {
-        State::<crate::sync::Shared<'_>>::words(&self.groups)
-    }
-
-    #[inline]
-    fn state<W: Words>(&self, words: W) -> State<'_, W> {
-        State::new(words, self.layout, &self.groups)
+        state::words(&self.groups)
     }
 
     /// The permits that count at an open control word. `None` if its cell is no longer the current one.
     #[inline(always)]
-    fn held<W: Words>(state: State<'_, W>, seen: TotalWord) -> Option<u64> {
+    fn held<W: Words>(state: State<W>, seen: TotalWord) -> Option<u64> {
         // Claim: grouped_ring 5, the refunds of a later cell do not stand for those of this one.
         let refunds = state.refunds(seen.tick())?;
         Some(seen.total().saturating_sub(refunds))
-    }
-
-    /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.
-    #[cold]
-    fn enter_cell<W: Words>(&self, state: State<'_, W>, seen: TotalWord, tick: u64) {
-        // Claim: grouped_ring 8, a thread finishes the cell that a suspended one is entering.
-        if seen.entering() {
-            self.publish_and_open(state, seen);
-        } else if seen.tick() < tick {
-            let entering = seen.enter(tick);
-            if state.exchange_control(seen, entering) {
-                self.publish_and_open(state, entering);
-            }
-        }
-    }
-
-    /// Publishes the count of the cell before and the base of the cell that is being entered, and opens it. Any thread may do
-    /// this, any number of times. After the cell has been opened, it changes nothing.
-    fn publish_and_open<W: Words>(&self, state: State<'_, W>, entering: TotalWord) {
-        let tick = entering.tick();
-        let oldest = tick.saturating_sub(self.older);
-        loop {
-            let base = state.base();
-            if base.tick() > tick {
-                return;
-            }
-            if base.tick() == tick {
-                // The total of the base, because the sum of another helper may be lower than this thread's by a refund.
-                state.exchange_control(entering, base);
-                return;
-            }
-            // The base is of the newest cell that was open before.
-            // Claim: grouped_ring 3, a count is published if the window sums it.
-            let sum = if base.tick() < oldest {
-                0
-            } else {
-                state.publish(base.tick(), entering.total().saturating_sub(base.total()));
-                state.sum(oldest, base.tick())
-            };
-            let opened = self.layout.word(tick, sum);
-            // Claim: grouped_ring 2, a base expects the word that its sum began from.
-            match state.exchange_base(base, opened) {
-                Ok(_) => {
-                    state.exchange_control(entering, opened);
-                    return;
-                }
-                // These words cannot be exchanged: they are read-only, or their entry belongs to another key now.
-                Err(same) if same == base.raw() => return,
-                Err(_) => {}
-            }
-        }
     }
 
     pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
@@ -126,10 +70,10 @@ impl GroupedRing {
             let seen = state.control();
             if seen.entering() {
                 // The counts of all earlier cells must be published before a refund lowers one.
-                self.publish_and_open(state, seen);
+                self.publish_and_open(words, seen, seen.tick());
             } else if charged != seen.tick() {
                 // A receipt may be of a later cell if the words are fresh, or belong to another key now.
-                let is_summed = charged < seen.tick() && seen.tick() - charged <= self.older;
+                let is_summed = charged < seen.tick() && seen.tick() - charged <= self.older();
                 return is_summed && self.refund_older(state, seen.tick(), charged, permits);
             } else {
                 let base = state.base();
@@ -146,8 +90,8 @@ impl GroupedRing {
 
     /// Refunds permits of a cell before the `current` one. Control is not read again after the count is lowered.
     #[cold]
-    fn refund_older<W: Words>(&self, state: State<'_, W>, current: u64, charged: u64, permits: u64) -> bool {
-        let lowered = state.lower(charged, permits);
+    fn refund_older<W: Words>(&self, state: State<W>, current: u64, charged: u64, permits: u64) -> bool {
+        let lowered = state.lower_count(&self.groups, charged, permits);
         if lowered {
             // Claim: table 9, a refund is added to no cell of a later owner.
             // Claim: grouped_ring 6, a refund is added to the cell that it has read first.
@@ -163,7 +107,7 @@ impl GroupedRing {
         loop {
             let seen = state.control();
             if seen.entering() || seen.tick() < tick {
-                self.enter_cell(state, seen, tick);
+                self.enter(words, tick);
                 continue;
             }
             // Both the total and the count of the cell must stay within their bits. If the base is of a later cell, the exchange
@@ -199,9 +143,42 @@ impl EnteredRing for GroupedRing {
         tick + self.cell_window.summed()
     }
 
-    fn enter<W: Words>(&self, words: W, tick: u64) {
+    /// Publishes the count of the cell before, and the base. The base has the tick of the newest cell that was open before.
+    fn publish_and_open<W: Words>(&self, words: W, entering: TotalWord, _newest_before: u64) {
         let state = self.state(words);
-        self.enter_cell(state, state.control(), tick);
+        let tick = entering.tick();
+        let oldest = tick.saturating_sub(self.older());
+        loop {
+            let base = state.base();
+            if base.tick() > tick {
+                return;
+            }
+            if base.tick() == tick {
+                // The total of the base, because the sum of another helper may be lower than this thread's by a refund.
+                state.exchange_control(entering, base);
+                return;
+            }
+            // The base is of the newest cell that was open before.
+            // Claim: grouped_ring 3, a count is published if the window sums it.
+            let sum = if base.tick() < oldest {
+                0
+            } else {
+                let count = entering.total().saturating_sub(base.total());
+                state.publish_count(&self.groups, base.tick(), count);
+                state.sum_of_counts(&self.groups, oldest, base.tick())
+            };
+            let opened = self.layout.word(tick, sum);
+            // Claim: grouped_ring 2, a base expects the word that its sum began from.
+            match state.exchange_base(base, opened) {
+                Ok(_) => {
+                    state.exchange_control(entering, opened);
+                    return;
+                }
+                // These words cannot be exchanged: they are read-only, or their entry belongs to another key now.
+                Err(same) if same == base.raw() => return,
+                Err(_) => {}
+            }
+        }
     }
 
     #[inline(always)]

@@ -1,9 +1,10 @@
 //! Read-only queries of a grouped ring.
 
 use super::GroupedRing;
-use super::state::State;
 use crate::algorithm::attempt::opaque_copy;
-use crate::algorithm::wide_ring::word::TotalWord;
+use crate::algorithm::cell_window::WindowLimit as _;
+use crate::algorithm::entered_ring::word::TotalWord;
+use crate::algorithm::entered_ring::{EnteredRing as _, State};
 use crate::sync::Words;
 use crate::time::Nanos;
 
@@ -91,7 +92,7 @@ impl GroupedRing {
 /// The words at a tick, which need not have been entered.
 struct Observed<'a, W> {
     ring: &'a GroupedRing,
-    state: State<'a, W>,
+    state: State<W>,
     control: TotalWord,
     /// Read after `control`. Its cell is the newest one with permits.
     base: TotalWord,
@@ -121,12 +122,15 @@ impl<W: Words> Observed<'_, W> {
                 return self.base.total();
             }
         }
-        let oldest = self.tick.saturating_sub(self.ring.older);
+        let oldest = self.tick.saturating_sub(self.ring.older());
         let newest = self.base.tick();
         if newest < oldest {
             return 0;
         }
-        self.newest() + self.state.sum(oldest, newest.saturating_sub(1))
+        self.newest()
+            + self
+                .state
+                .sum_of_counts(&self.ring.groups, oldest, newest.saturating_sub(1))
     }
 
     /// The first tick, this one or later, at which the window holds at most `most` permits, if no other request comes before.
@@ -136,12 +140,12 @@ impl<W: Words> Observed<'_, W> {
         }
         // Consider the permits that were admitted since the beginning of each cell, and find the newest cell for which they are
         // more than `most`. The window holds at most `most` as soon as it no longer sums this cell.
-        let oldest = self.tick.saturating_sub(self.ring.older);
+        let oldest = self.tick.saturating_sub(self.ring.older());
         let mut since = self.newest();
         let mut cell = self.base.tick();
         while since <= most && cell > oldest {
             cell -= 1;
-            since += self.state.count(cell);
+            since += self.state.count(&self.ring.groups, cell);
         }
         if since > most {
             // If the base is of an earlier cell than the oldest, the sum is 0.

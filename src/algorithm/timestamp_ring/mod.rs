@@ -72,6 +72,9 @@ pub struct TimestampRing {
     in_place: InPlace,
 }
 
+/// The largest limit in permits.
+const MAX_LIMIT: u64 = 1 << 20;
+
 /// The times that a decision about one slot compares, [in place](LogLayout::in_place).
 #[derive(Clone, Copy, Debug)]
 struct InPlace {
@@ -93,22 +96,19 @@ enum Claims {
 }
 
 impl TimestampRing {
-    /// The largest limit in permits. Its state takes 8 MiB.
-    pub const MAX_LIMIT: u64 = 1 << 20;
-
     /// Creates a ring with one slot per permit of the quota's limit.
     ///
     /// # Errors
     ///
-    /// - `limit`: more than [`MAX_LIMIT`](Self::MAX_LIMIT).
+    /// - `limit`: more than 1,048,576, with which the state takes 8 MiB.
     /// - `window`: shorter than ten units of time (0.5 µs at a limit of 100, 5 µs at 1,000, 5 ms at 10^6).
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         quota.validate()?;
-        if quota.limit() > Self::MAX_LIMIT {
+        if quota.limit() > MAX_LIMIT {
             return Err(ConfigError::new(
                 "limit",
                 format!("{}", quota.limit()),
-                format!("1 to {} permits for a timestamp ring", Self::MAX_LIMIT),
+                format!("1 to {MAX_LIMIT} permits for a timestamp ring"),
             ));
         }
         let layout = LogLayout::new(quota.limit());

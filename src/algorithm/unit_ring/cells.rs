@@ -170,13 +170,7 @@ impl<L: WindowLimit> UnitCells<L> {
     /// Ends an attempt, which saw the word `seen`: publishes the word that an admission leaves.
     #[inline(always)]
     fn publish<W: Words>(&self, words: W, seen: u64, charged: Option<u64>) -> Attempt<u64> {
-        match charged {
-            None => Attempt::Denied,
-            Some(charged) if OneWord(words).replace(seen, charged) => {
-                Attempt::Admitted(self.layout.tick(charged))
-            }
-            Some(_) => Attempt::Retry,
-        }
+        OneWord(words).finish(seen, charged.map(|charged| (charged, self.layout.tick(charged))))
     }
 
     pub(in crate::algorithm) fn is_idle(&self, first: u64, now: Nanos) -> bool {

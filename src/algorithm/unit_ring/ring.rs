@@ -122,12 +122,6 @@ impl UnitRing {
         self.cells.unit()
     }
 
-    /// Returns the width of a cell.
-    #[must_use]
-    pub const fn cell(&self) -> Duration {
-        Duration::from_nanos(self.cells.cells().width())
-    }
-
     /// Returns the share of requests that are surely admitted of a client that asks evenly, at the rate of the limit, as the
     /// pair (admitted, asked).
     ///

@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 
-use self::state::State;
 use self::window::Window;
-use self::word::{TotalLayout, TotalWord};
 use super::attempt::{Attempt, opaque_copy};
-use super::cell_window::CellWindow;
-use super::entered_ring::EnteredRing;
+use super::cell_window::{CellWindow, WindowLimit as _};
+use super::entered_ring::word::{TotalLayout, TotalWord};
+use super::entered_ring::{EnteredRing, State};
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, Nanos};
@@ -15,7 +14,6 @@ use crate::time::{Cells, Nanos};
 mod queries;
 mod state;
 mod window;
-pub(super) mod word;
 
 /// A counter ring in several words: one control word, and a base and slots for each window.
 ///
@@ -91,10 +89,6 @@ impl WideRing {
         core::iter::once(&self.first).chain(&self.rest)
     }
 
-    fn state<W: Words>(&self, words: W) -> State<W> {
-        State::new(words, self.layout)
-    }
-
     /// Decides once, by the shares and the sums of all windows. `first` is the first window, with the limit for this request.
     #[inline(never)]
     fn attempt_all<W: Words>(&self, first: &CellWindow, words: W, tick: u64, permits: u64) -> Attempt<u64> {
@@ -155,43 +149,6 @@ impl WideRing {
         seen.since(state.total(base))
     }
 
-    /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.
-    #[cold]
-    fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
-        // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
-        if seen.entering() {
-            // The control word no longer has the tick that came before. So this thread passes the new tick as `newest_before`,
-            // and `publish_and_open` searches the slots of all earlier cells that the window sums.
-            self.publish_and_open(state, seen, seen.tick());
-        } else if seen.tick() < tick {
-            let entering = seen.enter(tick);
-            if state.exchange_control(seen, entering) {
-                self.publish_and_open(state, entering, seen.tick());
-            }
-        }
-    }
-
-    /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do this, any number of
-    /// times. A call after the cell was opened changes nothing.
-    ///
-    /// No cell between the tick `newest_before` and the new cell was entered, so no slot of such a cell is read. If a window
-    /// does not sum the cell of `newest_before`, none of its slots is searched.
-    fn publish_and_open<W: Words>(&self, state: State<W>, entering: TotalWord, newest_before: u64) {
-        for window in self.windows() {
-            let cell = window.cell(entering.tick());
-            let total = entering.with_tick(cell);
-            let end = cell.min(window.cell(newest_before) + 1);
-            // If no earlier cell of the sum was entered, the new cell is the oldest.
-            let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
-            // The new slot replaces that of the oldest cell, and from then on only the base has the total of that cell. So a
-            // thread that finds the old slot replaced must also find the base published.
-            // Claim: counter_ring 1, the base is published before the slot.
-            state.publish(window.base, base.with_tick(cell));
-            state.publish(window.slot(cell), total);
-        }
-        state.open(entering);
-    }
-
     /// The slot of the first cell among `cells` that has been entered. `None` if none of these cells has a slot.
     #[inline]
     fn first_entered<W: Words>(
@@ -216,7 +173,7 @@ impl WideRing {
             let seen = state.control();
             if seen.entering() {
                 // The bases must be of the current cell before a refund raises them.
-                self.publish_and_open(state, seen, seen.tick());
+                self.publish_and_open(words, seen, seen.tick());
             } else if seen.tick() != charged {
                 return self.refund_older(state, seen.tick(), charged, permits);
             } else {
@@ -269,7 +226,7 @@ impl WideRing {
         loop {
             let seen = state.control();
             if seen.entering() || seen.tick() < tick {
-                self.enter_cell(state, seen, tick);
+                self.enter(words, tick);
                 continue;
             }
             // No sum may exceed `largest_sum`, because a total wraps around above that number.
@@ -303,9 +260,24 @@ impl EnteredRing for WideRing {
         self.windows().map(empty_from).fold(0, u64::max)
     }
 
-    fn enter<W: Words>(&self, words: W, tick: u64) {
+    /// Publishes the bases and slots. No slot of a cell after `newest_before` is read. If a window does not sum the cell of
+    /// `newest_before`, none of its slots is searched.
+    fn publish_and_open<W: Words>(&self, words: W, entering: TotalWord, newest_before: u64) {
         let state = self.state(words);
-        self.enter_cell(state, state.control(), tick);
+        for window in self.windows() {
+            let cell = window.cell(entering.tick());
+            let total = entering.with_tick(cell);
+            let end = cell.min(window.cell(newest_before) + 1);
+            // If no earlier cell of the sum was entered, the new cell is the oldest.
+            let base = Self::first_entered(state, window, window.oldest(cell)..end).unwrap_or(total);
+            // The new slot replaces that of the oldest cell, and from then on only the base has the total of that cell. So a
+            // thread that finds the old slot replaced must also find the base published.
+            // Claim: counter_ring 1, the base is published before the slot.
+            state.publish_total(window.base, base.with_tick(cell));
+            state.publish_total(window.slot(cell), total);
+        }
+        // If it fails, another helper has opened the cell.
+        state.exchange_control(entering, entering.open());
     }
 
     #[inline(always)]

@@ -1,10 +1,11 @@
 //! Read-only queries of a wide ring.
 
 use super::WideRing;
-use super::state::State;
 use super::window::Window;
-use super::word::TotalWord;
 use crate::algorithm::attempt::opaque_copy;
+use crate::algorithm::cell_window::WindowLimit as _;
+use crate::algorithm::entered_ring::word::TotalWord;
+use crate::algorithm::entered_ring::{EnteredRing as _, State};
 use crate::sync::Words;
 use crate::time::Nanos;
 

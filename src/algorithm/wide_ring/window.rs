@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use crate::algorithm::cell_window::CellWindow;
+use crate::algorithm::cell_window::{CellWindow, WindowLimit as _};
 use crate::time::Divider;
 
 /// One window of a wide ring: its cells, and the indices of its base and slots.

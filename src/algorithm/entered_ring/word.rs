@@ -1,9 +1,9 @@
-//! The words of a wide counter ring.
+//! The words with a tick and a total, of wide and grouped rings.
 
 use crate::algorithm::traits::FIRST_WORD_BITS;
 use crate::debug::debug_fields;
 
-/// A word of a wide counter ring: control, base or slot.
+/// The control word of a ring, a base, the refunds of a grouped ring, or a slot of a wide one.
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|

@@ -1,8 +1,13 @@
+use self::word::{TotalLayout, TotalWord};
 use super::attempt::{Attempt, opaque_copy, until_decided};
-use super::cell_window::CellWindow;
-use super::wide_ring::word::TotalLayout;
+use super::cell_window::{CellWindow, WindowLimit as _};
 use crate::sync::Words;
 use crate::time::{Cells, Nanos, Ticks};
+
+mod state;
+pub(super) mod word;
+
+pub(super) use state::State;
 
 /// A counter ring in several words, whose control word names the current cell. A cell is *entered* before it is charged: the base
 /// of its sum is published, and then the control word opens it.
@@ -18,12 +23,36 @@ pub(super) trait EnteredRing {
     /// The first tick at which no window sums the cells of `tick`.
     fn empty_from(&self, tick: u64) -> u64;
 
-    /// Helps to enter the cell at `tick`, or another cell that is being entered.
-    fn enter<W: Words>(&self, words: W, tick: u64);
+    /// Publishes the other words of the cell that is being entered, and opens it. Any thread may do this, any number of times. A
+    /// call after the cell was opened changes nothing. No cell between the tick `newest_before` and the new cell was entered.
+    fn publish_and_open<W: Words>(&self, words: W, entering: TotalWord, newest_before: u64);
 
     /// Decides once, with `limit` in place of the own limit of [`cell_window`](Self::cell_window). `Admitted` has the tick that
     /// is charged. `Retry`: the cell is not open, or another thread changed the control word.
     fn attempt<W: Words>(&self, limit: u64, words: W, tick: u64, permits: u64) -> Attempt<u64>;
+
+    #[inline]
+    fn state<W: Words>(&self, words: W) -> State<W> {
+        State::new(words, self.layout())
+    }
+
+    /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.
+    #[cold]
+    fn enter<W: Words>(&self, words: W, tick: u64) {
+        let state = self.state(words);
+        let seen = state.control();
+        // Claim: counter_ring 7, a thread finishes the cell that a suspended one is entering.
+        // Claim: grouped_ring 8, a thread finishes the cell that a suspended one is entering.
+        if seen.entering() {
+            // The control word no longer has the tick that came before, so the new one is `newest_before`.
+            self.publish_and_open(words, seen, seen.tick());
+        } else if seen.tick() < tick {
+            let entering = seen.enter(tick);
+            if state.exchange_control(seen, entering) {
+                self.publish_and_open(words, entering, seen.tick());
+            }
+        }
+    }
 
     #[inline(always)]
     fn ticks(&self) -> &Ticks {
