@@ -7,29 +7,23 @@ use core::time::Duration;
 
 use crate::algorithm::{Algorithm, SlidingWindow};
 use crate::clock::{Clock, DefaultClock};
-use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
+use crate::decision::{Admitted, Denied, Peek, StateRef, answer, take_up_to};
 use crate::own_words::OwnWords;
-use crate::receipt::{Receipt, Settled};
+use crate::receipt::{ChargedTo, Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
 #[cfg(feature = "quanta")]
 mod default_clock;
 mod inline;
-mod lowered;
-mod partial;
-mod pause;
 mod policy;
 mod saved;
-mod settle;
 mod with_limit;
 
 pub use inline::InlineLimiter;
 pub use policy::Policy;
 pub use saved::SavedState;
 pub use with_limit::WithLimit;
-
-use settle::settle;
 
 /// A rate limiter for one service, connection or other resource.
 ///
@@ -218,6 +212,41 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         Peek::new(&self.algorithm, StateRef::Own(&self.words), self.clock.now())
     }
 
+    /// Takes as many of `permits` permits as there is capacity for. [`Admitted::permits`] returns how many.
+    ///
+    /// Zero permits are always admitted.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if there is no capacity left. It is the denial of a request for one permit. Nothing is charged then.
+    ///
+    /// # Concurrency
+    ///
+    /// One atomic instruction takes the permits, and no other caller gets them. If other requests take capacity meanwhile,
+    /// this call tries again for the capacity that they have left, each time for fewer permits. So it may not take permits
+    /// that are refunded meanwhile.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter};
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, ManualClock::new());
+    /// let batch = limiter.take_up_to(7).expect("ten are free");
+    /// let rest = limiter.take_up_to(7).expect("three are left");
+    /// assert_eq!((batch.permits(), rest.permits()), (7, 3));
+    /// assert!(limiter.take_up_to(7).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn take_up_to(&self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        let now = self.clock.now();
+        take_up_to(permits.min(self.algorithm.max_request().max(1)), |permits| {
+            self.check_at(now, permits)
+        })
+    }
+
     /// Refunds the permits of a receipt, if this is still possible.
     ///
     /// | algorithm | a refund is possible | unused permits forfeited | calls served |
@@ -353,6 +382,62 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         }
     }
 
+    /// Denies all requests until `time`, a time of this limiter's [clock](Self::clock).
+    ///
+    /// A client calls this when a server has answered with status 429 and a time in `Retry-After`. Denials have a retry time
+    /// of `time` or later. A [`Fair`](crate::Fair) admits no waiter before. The limiter then admits as it would without the
+    /// pause: permits that were charged still count, and unused capacity is kept.
+    ///
+    /// The latest time wins: a call with an earlier time changes nothing. [`resume`](Self::resume) ends the pause. Requests for
+    /// zero permits are still admitted. [`settle`](Self::settle) still charges debt. A pause is not saved by
+    /// [`save`](Self::save), because the time of a clock has no meaning in another process.
+    ///
+    /// # Cost
+    ///
+    /// A limiter without a pause loads one word more, which no decision writes. From this call until [`resume`](Self::resume),
+    /// each decision also makes a call to compare the time.
+    ///
+    /// # Concurrency
+    ///
+    /// No decision that begins after this call has returned is admitted at a reading before `time`. A decision that has begun
+    /// before may be admitted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use ringgate::{Clock, CounterRing, ManualClock, Quota, RateLimiter};
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let clock = ManualClock::new();
+    /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(100)?)?, clock.clone());
+    /// // The server has answered: 429, Retry-After: 30.
+    /// let retry_after = Duration::from_secs(30);
+    /// limiter.pause_until(clock.now().saturating_add(retry_after));
+    ///
+    /// let denied = limiter.check().expect_err("the limiter is paused");
+    /// assert_eq!(denied.retry_after(), Some(retry_after));
+    /// clock.advance(retry_after);
+    /// assert!(limiter.check().is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pause_until(&self, time: Nanos) {
+        self.words.pause().extend(time);
+    }
+
+    /// Ends a pause that [`pause_until`](Self::pause_until) has set. Without a pause it changes nothing.
+    ///
+    /// A waiter of a [`Fair`](crate::Fair) wakes at the time that it has last computed. To wake it now, call the `resume` of
+    /// the `Fair`.
+    ///
+    /// # Concurrency
+    ///
+    /// If another thread calls `pause_until` during this call, the new pause may be ended, too.
+    pub fn resume(&self) {
+        self.words.pause().end();
+    }
+
     /// Returns the most permits that are admitted in any interval of one window, by the times that the decisions used. With
     /// several windows, it is the bound of the first one.
     #[must_use]
@@ -389,5 +474,30 @@ impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for RateLimiter<A, C> {
             .field("algorithm", &self.algorithm)
             .field("clock", &self.clock)
             .finish_non_exhaustive()
+    }
+}
+
+/// Settles an estimate at its actual cost.
+fn settle(
+    algorithm: &impl Algorithm,
+    words: &OwnWords,
+    clock: &impl Clock,
+    receipt: &Receipt,
+    actual: u64,
+) -> Settled {
+    let is_ours = receipt.charged_to() == ChargedTo::Limiter(words.number());
+    let words = Shared::new(words.get());
+    if let Some(excess) = receipt.permits().checked_sub(actual) {
+        if excess == 0 || (is_ours && algorithm.refund(words, receipt, excess)) {
+            Settled::Exact
+        } else {
+            Settled::Forfeited(excess)
+        }
+    } else {
+        let debt = actual - receipt.permits();
+        match debt - algorithm.charge(words, clock.now(), debt) {
+            0 => Settled::Exact,
+            forgiven => Settled::Forgiven(forgiven),
+        }
     }
 }
