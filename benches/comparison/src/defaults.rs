@@ -5,7 +5,7 @@ use std::time::Duration;
 use ahash::RandomState;
 use governor::clock::FakeRelativeClock;
 use governor::state::keyed::DashMapStateStore;
-use ringgate::algorithm::Reclaim;
+use ringgate::algorithm::{Algorithm, Reclaim};
 use ringgate::keyed::AnyKey;
 use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, Quota, SlidingWindow, UnitRing};
 
@@ -164,7 +164,7 @@ fn once_a_cell(effort: &Effort) -> Vec<Row> {
     let all: [(&'static str, Side, Pass); COLUMNS] = [
         (WINDOW, Side::Ours, {
             let window = SlidingWindow::new(ours::a_minute()).expect("a window");
-            pass(window, ring.cell())
+            pass(window, ring.span() - ring.window())
         }),
         (GCRA, Side::Ours, {
             pass(Gcra::new(ours::a_minute()).expect("a bucket"), second)

@@ -96,7 +96,7 @@ async fn retry_after_of_a_late_request_is_that_of_the_rules() {
         .algorithm(ringgate::rules::RuleAlgorithm::Even)
         .cells(10)
         .cost(&cost);
-    let layer = layer_of([all]).await.wait(Duration::ZERO);
+    let layer = layer_of([all]).await.wait(Duration::ZERO, 1_000);
     assert_eq!(response(hello(&layer), Request::new(())).await.1, 200);
     let big = || with("big", "yes", Request::new(()));
     let Ok(rejected) = hello(&layer).oneshot(big()).await;
