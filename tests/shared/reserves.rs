@@ -141,6 +141,32 @@ async fn a_dropped_request_withholds_nothing() {
     }
 }
 
+/// A reserve is in the way of no request either if its key has lost its budget, and finds no free lease to withhold.
+#[tokio::test(start_paused = true)]
+async fn a_reserve_without_a_budget_is_in_the_way_of_no_request() {
+    for keys in [6, 12, 24] {
+        let store = Arc::new(Pausing::slow(Duration::from_millis(2)));
+        let limiter = SharedLimiter::builder("all", "200/h".parse().expect("a quota"))
+            .sync(PERIOD, 20)
+            .on_error(OnError::Deny)
+            .leases(4)
+            .build(store)
+            .expect("a limiter");
+        let limiter = Arc::new(limiter);
+        for key in 0..keys {
+            limiter.check_n(format!("{key}"), 165).await.expect("room");
+        }
+        let ask = |key| {
+            let limiter = Arc::clone(&limiter);
+            tokio::spawn(async move { limiter.check_n(format!("{key}"), 30).await.map(|_| ()) })
+        };
+        for asked in (0..keys).map(ask).collect::<Vec<_>>() {
+            let answer = asked.await.expect("no panic");
+            assert!(answer.is_ok(), "{keys} keys: {answer:?}");
+        }
+    }
+}
+
 /// Rules of the mode `Lease` whose requests are their costs.
 fn leased(quota: &str, permits: u64, store: Arc<dyn CounterStore>) -> SharedRules<u64> {
     let rule = Rule::new("cost", quota.parse().expect("a quota"))

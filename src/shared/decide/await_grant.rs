@@ -101,17 +101,17 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Withholds the leases and budgets of this node whose permits alone are in the way of a request that the store has denied, and
-    /// takes the reserves for these budgets out of the requests. Does nothing if the request would be denied without them, too.
+    /// takes the reserves for these budgets out of the requests. `None` if the request would be denied without them, too.
+    ///
+    /// It withholds no lease of a key that has none, and finds no free one.
     pub(super) fn withhold_own(
         &self,
         remote: &Remote<'_>,
         asked: &[usize],
         requests: &mut [CounterRequest],
         denied: &CheckResult,
-    ) -> Vec<WithheldLease<'_>> {
-        let Some(node) = &self.leases else {
-            return Vec::new();
-        };
+    ) -> Option<Vec<WithheldLease<'_>>> {
+        let node = self.leases.as_ref()?;
         let mut in_the_way = Vec::new();
         for (at, (request, status)) in requests.iter().zip(&denied.statuses).enumerate() {
             let needed = request.permits().saturating_add(request.reserve());
@@ -119,14 +119,12 @@ impl<R: ?Sized> SharedRules<R> {
                 continue;
             }
             // The requests for blocks come last, and have no lease.
-            let Some(&quota) = asked.get(at) else {
-                return Vec::new();
-            };
+            let &quota = asked.get(at)?;
             let key = remote.plan.target_of(quota).lease_key(quota);
             // The store knows the permits of a lease, and leaves a budget out of account.
             let left = status.remaining.saturating_add(node.table.most_unspent(key));
             if request.permits() > left {
-                return Vec::new();
+                return None;
             }
             in_the_way.push((at, key, &remote.quotas[quota]));
         }
@@ -135,7 +133,7 @@ impl<R: ?Sized> SharedRules<R> {
             requests[at] = requests[at].clone().with_reserve(0);
             withheld.extend(node.table.withhold(key, || lease(planned, node)));
         }
-        withheld
+        Some(withheld)
     }
 
     /// Gives the permits of these leases and budgets back, and asks the store again. The leases have no permits until they are dropped.

@@ -74,10 +74,10 @@ impl<R: ?Sized> SharedRules<R> {
         let mut result = self.ask(&requests).await;
         let withheld = match &result {
             Ok(denied) if !denied.is_admitted => self.withhold_own(&remote, &asked, &mut requests, denied),
-            Ok(_) | Err(_) => Vec::new(),
+            Ok(_) | Err(_) => None,
         };
-        if !withheld.is_empty() {
-            result = self.ask_without(&withheld, &requests).await;
+        if let Some(withheld) = &withheld {
+            result = self.ask_without(withheld, &requests).await;
         }
         match result {
             Err(error) => self.fall_back(&remote, &asked, requests, charged, error),
