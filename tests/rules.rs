@@ -242,15 +242,10 @@ fn built(rules: &RuleSetBuilder<Request>) -> ByHand {
     rules.build_with(ManualClock::new(), [1, 2, 3, 4]).expect("rules")
 }
 
-const ALGORITHMS: [RuleAlgorithm; 7] = [
-    RuleAlgorithm::SlidingWindow,
-    RuleAlgorithm::Counter,
-    RuleAlgorithm::Classic,
-    RuleAlgorithm::Even,
-    RuleAlgorithm::Fixed,
-    RuleAlgorithm::Log,
-    RuleAlgorithm::Gcra,
-];
+/// Every algorithm of rules.
+fn algorithms() -> impl Iterator<Item = RuleAlgorithm> {
+    RuleAlgorithm::NAMES.iter().map(|&(_, algorithm)| algorithm)
+}
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)

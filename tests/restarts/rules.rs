@@ -4,15 +4,10 @@ use super::*;
 use proptest::prelude::*;
 use ringgate::rules::RuleAlgorithm;
 
-const ALGORITHMS: [RuleAlgorithm; 7] = [
-    RuleAlgorithm::SlidingWindow,
-    RuleAlgorithm::Counter,
-    RuleAlgorithm::Classic,
-    RuleAlgorithm::Even,
-    RuleAlgorithm::Fixed,
-    RuleAlgorithm::Log,
-    RuleAlgorithm::Gcra,
-];
+/// Every algorithm of rules.
+fn algorithms() -> impl Iterator<Item = RuleAlgorithm> {
+    RuleAlgorithm::NAMES.iter().map(|&(_, algorithm)| algorithm)
+}
 
 /// The most permits in a window, by the table of guarantees.
 fn bound(algorithm: RuleAlgorithm, limit: u64, cells: u64) -> u64 {
@@ -20,7 +15,8 @@ fn bound(algorithm: RuleAlgorithm, limit: u64, cells: u64) -> u64 {
         RuleAlgorithm::Classic | RuleAlgorithm::Fixed => 2 * limit,
         RuleAlgorithm::Even => limit + limit.div_ceil(cells),
         RuleAlgorithm::Gcra => 2 * limit - 1,
-        _ => limit,
+        RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log => limit,
+        other => unreachable!("no bound for {other:?}"),
     }
 }
 
@@ -30,7 +26,7 @@ proptest! {
     /// No window of a rule with one state, or of a key of a rule, holds more than the bound of the algorithm.
     #[test]
     fn no_window_of_a_rule_exceeds_the_bound(
-        which in prop::sample::select(&ALGORITHMS[..]),
+        which in prop::sample::select(algorithms().collect::<Vec<_>>()),
         limit in 1..12_u64,
         cells in 1..6_u64,
         capacity in 1..30_u64,

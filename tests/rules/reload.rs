@@ -18,7 +18,7 @@ fn spent(live: &Live, request: &Request) -> Vec<u64> {
 /// Each algorithm, without and with a key.
 fn both(case: impl Fn(RuleAlgorithm, &dyn Fn(Rule<Request>) -> Rule<Request>)) {
     let key = by_user();
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         case(algorithm, &|rule| rule.algorithm(algorithm));
         case(algorithm, &|rule| {
             rule.algorithm(algorithm).by(&key).capacity(100)
@@ -111,8 +111,8 @@ fn a_shorter_window_begins_with_the_counts_of_the_old_one() {
 
 #[test]
 fn another_algorithm_begins_with_the_counts_of_the_old_one() {
-    for from in ALGORITHMS {
-        for to in ALGORITHMS {
+    for from in algorithms() {
+        for to in algorithms() {
             for is_keyed in [false, true] {
                 let by_it = |rule| keyed(rule, is_keyed);
                 let rule = |algorithm| by_it(rule("a", "10/10s").algorithm(algorithm));
@@ -175,7 +175,7 @@ fn a_day_of_reloads_leaves_one_state() {
 #[test]
 fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
     let key = by_user();
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         for (from, to, window) in [
             (1, 1000, 10),
             (1000, 1, 10),

@@ -39,7 +39,8 @@ impl Version {
         match self.algorithm {
             RuleAlgorithm::SlidingWindow | RuleAlgorithm::Counter | RuleAlgorithm::Log => self.limit,
             RuleAlgorithm::Even => self.limit + self.limit.div_ceil(self.cells),
-            _ => 2 * self.limit,
+            RuleAlgorithm::Classic | RuleAlgorithm::Fixed | RuleAlgorithm::Gcra => 2 * self.limit,
+            other => unreachable!("no bound for {other:?}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn nothing_is_allocated_for_an_admission_or_a_denial_by_eight_quotas() {
     let (user, address) = (by_user(), by_address());
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         // Eight quotas in eight states, or fewer for counters.
         let (rules, clock) = by_hand((0..4).map(|number| {
             let limit = Quota::new(5, secs(number + 1)).expect("a quota");
@@ -118,7 +118,7 @@ fn a_larger_percentage_of_keys_contains_every_smaller_one() {
 #[test]
 fn a_reservation_can_be_refunded_or_settled() {
     let cost = by_cost();
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         let (rules, _) = by_hand([
             rule("calls", "50/min").algorithm(algorithm),
             rule("bytes", "500/min").algorithm(algorithm).cost(&cost),
@@ -159,7 +159,7 @@ fn a_reservation_can_be_refunded_or_settled() {
 /// A reset forgets the charges to the keys of a request, and no others.
 #[test]
 fn a_reset_forgets_the_keys_of_the_request() {
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         let (by_user, by_address) = (by_user(), by_address());
         let many = |name| rule(name, "600/min").algorithm(algorithm);
         let (rules, _) = by_hand([
