@@ -31,6 +31,7 @@
 //! | choose the algorithm at run time | [`AnyAlgorithm`] |
 //! | limit one resource from many cores | [`StripedLimiter`] |
 //! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`]; for language models: [token budgets](guide::token_budgets) |
+//! | return a denial as an error that borrows nothing | [`OwnedDenied`] |
 //! | keep the state over a restart | [`RateLimiter::save`], [`RateLimiter::restore`]; tables and rule sets (`std`): [`saved`] |
 //! | limit each of many keys | [`KeyedRateLimiter`] |
 //! | choose what happens when the table is full | [`OnFull`](keyed::OnFull) |

@@ -65,7 +65,8 @@ const NOTES: &str = r#"Exit status:
   0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input
   cannot be read or has no request
 
-More: "ringgate explain formats", time, rules, algorithms or memory"#;
+More: "ringgate explain formats", time, rules, algorithms, memory
+or redis"#;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RulesArgs {

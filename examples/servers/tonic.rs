@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = listener.local_addr()?;
     let (_reporter, health) = tonic_health::server::health_reporter();
     let serving = Server::builder()
-        .layer(RateLimitLayer::from(rules).respond_with(Grpc))
+        .layer(RateLimitLayer::from(rules).rejection_response(Grpc))
         .add_service(health)
         .serve_with_incoming(TcpListenerStream::new(listener));
     if !once {

@@ -14,7 +14,8 @@ use crate::time::Nanos;
 ///
 /// The retry time is computed by [`retry_after`](Self::retry_after), so a denial borrows the limiter. To return an error that
 /// borrows nothing, convert it into an [`OwnedDenied`]: by `OwnedDenied::from`, or by `?` in a function that returns one. The
-/// conversion computes the retry time, and reads the state once more.
+/// conversion computes the retry time, and reads the state once more. So both include permits that were taken or refunded since the
+/// decision.
 pub struct Denied<'a, A> {
     peek: Peek<'a, A>,
     permits: u64,

@@ -53,7 +53,7 @@ pub struct OwnedDenied {
     pub retry_after: Option<Duration>,
     /// Whether the key had no entry in its table, so that [`OnFull`](crate::keyed::OnFull) decided.
     pub is_overflow: bool,
-    /// The most permits that one request is ever admitted.
+    /// The most permits that are ever admitted at once.
     pub max_request: u64,
 }
 

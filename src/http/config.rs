@@ -18,12 +18,23 @@ use super::answer::{Rejection, RejectionReason, RejectionResponse, Statuses, res
 use super::rules::{Options, RuleQueue};
 use crate::time::jitter;
 
-/// The rules and settings of a layer. `K` is the queue of the rules, `R` makes the responses to rejected requests, and `M` is the type of response bodies.
-#[derive(Clone)]
+/// The rules and settings of a layer. `K` is the queue of the rules, `R` makes the responses to rejected requests, and `M` is the type
+/// of response bodies.
 pub(super) struct Config<K, R, M> {
     pub(super) settings: Settings<K>,
     pub(super) rejection_response: R,
     pub(super) metering: PhantomData<fn() -> M>,
+}
+
+// Not derived, because `M` need not be `Clone`.
+impl<K: Clone, R: Clone, M> Clone for Config<K, R, M> {
+    fn clone(&self) -> Self {
+        Self {
+            settings: self.settings.clone(),
+            rejection_response: self.rejection_response.clone(),
+            metering: PhantomData,
+        }
+    }
 }
 
 /// The settings of a layer that do not depend on its responses.

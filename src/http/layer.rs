@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use ::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use ::http::request::Parts;
-use ::http::{Method, StatusCode, response};
+use ::http::{Method, Response, StatusCode, response};
 use tower_layer::Layer;
 
 use super::answer::{Problem, QuotaHeaders, Rejection, RejectionReason, Statuses};
@@ -81,7 +81,7 @@ impl<S: HttpRules> RateLimitLayer<S> {
                 charge_if: None,
                 body_cost: None,
             },
-            statuses: Statuses::DEFAULT,
+            statuses: Statuses::default(),
             slot_retry_after: None,
             max_jitter: Duration::ZERO,
             skip: Vec::new(),
@@ -135,7 +135,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|settings| settings.options.decision_extension = enabled)
     }
 
-    /// Sets the status of rejections for this reason. [`RejectionReason`] has the defaults.
+    /// Sets the status of rejections for this reason. [`RejectionReason`] has the defaults. A rejection for a slot in flight has a reason
+    /// of its own, [`NoSlot`](RejectionReason::NoSlot).
     pub fn status(self, reason: RejectionReason, status: StatusCode) -> Self {
         self.with(|settings| settings.statuses.set(reason, status))
     }
@@ -220,10 +221,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|settings| settings.on_rejected = Some(Arc::new(function)))
     }
 
-    /// Makes the responses to rejected requests by a function of a [`Rejection`], for any body type, by [`Grpc`](super::Grpc), or by
-    /// another [`RejectionResponse`](super::RejectionResponse).
-    ///
-    /// The default is [`Problem`].
+    /// Makes the responses to rejected requests by a function, for any body type.
     ///
     /// ```
     /// use http::Response;
@@ -244,7 +242,16 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn respond_with<T>(self, response: T) -> RateLimitLayer<S, T, M> {
+    pub fn respond_with<F, B>(self, response: F) -> RateLimitLayer<S, F, M>
+    where
+        F: Fn(&Rejection<'_>) -> Response<B>,
+    {
+        self.rejection_response(response)
+    }
+
+    /// Makes the responses to rejected requests by [`Grpc`](super::Grpc), or by another
+    /// [`RejectionResponse`](super::RejectionResponse). The default is [`Problem`].
+    pub fn rejection_response<T>(self, response: T) -> RateLimitLayer<S, T, M> {
         RateLimitLayer::of(self.rules, self.config.settings, response)
     }
 
@@ -444,6 +451,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// This creates a queue, so call it before the layer is cloned or used.
     pub fn wait(self, max_wait: Duration, max_waiting: usize) -> Self {
         let queue = Arc::clone(&self.rules).with_queue(max_waiting);
         self.with(|settings| {
@@ -452,13 +461,18 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         })
     }
 
+    /// Returns the number of requests that [wait](Self::wait).
+    pub fn waiting(&self) -> usize {
+        self.config.settings.rules.waiting()
+    }
+
     /// Lets the first waiting request of each queue check for capacity again. Call this after the rules were replaced.
     pub fn recheck(&self) {
         self.config.settings.rules.recheck();
     }
 }
 
-impl<T, S: HttpRules, R: Clone, M: Clone> Layer<T> for RateLimitLayer<S, R, M> {
+impl<T, S: HttpRules, R: Clone, M> Layer<T> for RateLimitLayer<S, R, M> {
     type Service = RateLimitService<T, S, R, M>;
 
     fn layer(&self, inner: T) -> RateLimitService<T, S, R, M> {
@@ -466,7 +480,7 @@ impl<T, S: HttpRules, R: Clone, M: Clone> Layer<T> for RateLimitLayer<S, R, M> {
     }
 }
 
-impl<S: HttpRules, R: Clone, M: Clone> Clone for RateLimitLayer<S, R, M> {
+impl<S: HttpRules, R: Clone, M> Clone for RateLimitLayer<S, R, M> {
     fn clone(&self) -> Self {
         Self {
             rules: Arc::clone(&self.rules),

@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hasher};
 
 use ahash::{AHasher, RandomState};
 
-/// The hasher of keys, which begins with secret seeds. A rule passes it to the closure of a [`Key`](crate::Key).
+/// Hashes keys, with secret seeds. A rule passes it to the closure of a [`Key`](crate::Key).
 ///
 /// The hash is ahash. A later version of this crate may use another one, so do not store hashes.
 ///

@@ -15,7 +15,7 @@ use crate::time::Nanos;
 ///
 /// # Guarantee
 ///
-/// For each key, at most [`bound`](crate::Algorithm::bound) permits are admitted in any interval of one window, by the
+/// For each key, at most [`bound`](Self::bound) permits are admitted in any interval of one window, by the
 /// readings that the decisions used. This holds for any number of other keys: a key keeps its entry and its
 /// spent permits until its window is over. [`OnFull::Admit`] and [`OnFull::Forget`] make exceptions.
 /// [`counts`](Self::counts) returns how often they did.
@@ -294,6 +294,13 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     #[must_use]
     pub fn counts(&self) -> TableCounts {
         self.states.table().counts().sum()
+    }
+
+    /// Returns the most permits of one key that are admitted in any interval of one window, by the readings that
+    /// the decisions used. With several tiers it is the bound of the highest.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.algorithm.bound()
     }
 
     /// Returns the algorithm; with several tiers, that of tier 0.

@@ -268,9 +268,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// The last two columns are for a user with 100,000 tokens per minute and a call every two seconds. Each call
     /// reserves 4,000 tokens and uses 500 within ten seconds (`tests/promises.rs`).
     ///
-    /// Returns [`Settled::Exact`] after a refund. Then every decision is as if the permits had never been taken, except for the unit
-    /// of a `UnitRing`. Otherwise returns [`Settled::Forfeited`] with the permits that stay spent or no longer count. An even ring admits the refunded
-    /// permits in later cells, because the cell of the charge is past.
+    /// Returns [`Settled::Exact`] after a refund. Then every decision is as if the permits had never been taken, up to one unit of a
+    /// `UnitRing`. Otherwise returns [`Settled::Forfeited`] with the permits that stay spent or no longer count. An even ring admits the
+    /// refunded permits in later cells, because the cell of the charge is past.
     ///
     /// The permits of a receipt of another limiter, or of an algorithm over words in the caller's own memory, are
     /// forfeited.

@@ -1,8 +1,8 @@
 use alloc::string::String;
 use core::fmt;
 
-/// The parts of a denied request that its event shall have. [`DenialEvents::emit_with`](super::DenialEvents::emit_with) passes one to
-/// the caller, which sets any of them.
+/// The parts of a denied request that its event has. [`DenialEvents::emit_with`](super::DenialEvents::emit_with) passes empty parts
+/// to the caller's function, which sets some of them.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct EventParts {

@@ -146,8 +146,8 @@ impl RedisStoreBuilder {
     /// Changes the timeouts of connections and calls, the circuit breaker and the other [settings](SupervisorSettings) of the
     /// connection.
     ///
-    /// A connection includes the lookup of the host's name. A call includes the wait in the send queue, and a second attempt if the
-    /// first was not executed.
+    /// The connect timeout includes the lookup of the host's name. The call timeout includes the wait in the send queue, and a second
+    /// attempt if the first was not executed.
     ///
     /// In a cluster, the connect timeout is the time for each node. The nodes of the addresses are connected to at once, and then the
     /// nodes that they name. So the connection to the cluster may take twice this time and twice that of a call, and at most 60 s, if a

@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use crate::quota::Quota;
 
-/// The status of one quota of one rule, for one request. Its values were read once.
+/// The status of one quota of one rule, for one request. It keeps the values that were read for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuotaStatus {

@@ -126,6 +126,7 @@ impl RulesWatcher {
         T: Replaceable<R> + Send + Sync + 'static,
     {
         // The path is made absolute, because the working directory of the process may change.
+        let unwatched = |error: io::Error| unwatched(error.kind(), error);
         let path = std::path::absolute(path).map_err(unwatched)?;
         let directory = path.parent().unwrap_or(&path);
         let (stop, messages) = mpsc::channel();
@@ -137,10 +138,10 @@ impl RulesWatcher {
                 let _ = changes.send(WatchMessage::Changed);
             }
         })
-        .map_err(unwatched)?;
+        .map_err(not_notified)?;
         watcher
             .watch(directory, RecursiveMode::NonRecursive)
-            .map_err(unwatched)?;
+            .map_err(not_notified)?;
         let reloader = Reloader {
             rules,
             path,
@@ -318,8 +319,21 @@ where
 }
 
 /// The error of a file that cannot be watched.
-fn unwatched(error: impl fmt::Display) -> io::Error {
-    io::Error::other(alloc::format!("rules file cannot be watched: {error}"))
+fn unwatched(kind: io::ErrorKind, error: impl fmt::Display) -> io::Error {
+    io::Error::new(kind, alloc::format!("rules file cannot be watched: {error}"))
+}
+
+/// The error of a directory whose changes the system does not announce.
+fn not_notified(error: notify::Error) -> io::Error {
+    let kind = match &error.kind {
+        notify::ErrorKind::Io(error) => error.kind(),
+        notify::ErrorKind::PathNotFound => io::ErrorKind::NotFound,
+        notify::ErrorKind::MaxFilesWatch => io::ErrorKind::QuotaExceeded,
+        notify::ErrorKind::Generic(_)
+        | notify::ErrorKind::WatchNotFound
+        | notify::ErrorKind::InvalidConfig(_) => io::ErrorKind::Other,
+    };
+    unwatched(kind, error)
 }
 
 impl fmt::Debug for RulesWatcher {

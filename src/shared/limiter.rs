@@ -220,8 +220,11 @@ impl SharedLimiter {
         self.rules.reset(key.as_ref()).await
     }
 
-    /// The rules of the limiter, whose requests are the keys: to wait until the store decides, to refund, to give leases back, and for
-    /// numbers about them.
+    /// Returns the rules of the limiter. Their requests are the keys.
+    ///
+    /// They have the methods that the limiter lacks: [`ready`](SharedRules::ready), [`refund`](SharedRules::refund),
+    /// [`settle`](SharedRules::settle), [`flush`](SharedRules::flush), [`max_overshoot`](SharedRules::max_overshoot),
+    /// [`lease_stats`](SharedRules::lease_stats) and, with the feature `observe`, `live_counts`.
     #[must_use]
     pub const fn rules(&self) -> &SharedRules<[u8]> {
         &self.rules

@@ -217,8 +217,12 @@ impl<L: fmt::Debug, T: Runtime> fmt::Debug for Fair<L, T> {
     }
 }
 
-/// A [`Fair`], or a reference or an `Arc` to one, by which an [`Acquire`](super::Acquire) or a [`PacedStream`](super::PacedStream) holds it.
-pub trait FairRef {
+/// A [`Fair`], or a reference or an `Arc` to one. This trait is sealed.
+///
+/// An [`Acquire`](super::Acquire), a [`PacedStream`](super::PacedStream), a [`PacedSink`](super::PacedSink) and the layer of an HTTP
+/// client hold their limiter in this form.
+#[expect(private_bounds, reason = "sealed: an implementation returns the same `Fair` in each call")]
+pub trait FairRef: SameFair {
     /// The limiter.
     type Limiter: Waitable;
     /// The runtime of the limiter.
@@ -227,6 +231,14 @@ pub trait FairRef {
     /// Returns the limiter with its queues.
     fn fair(&self) -> &Fair<Self::Limiter, Self::Runtime>;
 }
+
+trait SameFair {}
+
+impl<L, T: Runtime> SameFair for Fair<L, T> {}
+
+impl<F: SameFair> SameFair for &F {}
+
+impl<F: SameFair> SameFair for Arc<F> {}
 
 impl<L: Waitable, T: Runtime> FairRef for Fair<L, T> {
     type Limiter = L;

@@ -20,8 +20,7 @@ pub struct KeyRequest {
 }
 
 /// The charge of an admitted request for a key, which [`Fair::refund`](super::Fair::refund) and
-/// [`Fair::settle`](super::Fair::settle) accept. `Receipt::from` returns the receipt, which [`KeyedRateLimiter::refund`] accepts with
-/// the key.
+/// [`Fair::settle`](super::Fair::settle) accept. [`KeyedRateLimiter::refund`] accepts it with the key, too.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeyReceipt {
     fingerprint: u64,

@@ -1,3 +1,4 @@
+use core::fmt;
 use core::future::Future;
 use core::hash::{Hash, Hasher};
 use core::pin::Pin;
@@ -87,9 +88,21 @@ pub trait Runtime {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioRuntime;
 
-impl Runtime for TokioRuntime {
+/// A timer of [`TokioRuntime`].
+#[expect(unnameable_types, reason = "it is only dropped")]
+pub struct TokioTimer {
     /// It is registered with the time driver, and not polled again. The waiter that it wakes checks for capacity.
-    type Timer = Pin<Box<Unconstrained<Sleep>>>;
+    _sleep: Pin<Box<Unconstrained<Sleep>>>,
+}
+
+impl fmt::Debug for TokioTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokioTimer").finish_non_exhaustive()
+    }
+}
+
+impl Runtime for TokioRuntime {
+    type Timer = TokioTimer;
 
     fn set_timer(&self, after: Duration, waker: &Waker) -> Self::Timer {
         // Unconstrained: the waker may belong to another task, and must not depend on the budget of this one.
@@ -99,7 +112,7 @@ impl Runtime for TokioRuntime {
         while timer.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
             timer.set(unconstrained(sleep(Duration::from_millis(1))));
         }
-        timer
+        TokioTimer { _sleep: timer }
     }
 
     fn runtime_id(&self) -> Option<u64> {

@@ -62,8 +62,8 @@ impl CounterRingBuilder {
         self
     }
 
-    /// Counts N cells, the current one included, in place of the current cell and the N cells before it. An interval of one window holds at most 2L permits. A saturated ring admits
-    /// L per window.
+    /// Counts the current cell and the N − 1 cells before it. (A strict ring counts one cell more.) An interval of one window
+    /// holds at most 2L permits. A saturated ring admits L per window.
     pub fn classic(mut self) -> Self {
         self.variant = Variant::Classic;
         self

@@ -35,8 +35,8 @@ pub enum RejectionReason {
     /// The request lacks a key that the server should have provided
     /// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), such as the address of the client. The default status is 500.
     NoKeyFromServer,
-    /// The request lacks a key that a rule requires ([`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny)). The default status is
-    /// 400.
+    /// The request lacks a key that a rule requires ([`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny)), or a header states no
+    /// [client address](crate::http::ClientIp#requests-without-a-client). The default status is 400.
     NoKey,
     /// The store of shared rules does not answer, and a rule has [`OnError::Deny`](crate::rules::OnError::Deny). The default status is
     /// 503.
@@ -48,8 +48,14 @@ pub enum RejectionReason {
 }
 
 impl RejectionReason {
-    /// The number of reasons.
-    pub(super) const COUNT: usize = Self::NoSlot as usize + 1;
+    pub(super) const fn default_status(self) -> StatusCode {
+        match self {
+            Self::NoKeyFromServer => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NoKey => StatusCode::BAD_REQUEST,
+            Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::QuotaExceeded | Self::NoSlot => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
 
     /// The reason in a few words.
     pub(in crate::http) const fn text(self) -> &'static str {

@@ -13,25 +13,18 @@ use super::rejection::{Rejection, RejectionReason, RejectionResponse};
 use crate::rules::{Denial, QuotaStatus};
 use crate::time::Nanos;
 
-/// The statuses of rejections, by the numbers of their reasons.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::http) struct Statuses([StatusCode; RejectionReason::COUNT]);
+/// The statuses of rejections that differ from the default of their reason.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http) struct Statuses(Vec<(RejectionReason, StatusCode)>);
 
 impl Statuses {
-    pub(in crate::http) const DEFAULT: Self = Self([
-        StatusCode::INTERNAL_SERVER_ERROR,
-        StatusCode::BAD_REQUEST,
-        StatusCode::SERVICE_UNAVAILABLE,
-        StatusCode::TOO_MANY_REQUESTS,
-        StatusCode::TOO_MANY_REQUESTS,
-    ]);
-
-    pub(in crate::http) const fn of(self, reason: RejectionReason) -> StatusCode {
-        self.0[reason as usize]
+    pub(in crate::http) fn of(&self, reason: RejectionReason) -> StatusCode {
+        let own = self.0.iter().rev().find(|(other, _)| *other == reason);
+        own.map_or(reason.default_status(), |&(_, status)| status)
     }
 
-    pub(in crate::http) const fn set(&mut self, reason: RejectionReason, status: StatusCode) {
-        self.0[reason as usize] = status;
+    pub(in crate::http) fn set(&mut self, reason: RejectionReason, status: StatusCode) {
+        self.0.push((reason, status));
     }
 }
 
@@ -57,9 +50,9 @@ pub(in crate::http) fn respond<B>(
 /// quotas, and the body of [`Problem`]. A denial for another reason has the status of the layer: 400 if the request lacks a key, 500 if
 /// the server should have provided it, and 503 if the store does not answer.
 ///
-/// A denial knows the violated quotas only, and not the others of their rules. So the [name](crate::http::QuotaPolicy::name) of a
-/// policy is that of its rule, unless several quotas of the rule are violated. The layer also adds the window if one of several is
-/// violated.
+/// A denial knows only the quotas that it violates. So the [name](crate::http::QuotaPolicy::name) of a policy is that of its rule, and
+/// has the window only if several quotas of the rule are violated. The layer knows all quotas of a rule, so it adds the window
+/// whenever the rule has several.
 ///
 /// With the feature `axum`, it is an `IntoResponse`, so a handler can return it as an error.
 ///
@@ -137,7 +130,7 @@ impl DenialResponse {
         let policies = policy::of_violations(&self.violations);
         let mut rejection = Rejection::new(request, policies, self.retry_after, self.at);
         rejection.unavailable = self.unavailable;
-        rejection.status = Statuses::DEFAULT.of(rejection.reason());
+        rejection.status = rejection.reason().default_status();
         respond(&rejection, self.headers, by)
     }
 }

@@ -1,4 +1,5 @@
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::error::Error;
 use core::fmt;
 use core::pin::Pin;
@@ -15,7 +16,7 @@ use super::server_limit::ServerLimit;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
-use crate::wait::{Acquire, FairRef, WaitRequest};
+use crate::wait::{Acquire, Fair, FairRef, WaitRequest};
 
 /// Delays the requests of an HTTP client by a limiter, and until the times that the server states.
 ///
@@ -83,9 +84,11 @@ use crate::wait::{Acquire, FairRef, WaitRequest};
 /// # let _ = layer;
 /// # Ok::<(), ringgate::ConfigError>(())
 /// ```
+///
+/// `F` is a [`Fair`] of a [`RateLimiter`], by reference or in an `Arc`.
 #[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it wraps a service"]
-pub struct ClientRateLimitLayer<F> {
+pub struct ClientRateLimitLayer<F = Arc<Fair<RateLimiter>>> {
     limiter: F,
     max_wait: Option<Duration>,
 }
@@ -124,7 +127,7 @@ impl<T, F: Clone> Layer<T> for ClientRateLimitLayer<F> {
 /// `T` is the inner service. It must be `Clone`: the future of a request takes the service that was ready, and a clone replaces
 /// it.
 #[derive(Clone, Debug)]
-pub struct ClientRateLimitService<T, F> {
+pub struct ClientRateLimitService<T, F = Arc<Fair<RateLimiter>>> {
     inner: T,
     layer: ClientRateLimitLayer<F>,
 }

@@ -30,7 +30,8 @@ use crate::http::answer::{RATE_LIMIT, RATE_LIMIT_POLICY};
 /// No header leads to a panic. A time is rounded up to whole seconds.
 ///
 /// - `Retry-After` may have decimals, a unit, quotation marks or several values: `1.5`, `3s`, `1m30s`, `500 ms`, `3, 7`. The longest of
-///   several values counts. A date in the past is a time of zero. Any other text is a time of 60 seconds, if no line states a time. An empty line is ignored.
+///   several values counts. A date in the past is a time of zero.
+///   Any other text is a time of 60 seconds, if no line states a time. An empty line is ignored.
 /// - A line of `RateLimit` or `RateLimit-Policy` that is no structured list (RFC 9651) is ignored. Other lines still count.
 /// - An item that is not named by a string is ignored. An item of `RateLimit` without `r` counts only if no item has one, and then only
 ///   after a rejection.

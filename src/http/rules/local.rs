@@ -77,6 +77,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> RuleQueue for LocalQueue<C> {
         reject(rejection)
     }
 
+    fn waiting(&self) -> usize {
+        Fair::waiting(self)
+    }
+
     fn recheck(&self) {
         Fair::recheck(self);
     }

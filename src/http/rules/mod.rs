@@ -54,6 +54,9 @@ pub(in crate::http) trait RuleQueue: Clone + Send + Sync + 'static {
     /// Passes the rejection of a request that was delayed to `reject`.
     fn reject<T>(&self, refusal: Self::Refusal, head: &Parts, reject: impl FnOnce(Rejection<'_>) -> T) -> T;
 
+    /// The number of requests that wait.
+    fn waiting(&self) -> usize;
+
     /// Lets the first waiting request of each queue check for capacity again.
     fn recheck(&self);
 

@@ -101,6 +101,10 @@ impl<S: Source> RuleQueue for SharedQueue<S> {
         self::reject(&rules, &denied, head, reject)
     }
 
+    fn waiting(&self) -> usize {
+        SharedFair::waiting(self)
+    }
+
     fn recheck(&self) {
         SharedFair::recheck(self);
     }

@@ -5,7 +5,7 @@ use crate::keyed::keys::{AnyKey, Tiers};
 
 /// Keys whose hashes another process can compute again, as a saved table needs.
 ///
-/// [`AnyKey`] is such a kind of keys, and so are [`Tiers`] of it. Implement it for [`Keys`](crate::keyed::Keys) of your
+/// [`AnyKey`] implements it, and so do [`Tiers`] over keys that do. Implement it for [`Keys`](crate::keyed::Keys) of your
 /// own to save their tables.
 ///
 /// # Examples

@@ -1,7 +1,7 @@
 //! The decision of one request by the states of a rule set.
 //!
 //! [The protocol](crate::rules) defines *enforced*, *in the shadow*, *peek*, *charge* and *refund*. Most functions pass on
-//! `evidence`, which keeps the values of the quotas of a denied request, unless it is `()`.
+//! `evidence`, which says whether a denial counts as a violation, and may keep the values of the denying quotas.
 
 use alloc::sync::Arc;
 use core::iter;

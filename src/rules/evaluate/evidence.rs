@@ -15,13 +15,13 @@ use super::rule_states::RuleStates;
 use crate::time::Nanos;
 use {alloc::vec::Vec, core::time::Duration};
 
-/// The consequences of a denial, and the values that are kept of the states that deny the request: none, or [`DeniedQuotas`].
+/// Says whether a denial counts as a violation, and keeps the values of the denying quotas, if it is [`DeniedQuotas`].
 pub(crate) trait Evidence<'a> {
     /// Whether values are kept.
     const KEPT: bool = false;
 
     /// Whether a denial counts as a violation of each denying rule that [blocks](crate::Rule::block) keys.
-    const VIOLATES: bool = true;
+    const COUNTS_VIOLATIONS: bool = true;
 
     /// Reads the states of a denied request, whose indices and extractions are `applied`. Returns false if they have the capacity
     /// for the request. Then it is to be decided again.
@@ -50,10 +50,10 @@ pub(crate) trait Evidence<'a> {
 impl Evidence<'_> for () {}
 
 /// Keeps no values of a request that waits instead of being denied.
-pub(crate) struct Waits;
+pub(crate) struct OfWaiter;
 
-impl Evidence<'_> for Waits {
-    const VIOLATES: bool = false;
+impl Evidence<'_> for OfWaiter {
+    const COUNTS_VIOLATIONS: bool = false;
 }
 
 /// The values of all enforced quotas that apply to a denied request, in evaluation order, as the decision read them.

@@ -94,6 +94,7 @@ pub(crate) struct Extractor<R: ?Sized> {
     /// The limit of the rule's first quota.
     limit: u64,
     enforced: KeyFraction,
+    // A retired state shares the lists of its rule.
     allow: Option<Arc<KeyList<R>>>,
     deny: Option<Arc<KeyList<R>>>,
     /// For a block, its filter. A request of a key that this filter shows as not blocked is not read.

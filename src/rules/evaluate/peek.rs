@@ -15,7 +15,8 @@ use crate::time::Nanos;
 ///
 /// # Concurrency
 ///
-/// Each method reads the state when it is called, as with [`Peek`](crate::Peek). A [`status`](Self::status) reads all values once.
+/// Each method reads the state when it is called, as with [`Peek`](crate::Peek). A [`status`](Self::status) keeps the
+/// values that it has read.
 ///
 /// # Examples
 ///

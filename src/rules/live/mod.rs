@@ -218,7 +218,8 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the rules are invalid, or if 64 or more old states are still enforced. The rules are unchanged then.
+    /// Returns an error if the rules are invalid, or if 64 or more old states are still enforced, and never
+    /// [`File`](ReloadError::File). The rules are unchanged then.
     pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReloadError> {
         let mut writer = self.writer();
         if let Reloaded::Pending(states) = self.complete(&mut writer)

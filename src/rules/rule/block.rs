@@ -63,7 +63,7 @@ pub struct Block {
     pub duration: Duration,
     /// The factor by which a further block is longer than the one before. 1 without [`escalate`](Self::escalate).
     pub factor: u32,
-    /// The longest duration of a block.
+    /// The longest duration of a block. Equal to `duration` without [`escalate`](Self::escalate).
     pub ceiling: Duration,
     /// The time after which a key is forgiven: see [`escalate`](Self::escalate).
     pub forgive_after: Duration,
@@ -80,8 +80,7 @@ impl Block {
 
     /// Creates a block that begins at the last of `after` violations in a window, and lasts for `duration`.
     ///
-    /// The rule set checks the ranges: 1 to 65,535 violations in a window of a second or more, and a block of a second to
-    /// [`Quota::MAX_WINDOW`].
+    /// The rule set checks the ranges: 1 to 65,535 violations in a window of a second or more, and a block of a second to 366 days.
     pub const fn new(after: Quota, duration: Duration) -> Self {
         Self {
             after,
@@ -101,7 +100,7 @@ impl Block {
     /// forgiven.
     ///
     /// From the 31st block on, the duration does not grow. The rule set checks the ranges: a factor of at least 2, a ceiling
-    /// from the first block to [`Quota::MAX_WINDOW`], and a time of up to [`Quota::MAX_WINDOW`] until a key is forgiven.
+    /// from the first block to 366 days, and a time of up to 366 days until a key is forgiven.
     pub const fn escalate(mut self, factor: u32, ceiling: Duration, forgive_after: Duration) -> Self {
         self.factor = factor;
         self.ceiling = ceiling;

@@ -66,7 +66,8 @@ pub struct PeerAddress(pub IpAddr);
 ///   ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), so that a missing address is noticed. Otherwise all clients would
 ///   share one budget.
 /// - A request whose header states something else than an address is rejected with status 400, or with another that
-///   [`status`](crate::http::RateLimitLayer::status) has set, whatever [`on_missing`](crate::Key::on_missing) says. The `detail` of the response names the header.
+///   [`status`](crate::http::RateLimitLayer::status) has set, whatever [`on_missing`](crate::Key::on_missing) says. The `detail` of
+///   the response names the header.
 ///
 /// The first request of each kind is logged as an error of `tracing` (feature `observe`), with what was given. So is, as a warning, the
 /// first request of a trusted proxy without the header.

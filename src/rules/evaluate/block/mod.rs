@@ -177,7 +177,7 @@ impl<R: ?Sized> RuleStates<R> {
         evidence: &mut E,
     ) -> Denied<'a, R> {
         self.count_denied(shard, &violations, |violation| self.rule_of(violation));
-        if E::VIOLATES && self.has_blocks {
+        if E::COUNTS_VIOLATIONS && self.has_blocks {
             self.count_violations(request, &violations, now);
             evidence.update_blocks(self, request, now);
         }

@@ -334,7 +334,7 @@ fn requests_without_an_address_are_explained() {
         assert_eq!(body["violated-policies"], serde_json::json!(["client"]));
     }
     assert_eq!(told.lock().expect("no panic").len(), 3);
-    let rejected = send(&mut layer.respond_with(Grpc).layer(Hello), Request::new(()));
+    let rejected = send(&mut layer.rejection_response(Grpc).layer(Hello), Request::new(()));
     assert_eq!(header(&rejected, "grpc-status"), Some("13"));
     assert!(
         header(&rejected, "grpc-message")

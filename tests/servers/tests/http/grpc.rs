@@ -16,7 +16,7 @@ fn grpc() -> Request<()> {
 #[test]
 fn a_rejection_is_resource_exhausted_with_retry_info() {
     let mut service = layer([rule("é per cent %", "1/min"), rule("roomy", "9/min").cells(6)])
-        .respond_with(Grpc)
+        .rejection_response(Grpc)
         .layer(Hello);
     assert_eq!(send(&mut service, Request::new(())).status(), 200);
     let rejected = send(&mut service, Request::new(()));
@@ -44,7 +44,7 @@ fn the_delay_is_exact() {
     for (text, elapsed) in [("1/1ms", 0), ("1/1ms", 1), ("1/s", 1), ("1/366d", 123_456_789)] {
         let (live, clock) = live([rule("all", text).cells(1)]);
         let mut service = RateLimitLayer::new(Arc::clone(&live))
-            .respond_with(Grpc)
+            .rejection_response(Grpc)
             .layer(Hello);
         send(&mut service, Request::new(()));
         clock.advance(Duration::from_nanos(elapsed));
@@ -62,7 +62,7 @@ fn the_delay_is_exact() {
 fn the_delay_has_the_jitter_of_the_layer() {
     let mut service = layer([rule("all", "1/min")])
         .jitter(Duration::from_secs(20))
-        .respond_with(Grpc)
+        .rejection_response(Grpc)
         .layer(Hello);
     send(&mut service, Request::new(()));
     let mut later = 0;
@@ -84,7 +84,7 @@ fn the_delay_has_the_jitter_of_the_layer() {
 #[test]
 fn requests_of_grpc_get_a_response_of_grpc() {
     let mut service = layer([rule("all", "1/min")]).layer(Hello);
-    let mut only_grpc = layer([rule("all", "1/min")]).respond_with(Grpc).layer(Hello);
+    let mut only_grpc = layer([rule("all", "1/min")]).rejection_response(Grpc).layer(Hello);
     send(&mut service, grpc());
     send(&mut only_grpc, grpc());
     for (sent, expected) in [
@@ -146,7 +146,7 @@ async fn a_tonic_client_reads_retry_info() {
 
     // Without an address, every request would be rejected.
     let key = HttpKey::peer();
-    let limited = layer([rule("client", "2/min").by(&key)]).respond_with(Grpc);
+    let limited = layer([rule("client", "2/min").by(&key)]).rejection_response(Grpc);
     let (listener, address) = listen().await;
     let (_reporter, health) = tonic_health::server::health_reporter();
     let server = Server::builder().layer(limited).add_service(health);

@@ -372,7 +372,7 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
     assert_eq!(status_and(&response, "retry-after"), (503, None));
     let layer = deny().status(RejectionReason::StoreUnavailable, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
-    let rejected = answer(deny().respond_with(Grpc).layer(Hello), Request::new(())).await;
+    let rejected = answer(deny().rejection_response(Grpc).layer(Hello), Request::new(())).await;
     assert_eq!(header(&rejected, "grpc-status"), Some("14"));
     // The limiter of the node decides, and the headers have its values.
     let (local, admit) = (rules(OnError::Local), rules(OnError::Admit));
