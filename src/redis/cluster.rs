@@ -55,7 +55,7 @@ fn in_order<T, A>(slots: &[Slot<T>], answers: impl Iterator<Item = Vec<A>>) -> V
 
 /// The results of all slots as one, in the order of the requests.
 fn join(slots: &[Slot<CounterRequest>], results: &[CheckResult]) -> CheckResult {
-    let statuses = in_order(slots, results.iter().map(|result| result.statuses.to_vec()));
+    let statuses = in_order(slots, results.iter().map(|result| result.statuses.clone()));
     // The clocks of servers differ. All of them have reached the newest reading, or will soon.
     let at = results.iter().map(|result| result.at).max().unwrap_or(0);
     if results.iter().all(|result| result.is_admitted) {
@@ -111,19 +111,20 @@ impl RedisStore {
         };
         let mut scarcest_first: Vec<usize> = (0..slots.len()).collect();
         scarcest_first.sort_by_key(left_after);
-        let mut charged: Vec<usize> = Vec::new();
+        let mut charged: Vec<(usize, CheckResult)> = Vec::new();
         for slot in scarcest_first {
             match self.run_decide("charge", &slots[slot].requests).await {
-                Ok(result) if result.is_admitted => {
-                    results[slot] = result;
-                    charged.push(slot);
-                }
+                Ok(result) if result.is_admitted => charged.push((slot, result)),
                 not_admitted => {
-                    self.refund_slots(&slots, &results, &charged).await;
+                    self.refund_slots(&slots, &charged).await;
+                    // The results of the refunded slots stay those of before their charges.
                     results[slot] = not_admitted?;
                     return Ok(join(&slots, &results));
                 }
             }
+        }
+        for (slot, result) in charged {
+            results[slot] = result;
         }
         Ok(join(&slots, &results))
     }
@@ -136,10 +137,9 @@ impl RedisStore {
     }
 
     /// Refunds the charges to these slots. A refund that fails leaves its permits charged, which is stricter.
-    async fn refund_slots(&self, slots: &[Slot<CounterRequest>], results: &[CheckResult], charged: &[usize]) {
-        join_all(charged.iter().map(|&slot| {
-            let refunded: StoreFuture<'_, u64> =
-                Box::pin(self.run_refund(&slots[slot].requests, &results[slot]));
+    async fn refund_slots(&self, slots: &[Slot<CounterRequest>], charged: &[(usize, CheckResult)]) {
+        join_all(charged.iter().map(|(slot, result)| {
+            let refunded: StoreFuture<'_, u64> = Box::pin(self.run_refund(&slots[*slot].requests, result));
             refunded
         }))
         .await;

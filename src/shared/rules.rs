@@ -42,7 +42,7 @@ use crate::time::Nanos;
 ///
 /// One call of the store for a request that the store decides. On this node a few allocations, and for each rule the time and
 /// memory of a [`RuleSet`](crate::RuleSet). A decision by leases ([`Mode`]) makes no call: one cache line for each lease, a reading of
-/// the clock and a compare-exchange, without a lock or an allocation. Each [lease](super::SharedRulesBuilder::leases) takes about 460
+/// the clock and a compare-exchange, without a lock or an allocation. Each [lease](super::SharedRulesBuilder::leases) takes about 480
 /// bytes.
 ///
 /// # Caveats

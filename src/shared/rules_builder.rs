@@ -270,7 +270,7 @@ fn keep_slots<R: ?Sized>(
     Ok(keeper)
 }
 
-/// The most leases of a node. Each takes about 460 bytes.
+/// The most leases of a node. Each takes about 480 bytes.
 const MAX_LEASES: u64 = 1_000_000;
 
 impl<R: ?Sized> fmt::Debug for SharedRulesBuilder<R> {

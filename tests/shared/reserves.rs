@@ -2,11 +2,16 @@
 //! budget.
 
 use alloc::sync::Arc;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
 use ringgate::Rule;
 use ringgate::rules::{Cost, DecidedBy, RuleAlgorithm};
-use ringgate::shared::{CounterStore, MemoryStore, Mode, OnError, SharedLimiter, SharedRules};
+use ringgate::shared::{
+    CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, Mode, OnError, SharedLimiter,
+    SharedRules, StoreError, StoreErrorKind,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::many::Paused;
@@ -168,11 +173,12 @@ async fn a_reserve_without_a_budget_is_in_the_way_of_no_request() {
 }
 
 /// Rules of the mode `Lease` whose requests are their costs.
-fn leased(quota: &str, permits: u64, store: Arc<dyn CounterStore>) -> SharedRules<u64> {
+fn leased(quota: &str, permits: u64, store: Arc<dyn CounterStore>, on_error: OnError) -> SharedRules<u64> {
     let rule = Rule::new("cost", quota.parse().expect("a quota"))
         .cost(&Cost::new("cost", |cost: &u64| *cost))
         .algorithm(RuleAlgorithm::Log)
-        .mode(Mode::Lease { permits });
+        .mode(Mode::Lease { permits })
+        .on_error(on_error);
     let builder = SharedRules::builder()
         .leases(4)
         .term_clock(Paused(Instant::now()));
@@ -189,7 +195,7 @@ async fn a_request_takes_all_that_the_lease_and_the_store_have_left() {
                 0 => memory(),
                 time => Arc::new(Pausing::slow(Duration::from_millis(time))),
             };
-            let rules = leased("100/60s", 50, store);
+            let rules = leased("100/60s", 50, store, OnError::Share);
             for _ in 0..singles {
                 rules.check(&1).await.expect("room");
                 sleep(Duration::from_millis(3)).await;
@@ -204,6 +210,97 @@ async fn a_request_takes_all_that_the_lease_and_the_store_have_left() {
     assert!(held > 100, "leases hold permits");
 }
 
+/// A store that answers no renewal while `fails` is set.
+#[derive(Debug, Default)]
+struct WithoutRenewals {
+    store: MemoryStore,
+    fails: AtomicBool,
+}
+
+impl CounterStore for WithoutRenewals {
+    forward!(store: decide peek charge refund reset);
+
+    forward!(keeps slots leases);
+}
+
+impl LeaseStore for WithoutRenewals {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        match self.fails.load(Relaxed) {
+            true => {
+                let error = StoreError::new(StoreErrorKind::TimedOut, "no renewal");
+                Box::pin(core::future::ready(vec![Err(error); requests.len()]))
+            }
+            false => Box::pin(self.store.renew(requests)),
+        }
+    }
+}
+
+/// The store has denied a request, and then answers no renewal. Its denial stands, whatever `OnError` says.
+#[tokio::test(start_paused = true)]
+async fn a_denial_of_the_store_stands_if_a_lease_cannot_be_given_back() {
+    for on_error in [OnError::Admit, OnError::Local, OnError::Share, OnError::Deny] {
+        let store = Arc::new(WithoutRenewals::default());
+        let rules = leased("100/60s", 50, store.clone(), on_error);
+        for _ in 0..40 {
+            rules.check(&1).await.expect("room");
+            sleep(Duration::from_millis(3)).await;
+        }
+        let held = rules.lease_stats().held;
+        assert!(held > 10, "{held}");
+        store.fails.store(true, Relaxed);
+        // The lease and the rest of the limit cover it, but the lease is not given back.
+        let denied = rules.check(&50).await.expect_err("the lease is in the way");
+        let violated = denied.violations().map(|quota| quota.rule.to_string());
+        assert_eq!(violated.collect::<Vec<_>>(), ["cost"]);
+        assert_eq!(
+            (denied.decided_by(), denied.error().is_none()),
+            (DecidedBy::Store, true),
+            "{on_error:?}"
+        );
+    }
+}
+
+/// Two nodes compete for the permits of two rules with budgets. Each denial names a rule without room.
+#[tokio::test(start_paused = true)]
+async fn every_denial_names_a_rule_without_room() {
+    for offset in 0..40 {
+        let store = Arc::new(Pausing::slow(Duration::from_millis(5)));
+        let node = || {
+            let rule = |name: &'static str, cost: fn(&[u64; 2]) -> u64| {
+                let rule = Rule::new(name, "60/h".parse().expect("a quota")).cost(&Cost::new(name, cost));
+                rule.mode(Mode::Sync {
+                    period: PERIOD,
+                    pending: 5,
+                })
+            };
+            SharedRules::builder()
+                .rule(rule("one", |costs| costs[0]).on_error(OnError::Deny))
+                .rule(rule("other", |costs| costs[1]).on_error(OnError::Deny))
+                .build(store.clone())
+                .expect("rules")
+        };
+        let (first, second) = (Arc::new(node()), Arc::new(node()));
+        first.check(&[49, 40]).await.expect("room");
+        let spawn = |rules: &Arc<SharedRules<[u64; 2]>>, after: u64, costs: [u64; 2]| {
+            let rules = Arc::clone(rules);
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(after)).await;
+                rules.check(&costs).await.map(|_| ())
+            })
+        };
+        let asked = [
+            spawn(&first, 0, [8, 8]),
+            spawn(&second, offset, [1, 7]),
+            spawn(&first, offset / 2, [2, 3]),
+        ];
+        for asked in asked {
+            if let Err(denied) = asked.await.expect("no panic") {
+                assert!(denied.violations().next().is_some(), "{offset}: {denied:?}");
+            }
+        }
+    }
+}
+
 /// Requests that obey their retry times get the limit in each window, although the lease of their node takes permits in between.
 #[tokio::test(start_paused = true)]
 async fn retry_times_lose_no_permits() {
@@ -214,7 +311,7 @@ async fn retry_times_lose_no_permits() {
         (1000, 300, 300),
         (1000, 100, 90),
     ] {
-        let rules = leased(&format!("{limit}/1s"), permits, memory());
+        let rules = leased(&format!("{limit}/1s"), permits, memory(), OnError::Share);
         let (began, mut admitted) = (Instant::now(), 0);
         while began.elapsed() < Duration::from_secs(31) {
             let wait = match rules.check(&cost).await {

@@ -103,7 +103,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// Withholds the leases and budgets of this node whose permits alone are in the way of a request that the store has denied, and
     /// takes the reserves for these budgets out of the requests. `None` if the request would be denied without them, too.
     ///
-    /// It withholds no lease of a key that has none, and finds no free one.
+    /// A key without a lease, for which none is free, has nothing to withhold.
     pub(super) fn withhold_own(
         &self,
         remote: &Remote<'_>,
@@ -114,8 +114,8 @@ impl<R: ?Sized> SharedRules<R> {
         let node = self.leases.as_ref()?;
         let mut in_the_way = Vec::new();
         for (at, (request, status)) in requests.iter().zip(&denied.statuses).enumerate() {
-            let needed = request.permits().saturating_add(request.reserve());
-            if !request.is_enforced() || status.has_room && needed <= status.remaining {
+            // A reserve that is not in the way now may be in the way of the second attempt.
+            if !request.is_enforced() || status.has_room && request.reserve() == 0 {
                 continue;
             }
             // The requests for blocks come last, and have no lease.
@@ -123,7 +123,8 @@ impl<R: ?Sized> SharedRules<R> {
             let key = remote.plan.target_of(quota).lease_key(quota);
             // The store knows the permits of a lease, and leaves a budget out of account.
             let left = status.remaining.saturating_add(node.table.most_unspent(key));
-            if request.permits() > left {
+            let is_possible = status.retry_after.is_some() && request.permits() <= left;
+            if !status.has_room && !is_possible {
                 return None;
             }
             in_the_way.push((at, key, &remote.quotas[quota]));
@@ -136,20 +137,16 @@ impl<R: ?Sized> SharedRules<R> {
         Some(withheld)
     }
 
-    /// Gives the permits of these leases and budgets back, and asks the store again. The leases have no permits until they are dropped.
-    pub(super) async fn ask_without(
-        &self,
-        withheld: &[WithheldLease<'_>],
-        requests: &[CounterRequest],
-    ) -> Result<CheckResult, StoreError> {
-        if let Some(node) = &self.leases {
-            for lease in withheld {
-                // No request waits for a store that does not answer.
-                node.table.error_instead_of_wait(lease.at).map_or(Ok(()), Err)?;
-            }
-            node.table.release(withheld.iter().map(|lease| lease.at)).await?;
+    /// Gives the permits of these leases and budgets back. They have none until `withheld` is dropped.
+    pub(super) async fn give_back(&self, withheld: &[WithheldLease<'_>]) -> Result<(), StoreError> {
+        let Some(node) = &self.leases else {
+            return Ok(());
+        };
+        for lease in withheld {
+            // No request waits for a store that does not answer.
+            node.table.error_instead_of_wait(lease.at).map_or(Ok(()), Err)?;
         }
-        self.ask(requests).await
+        node.table.release(withheld.iter().map(|lease| lease.at)).await
     }
 
     /// Asks the store for a decision.

@@ -15,6 +15,12 @@ use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, Counting,
 /// The receipt of a block that a denial has begun.
 const BLOCK_BEGAN: (u64, u64) = (1, 0);
 
+/// Whether a denial of the store has a quota without room, and is not only because of a reserve.
+fn names_full(requests: &[CounterRequest], denied: &CheckResult) -> bool {
+    let mut all = requests.iter().zip(&denied.statuses);
+    all.any(|(request, status)| request.is_enforced() && !status.has_room)
+}
+
 impl<R: ?Sized> SharedRules<R> {
     /// Decides: charges the states and leases of this node, and then asks the store about all other quotas together.
     pub(crate) async fn decide(&self, plan: CheckPlan) -> Decision<R> {
@@ -77,7 +83,12 @@ impl<R: ?Sized> SharedRules<R> {
             Ok(_) | Err(_) => None,
         };
         if let Some(withheld) = &withheld {
-            result = self.ask_without(withheld, &requests).await;
+            match self.give_back(withheld).await {
+                Ok(()) => result = self.ask(&requests).await,
+                // The store has denied the request, so `OnError` does not decide about it.
+                Err(_) if result.as_ref().is_ok_and(|denied| names_full(&requests, denied)) => {}
+                Err(error) => result = Err(error),
+            }
         }
         match result {
             Err(error) => self.fall_back(&remote, &asked, requests, charged, error),

@@ -180,8 +180,15 @@ impl LeaseTable {
 
     /// The most unspent permits that the store may have registered for the key's lease.
     pub(crate) fn most_unspent(&self, key: u64) -> u64 {
-        let at = self.find(key);
-        at.map_or(0, |at| self.lock().managers[at].most_unspent(&self.states[at]))
+        let Some(at) = self.find(key) else {
+            return 0;
+        };
+        let inner = self.lock();
+        // The lease may have been reassigned before this thread took the lock.
+        match self.states[at].owner() == key {
+            true => inner.managers[at].most_unspent(&self.states[at]),
+            false => 0,
+        }
     }
 
     /// Whether the next answer about the lease may grant permits.

@@ -35,7 +35,7 @@ impl CheckResult {
     }
 }
 
-/// The status of one counter, without the [reserve](super::CounterRequest::reserve) of its request.
+/// The status of one counter. It leaves the [reserve](super::CounterRequest::reserve) of the request out of account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CounterStatus {

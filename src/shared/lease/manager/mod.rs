@@ -77,6 +77,8 @@ enum Phase {
 struct UnansweredRequest {
     report: UsageReport,
     wanted_permits: u64,
+    /// The budget before the report, which the store has registered until it executes the request.
+    budget_before: u64,
     /// Whether the request gives everything back.
     releases: bool,
 }
@@ -105,7 +107,8 @@ impl LeaseManager {
         let is_worth_asking = |lease: &Lease| lease.is_worth_asking(self.demand.target_permits);
         let may_be_granted =
             self.lease.as_ref().is_some_and(is_worth_asking) && self.standing != Standing::BackingOff;
-        !self.is_failing() && (state.balance().budget() > 0 || may_be_granted)
+        let is_withheld = self.withholders > 0;
+        !is_withheld && !self.is_failing() && (state.balance().budget() > 0 || may_be_granted)
     }
 
     /// Whether the last copy of the request was not answered. No caller waits for the next copy, sent a period later.
@@ -117,11 +120,11 @@ impl LeaseManager {
     pub(crate) fn most_unspent(&self, state: &LeaseState) -> u64 {
         let balance = state.balance();
         let granted = balance.budget().saturating_sub(balance.used());
-        // The store may have granted what the request without an answer wants.
-        let asked = self
-            .phase
-            .unanswered()
-            .map_or(0, |request| request.wanted_permits);
+        // The store may or may not have executed the request without an answer.
+        let asked = self.phase.unanswered().map_or(0, |request| {
+            let before = request.budget_before.saturating_sub(request.report.charge);
+            request.wanted_permits.max(before)
+        });
         let is_registered = self.lease.as_ref().is_some_and(|lease| lease.is_registered);
         if is_registered { granted.max(asked) } else { 0 }
     }
@@ -316,6 +319,7 @@ impl LeaseManager {
             // store decides requests that the lease does not cover.
             state.reopen();
         }
+        let budget_before = state.balance().budget();
         let mut report = state.report(wanted_permits);
         let fallback = report.charge.saturating_sub(self.fallback_permits);
         self.begin_epoch();
@@ -328,6 +332,7 @@ impl LeaseManager {
         let request = UnansweredRequest {
             report,
             wanted_permits,
+            budget_before,
             releases,
         };
         Some((request, fallback))
