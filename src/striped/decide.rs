@@ -301,8 +301,9 @@ impl<C: Clock> StripedLimiter<C> {
     /// Charges the stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes
     /// expired counts.
     ///
-    /// The caller has just charged a stripe at the time `at` or later, and `charged_before` is the period that its word had
-    /// before. If `at` is not in a later period, this does nothing, so that the other stripes are not read at every charge.
+    /// The caller has just charged a stripe. `at` is its time, or a later one that the ring has published. `charged_before` is the
+    /// period that the word of the stripe had before. If `at` is not in a later period, this does nothing, so that the other stripes
+    /// are not read at every charge.
     pub(super) fn charge_old_stripes(&self, charged_before: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= charged_before {

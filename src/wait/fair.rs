@@ -221,7 +221,10 @@ impl<L: fmt::Debug, T: Runtime> fmt::Debug for Fair<L, T> {
 ///
 /// An [`Acquire`](super::Acquire), a [`PacedStream`](super::PacedStream), a [`PacedSink`](super::PacedSink) and the layer of an HTTP
 /// client hold their limiter in this form.
-#[expect(private_bounds, reason = "sealed: an implementation returns the same `Fair` in each call")]
+#[expect(
+    private_bounds,
+    reason = "sealed: an implementation returns the same `Fair` in each call"
+)]
 pub trait FairRef: SameFair {
     /// The limiter.
     type Limiter: Waitable;

@@ -161,7 +161,7 @@ fn latency(mut latencies: Vec<Duration>) -> Finding {
     );
     let means = "With the default response_timeout, 100 ms, late calls are errors, and OnError decides.";
     Finding::new("latency", level, found, means).advice(
-        "SLOWLOG GET and LATENCY DOCTOR show slow commands; or raise response_timeout and call_timeout.",
+        "SLOWLOG GET and LATENCY DOCTOR show slow commands; or raise the timeouts in `RedisStoreBuilder::supervision`.",
     )
 }
 

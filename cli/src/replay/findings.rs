@@ -294,8 +294,8 @@ impl Findings {
         notes.extend(self.missing(false));
         for field in &self.with_port {
             notes.push(format!(
-                "values of {field:?} are addresses with a port, brackets or a slash, so a client may have a key for each connection (--key client \
-                 leaves these out, and --alias client={field} says which field is the client)"
+                "values of {field:?} are addresses with a port, brackets or a slash, so a client may have a key for each \
+                 connection (--key client leaves these out, and --alias client={field} says which field is the client)"
             ));
         }
         if let Some(name) = &self.name_with_port {

@@ -203,7 +203,10 @@ impl RecordLayout {
             }
             // Only the key of one field reads addresses and networks, which no other text may look like.
             let has_spaces = parts == 1 && values[0] != text && client::is_address(values[0].as_bytes());
-            if has_spaces || values.iter().any(|value| client::is_network(value)) {
+            if has_spaces {
+                return Err("an address without spaces around it".into());
+            }
+            if values.iter().any(|value| client::is_network(value)) {
                 return Err(match parts {
                     1 => "an address without bits after its prefix".into(),
                     _ => "values without networks, which only a key of one field has".into(),

@@ -38,12 +38,16 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Charges a request. A denial counts as no violation, because the request then waits.
     pub(crate) fn check_waiting(&self, request: &R) -> Option<Admitted> {
-        self.states.check(request, || self.clock.now(), &mut OfWaiter).ok()
+        self.states
+            .check(request, || self.clock.now(), &mut OfWaiter)
+            .ok()
     }
 
     /// Charges a request as [`check_waiting`](Self::check_waiting) does, and returns a reservation.
     pub(crate) fn reserve_waiting(&self, request: &R) -> Option<Reservation<R>> {
-        self.states.reserve(request, || self.clock.now(), &mut OfWaiter).ok()
+        self.states
+            .reserve(request, || self.clock.now(), &mut OfWaiter)
+            .ok()
     }
 
     /// The states that a reservation was charged to. `None` if one of the charges was made to a catch-all.

@@ -84,7 +84,9 @@ fn the_delay_has_the_jitter_of_the_layer() {
 #[test]
 fn requests_of_grpc_get_a_response_of_grpc() {
     let mut service = layer([rule("all", "1/min")]).layer(Hello);
-    let mut only_grpc = layer([rule("all", "1/min")]).rejection_response(Grpc).layer(Hello);
+    let mut only_grpc = layer([rule("all", "1/min")])
+        .rejection_response(Grpc)
+        .layer(Hello);
     send(&mut service, grpc());
     send(&mut only_grpc, grpc());
     for (sent, expected) in [
