@@ -235,6 +235,7 @@ pub trait FairRef: SameFair {
     fn fair(&self) -> &Fair<Self::Limiter, Self::Runtime>;
 }
 
+/// Implemented only here, so that each call of [`FairRef::fair`] returns the same `Fair`.
 trait SameFair {}
 
 impl<L, T: Runtime> SameFair for Fair<L, T> {}

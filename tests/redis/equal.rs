@@ -73,10 +73,11 @@ async fn compare(scripts: &mut Scripts, seed: u64) -> [u64; 3] {
     let numbers = [first, ceiling, forgive, u64::from(extends), u64::from(factor)];
     let clock = Arc::new(ManualClock::new());
     let store = MemoryStore::with_clock(Arc::clone(&clock));
-    let counters = |permits: u64, limit: u64| {
+    let counters = |permits: u64, limit: u64, reserve: u64| {
         let key = |name: &str| format!("{seed}:{name}");
         let numbered = |part: ScriptRequest, rule| ScriptRequest {
             rule,
+            reserve,
             ..part.of(permits)
         };
         let parts = [
@@ -87,7 +88,8 @@ async fn compare(scripts: &mut Scripts, seed: u64) -> [u64; 3] {
         ];
         let counter = |name: &str, counting, limit, seconds| {
             let window = Duration::from_secs(seconds);
-            CounterRequest::new(name, seed.into(), counting, limit, window).with_permits(permits)
+            let request = CounterRequest::new(name, seed.into(), counting, limit, window);
+            request.with_permits(permits).with_reserve(reserve)
         };
         let requests = [
             counter("strict", Counting::Log, limit, 3),
@@ -105,7 +107,7 @@ async fn compare(scripts: &mut Scripts, seed: u64) -> [u64; 3] {
         if random.one_in(6) && !held.is_empty() {
             let (since, permits, limit, receipts, charged) =
                 held.remove(held.len().saturating_sub(1 + random.index(3)));
-            let (parts, requests) = counters(permits, limit);
+            let (parts, requests) = counters(permits, limit, 0);
             let lost = store.refund(&requests, &charged).await.expect("an answer");
             let parts = parts
                 .into_iter()
@@ -126,7 +128,8 @@ async fn compare(scripts: &mut Scripts, seed: u64) -> [u64; 3] {
             continue;
         }
         let (permits, limit) = (1 + random.below(3), random.one_of(&[3, 3, 3, 5, 2]));
-        let (parts, requests) = counters(permits, limit);
+        let reserve = random.one_of(&[0, 0, 1, 2]);
+        let (parts, requests) = counters(permits, limit, reserve);
         let counts_violation = u64::from(random.below(5) > 0);
         let violation = ScriptRequest::block(&format!("{seed}:block"), violations, window, numbers);
         let parts: Vec<_> = parts

@@ -34,6 +34,8 @@ pub(crate) struct ScriptRequest {
     /// The number of the rule, negative if it is in the shadow.
     pub(crate) rule: i64,
     pub(crate) receipt: (u64, u64),
+    /// The permits that stay free.
+    pub(crate) reserve: u64,
     /// The last five arguments of a block.
     pub(crate) block: Option<[u64; 5]>,
 }
@@ -59,6 +61,7 @@ impl ScriptRequest {
             permits: 1,
             rule: 1,
             receipt: (0, 0),
+            reserve: 0,
             block: None,
         }
     }
@@ -144,9 +147,8 @@ impl Script {
                 .arg(part.window)
                 .arg(cells);
             call.arg(part.permits).arg(part.rule);
-            // The reserve is zero.
             let rate = (part.permit / 2000, part.permit % 2000);
-            let last = [part.receipt.0, part.receipt.1, 0, rate.0, rate.1];
+            let last = [part.receipt.0, part.receipt.1, part.reserve, rate.0, rate.1];
             call.arg(&part.block.unwrap_or(last));
         }
         call.arg(now / 1_000_000).arg(now % 1_000_000);
