@@ -94,7 +94,8 @@ fuzz_target!(|input: Input| -> Corpus {
     if algorithm.words() > 70 {
         return Corpus::Reject;
     }
-    let table = |capacity: u8| KeyedRateLimiter::builder(algorithm.clone()).capacity(1 + u64::from(capacity % 40));
+    let table =
+        |capacity: u8| KeyedRateLimiter::builder(algorithm.clone()).capacity(1 + u64::from(capacity % 40));
     let clock = ManualClock::new();
     let latest = Cell::new(Nanos::ZERO);
     let mut readings = Vec::new();

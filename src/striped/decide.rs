@@ -270,6 +270,7 @@ impl<C: Clock> StripedLimiter<C> {
             // If the clock panics, the claim ends without a charge, and the stripe keeps its count.
             word: word.released(),
         };
+        // Claim: striped 1, a stripe is emptied only after its charge.
         let (word, at) = match self.charge_keeping_claim(word) {
             Ok((at, charged)) => (charged, Some(at)),
             Err(kept) => (kept, None),
@@ -287,7 +288,6 @@ impl<C: Clock> StripedLimiter<C> {
         // Claim: striped 2, a charge reads the clock after the claim.
         let at = self.clock.now();
         let tick = self.periods.tick(at);
-        // Claim: striped 1, a stripe is emptied only after its charge.
         if self.ring.take(at, word.count()) {
             Ok((at, word.charged(tick)))
         } else {

@@ -14,7 +14,7 @@ use ringgate::shared::{
 use crate::dropped::age;
 use crate::load::{Call, Load, end_all, most_by_calls};
 use crate::proxy::{Proxy, Route};
-use crate::server::{PATIENCE, Server, patient, patient_calls, ready, until, without_breaker};
+use crate::server::{PATIENCE, Server, patient, ready, until, without_breaker};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 400;
@@ -340,6 +340,7 @@ async fn nodes_decide_for_themselves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_moves() {
     use crate::cluster::Cluster;
+    use crate::server::patient_calls;
 
     for sync in [false, true] {
         let Some(cluster) = Cluster::start().await else {
