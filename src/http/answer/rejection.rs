@@ -258,7 +258,7 @@ impl fmt::Display for Rejection<'_> {
 /// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("total", "2/s".parse()?))
 ///     .build_with(ManualClock::new(), [1; 4])?;
-/// let layer = RateLimitLayer::from(rules).respond_with(Plain);
+/// let layer = RateLimitLayer::from(rules).rejection_response(Plain);
 /// # let _ = layer;
 /// # Ok(())
 /// # }
