@@ -40,7 +40,7 @@ use crate::wait::{Acquire, Fair, FairRef, WaitRequest};
 /// # Guarantee
 ///
 /// - The requests that the inner service gets stay within the [bound](RateLimiter::bound) of the limiter, and the guarantees
-///   of [`Fair`](crate::Fair) hold.
+///   of [`Fair`] hold.
 /// - When a response has been returned, no request of the shared limiter is admitted before the time of that response has
 ///   passed since it arrived. This holds by the clock of the limiter, until [`Fair::resume`](crate::Fair::resume) is called.
 /// - The latest time wins. An older response that states an earlier time arrives without effect, and so does a later success.
@@ -94,7 +94,7 @@ pub struct ClientRateLimitLayer<F = Arc<Fair<RateLimiter>>> {
 }
 
 impl<A: Algorithm, C: Clock, F: FairRef<Limiter = RateLimiter<A, C>>> ClientRateLimitLayer<F> {
-    /// Creates a layer over a [`Fair`](crate::Fair) of a [`RateLimiter`] in an `Arc`, which other code may use, too.
+    /// Creates a layer over a [`Fair`] of a [`RateLimiter`] in an `Arc`, which other code may use, too.
     pub const fn new(limiter: F) -> Self {
         Self {
             limiter,
