@@ -399,4 +399,5 @@ fn a_missing_folder_cannot_be_watched() {
         error.to_string().starts_with("rules file cannot be watched: "),
         "{error}"
     );
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 }

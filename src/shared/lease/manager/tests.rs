@@ -69,6 +69,39 @@ fn an_answer_that_leaves_nothing_to_release_ends_the_demand() {
     assert!(manager.request(&state, 3 * PERIOD, false, || 8).is_none());
 }
 
+/// The store has the permits of a lease until it executes the request that gives them back, and no request waits for a withheld
+/// lease.
+#[test]
+fn permits_that_are_given_back_count_until_the_answer() {
+    let state = LeaseState::new();
+    let mut manager = assigned(&state, true);
+    state.note_shortage(8);
+    let asked = manager.request(&state, 2 * PERIOD, true, || 8);
+    let (request, _) = asked.expect("it is due");
+    assert_eq!(
+        manager.most_unspent(&state),
+        10,
+        "the store may have granted them"
+    );
+    let answer = (&request, LeaseGrant::of(10));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
+    assert!(matches!(
+        state.spend(1, 3, || PERIOD),
+        SpendResult::Covered { .. }
+    ));
+    assert!(manager.is_worth_waiting(&state));
+    assert!(manager.withhold() && !manager.is_worth_waiting(&state));
+    assert!(manager.release(&state).is_some());
+    let (request, _) = manager
+        .request(&state, 3 * PERIOD, true, || 8)
+        .expect("it is due");
+    assert_eq!((request.wanted, request.charge), (0, 3));
+    assert_eq!(manager.most_unspent(&state), 7);
+    let answer = (&request, LeaseGrant::of(0));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8).is_some());
+    assert_eq!(manager.most_unspent(&state), 0);
+}
+
 /// The use of a budget that the store has ended is charged by the first request of the next one, whether it was reported
 /// before or is spent meanwhile.
 #[test]

@@ -136,10 +136,13 @@ async fn a_dropped_request_is_charged_nothing() {
     let gone = tokio::spawn(response(hello(&layer), Request::new(())));
     let stays = tokio::spawn(response(hello(&layer), Request::new(())));
     sleep(Duration::from_millis(1)).await;
+    assert_eq!(layer.waiting(), 2);
     gone.abort();
+    assert!(gone.await.expect_err("it was aborted").is_cancelled());
+    assert_eq!(layer.waiting(), 1);
     // It waits once, not twice.
     let (time, status) = stays.await.expect("no panic");
-    assert_eq!(status, 200);
+    assert_eq!((status, layer.waiting()), (200, 0));
     assert!((1_100..=1_300).contains(&time), "{time}");
 }
 
