@@ -153,15 +153,7 @@ impl Algorithm for AnyAlgorithm {
     }
 
     fn for_limiter(self) -> Self {
-        match self {
-            Self::Log(log) => Self::Log(log.for_limiter()),
-            Self::Counter(_)
-            | Self::Gcra(_)
-            | Self::InUnits(_)
-            | Self::Calendar(_)
-            | Self::InFlight(_)
-            | Self::Violations(_) => self,
-        }
+        each!(self, it => it.for_limiter().into())
     }
 }
 
@@ -182,15 +174,7 @@ impl Reclaim for AnyAlgorithm {
     }
 
     fn for_table(self, lowest: u64) -> Result<Self, ConfigError> {
-        Ok(match self {
-            Self::Counter(ring) => ring.for_table(lowest)?.into(),
-            Self::Log(log) => log.for_table(lowest)?.into(),
-            Self::Gcra(_)
-            | Self::InUnits(_)
-            | Self::Calendar(_)
-            | Self::InFlight(_)
-            | Self::Violations(_) => self,
-        })
+        Ok(each!(self, it => it.for_table(lowest)?.into()))
     }
 }
 
@@ -219,11 +203,11 @@ impl AnyAlgorithm {
         self.bucket().is_some()
     }
 
-    /// The counter ring, which may count units. `None` for another algorithm.
-    pub(crate) fn ring(&self) -> Option<&CounterRing> {
+    /// The counter ring, and the unit that it counts. `None` for another algorithm.
+    pub(crate) fn ring(&self) -> Option<(&CounterRing, Unit)> {
         match self {
-            Self::Counter(ring) => Some(ring),
-            Self::InUnits(it) => it.algorithm().ring(),
+            Self::Counter(ring) => Some((ring, Unit::ONE)),
+            Self::InUnits(it) => Some((it.algorithm().ring()?.0, it.unit)),
             Self::Log(_) | Self::Gcra(_) | Self::Calendar(_) | Self::InFlight(_) | Self::Violations(_) => {
                 None
             }
@@ -248,8 +232,7 @@ impl AnyAlgorithm {
             Self::InUnits(it) => return it.lower_limit(at_most),
             Self::Calendar(calendar) => calendar.limit(),
             Self::InFlight(in_flight) => in_flight.limit(),
-            // The number of violations that begin a block does not depend on a request.
-            Self::Violations(violations) => return violations.bound(),
+            Self::Violations(violations) => violations.bound(),
         };
         at_most.min(own).max(1)
     }
@@ -257,12 +240,9 @@ impl AnyAlgorithm {
     /// The capacity left in one window of a counter ring with several, by the window's index. Other algorithms have one
     /// window.
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
-        match self {
-            Self::Counter(ring) => ring.remaining_in(window, words, now),
-            Self::InUnits(it) => it.permits(it.algorithm().remaining_in(window, words, now)),
-            Self::Log(_) | Self::Gcra(_) | Self::Calendar(_) | Self::InFlight(_) | Self::Violations(_) => {
-                self.remaining(words, now)
-            }
+        match self.ring() {
+            Some((ring, unit)) => unit.permits(ring.remaining_in(window, words, now)),
+            None => self.remaining(words, now),
         }
     }
 
@@ -274,12 +254,9 @@ impl AnyAlgorithm {
         now: Nanos,
         permits: u64,
     ) -> Option<Nanos> {
-        match self {
-            Self::Counter(ring) => ring.ready_in(window, words, now, permits),
-            Self::InUnits(it) => it.algorithm().ready_in(window, words, now, it.units(permits)),
-            Self::Log(_) | Self::Gcra(_) | Self::Calendar(_) | Self::InFlight(_) | Self::Violations(_) => {
-                self.ready_at(words, now, permits)
-            }
+        match self.ring() {
+            Some((ring, unit)) => ring.ready_in(window, words, now, unit.units(permits)),
+            None => self.ready_at(words, now, permits),
         }
     }
 
@@ -291,17 +268,15 @@ impl AnyAlgorithm {
         words: W,
         now: Nanos,
     ) -> (u64, Option<Nanos>) {
-        match self {
-            Self::Counter(ring) => ring.remaining_and_reset_in(window, words, now),
-            Self::InUnits(it) => {
-                let (units, reset) = it.algorithm().remaining_and_reset_in(window, words, now);
-                (it.permits(units), reset)
-            }
-            Self::InFlight(in_flight) => (in_flight.remaining(words, now), None),
-            Self::Log(_) | Self::Gcra(_) | Self::Calendar(_) | Self::Violations(_) => {
-                remaining_and_reset(self, words, now)
-            }
+        if let Some((ring, unit)) = self.ring() {
+            let (units, reset) = ring.remaining_and_reset_in(window, words, now);
+            return (unit.permits(units), reset);
         }
+        if let Self::InFlight(in_flight) = self {
+            // Not `remaining_and_reset`, which reads the word twice. If a slot is released in between, it returns `now`.
+            return (in_flight.remaining(words, now), None);
+        }
+        remaining_and_reset(self, words, now)
     }
 
     /// The length of the calendar period that contains `now`. `None` if the algorithm has no such periods.

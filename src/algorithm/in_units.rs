@@ -50,7 +50,7 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 pub struct InUnits<A> {
     algorithm: A,
-    unit: Unit,
+    pub(super) unit: Unit,
 }
 
 impl<A: Algorithm> InUnits<A> {

@@ -275,7 +275,8 @@ impl StateAlgorithms {
         if (form, windows) != (*old_form, old_windows) {
             return None;
         }
-        let limits = |algorithm: &AnyAlgorithm| algorithm.ring().map_or_else(Vec::new, CounterRing::limits);
+        let limits =
+            |algorithm: &AnyAlgorithm| algorithm.ring().map_or_else(Vec::new, |(ring, _)| ring.limits());
         let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
         // Fails if the old words are too narrow for a new limit.
         Self::of_rings(
@@ -290,7 +291,8 @@ impl StateAlgorithms {
 
     /// These algorithms without the limits of removed quotas.
     pub(crate) fn without_limits(&self, is_removed: impl Fn(usize) -> bool) -> Self {
-        let (Some(ring), WordLayout::Counter { widest, .. }) = (self.tiers[0].ring(), &self.layout) else {
+        let (Some((ring, _)), WordLayout::Counter { widest, .. }) = (self.tiers[0].ring(), &self.layout)
+        else {
             return self.clone();
         };
         let limits = ring.limits().into_iter().zip(widest.limits());
