@@ -98,6 +98,10 @@ macro_rules! forward_reclaim {
 
         $crate::algorithm::forward::forward_first_word!($each);
 
+        fn finish_step<W: Words>(&self, words: W, now: Nanos) {
+            $each!(self, it => it.finish_step(words, now))
+        }
+
         fn cells_and_unit(&self) -> Option<(u64, u64)> {
             $each!(self, it => it.cells_and_unit())
         }

@@ -204,6 +204,10 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
 
     forward_first_word!(inner);
 
+    fn finish_step<W: Words>(&self, words: W, now: Nanos) {
+        self.algorithm.finish_step(words, now);
+    }
+
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         let (cells, unit) = self.algorithm.cells_and_unit()?;
         Some((cells, self.permits(unit)))

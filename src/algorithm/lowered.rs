@@ -16,8 +16,8 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision is [an attempt in place](Reclaim::attempt). `with_limit`, `is_idle`, `advance`, `idle_from`, `latest_time` and
-/// `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the limit](Reclaim::with_limit),
+/// A decision is [an attempt in place](Reclaim::attempt). `with_limit`, `is_idle`, `advance`, `idle_from`, `latest_time`,
+/// `finish_step` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the limit](Reclaim::with_limit),
 /// which allocates for a variant of [`AnyAlgorithm`] in a box.
 #[derive(Clone, Debug)]
 pub struct Lowered<'a, A> {
@@ -106,6 +106,10 @@ impl<A: Reclaim> Reclaim for Lowered<'_, A> {
     }
 
     forward_first_word!(inner);
+
+    fn finish_step<W: Words>(&self, words: W, now: Nanos) {
+        self.algorithm.finish_step(words, now);
+    }
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         self.algorithm.cells_and_unit()

@@ -274,9 +274,7 @@ fn invalid_limit(limit: u64, current: u64) -> ConfigError {
 ///   constant zeros: [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent),
 ///   [`ready_at`](Algorithm::ready_at), [`idle_at`](Algorithm::idle_at) and
 ///   [`refund`](Algorithm::refund).
-/// - **A request for [`u64::MAX`] permits is never admitted**: [`max_request`](Algorithm::max_request) is less. A table
-///   attempts such a request to finish a step of another thread without charging a permit.
-/// - **There is at least one word.** [`KeyedBuilder`](crate::keyed::KeyedBuilder) checks this promise and the previous one.
+/// - **There is at least one word.** [`KeyedBuilder`](crate::keyed::KeyedBuilder) checks this promise.
 ///
 /// # Examples
 ///
@@ -355,7 +353,8 @@ pub trait Reclaim: Algorithm {
     ///
     /// - if time ends before;
     /// - if the time of `first` is after `now`, unless it is the time at which a bucket will be full;
-    /// - while a cell is being entered. The next [attempt](Self::attempt) finishes that.
+    /// - while a cell is being entered. The next [attempt](Self::attempt) finishes that, and so does
+    ///   [`finish_step`](Self::finish_step).
     fn advance(&self, first: u64, now: Nanos) -> Option<u64>;
 
     /// The earliest instant at which the state whose word 0 is `first` [is idle](Self::is_idle), if no other request comes
@@ -365,6 +364,19 @@ pub trait Reclaim: Algorithm {
     /// The newest time in the state whose word 0 is `first`. A decision with an older reading is made as of that time, or
     /// is at least as strict.
     fn latest_time(&self, first: u64) -> Nanos;
+
+    /// Finishes a step of several exchanges that another thread has begun, and charges nothing. A table calls it for a state that
+    /// does not [advance](Self::advance), because no request of the state's key may ever come.
+    ///
+    /// The number of exchanges is bounded. If it finishes a step, word 0 changes. The provided method does nothing, because most
+    /// algorithms have no such step.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Algorithm::words).
+    fn finish_step<W: Words>(&self, words: W, now: Nanos) {
+        let _ = (words, now);
+    }
 
     /// This algorithm with a lower limit, for keys with a lower limit. Both algorithms use the same words and interpret them
     /// in the same way. A state that holds more than the lower limit denies.

@@ -96,7 +96,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// - `capacity`: zero or more than 2^32 keys, or more than there is memory for;
     /// - `limit`: the limit of a tier is zero or above the algorithm's; `windows`: a ring of several windows has a tier
     ///   ([`Reclaim::with_limit`]);
-    /// - `algorithm`: a custom algorithm has no words, or admits [`u64::MAX`] permits at once.
+    /// - `algorithm`: a custom algorithm has no words.
     pub fn build_with<C: Clock, K>(
         self,
         clock: C,
@@ -116,15 +116,6 @@ impl<A: Reclaim> KeyedBuilder<A> {
                 "algorithm",
                 format!("{words} words of state"),
                 "at least one word",
-            ));
-        }
-        let all = [&algorithm].into_iter().chain(&lower_tiers);
-        let most = all.map(Algorithm::max_request).max();
-        if let Some(most @ u64::MAX) = most {
-            return Err(ConfigError::new(
-                "algorithm",
-                format!("{most} permits at once"),
-                format!("at most {}", u64::MAX - 1),
             ));
         }
         Ok(KeyedRateLimiter {

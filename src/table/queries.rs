@@ -4,7 +4,7 @@ use super::insert::{Evictable, Idle, Insertion, NoEntry};
 use super::layout::WAYS;
 use super::probe::{Lines, NO_ENTRY, Seen};
 use super::words::{OccupiedWords, SeenWord};
-use crate::algorithm::{Attempt, Reclaim};
+use crate::algorithm::Reclaim;
 use crate::time::Nanos;
 
 /// The state that would decide a request of a key.
@@ -156,15 +156,13 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         seen.word.state() == EntryState::Open && self.algorithm.advance(seen.word.word(), self.now).is_none()
     }
 
-    /// Finishes a step of several exchanges that another thread has begun. To do so, it attempts a request that is
-    /// never admitted. Returns false if no step was begun: the entry is as it was seen, and the attempt need not be repeated.
+    /// Finishes a step of several exchanges that another thread has begun. Returns false if the entry is as it was seen, because
+    /// no step was begun.
     pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);
-            debug_assert!(self.algorithm.max_request() < u64::MAX, "it would be admitted");
-            // An attempt that has finished a step may then be denied.
-            let attempt = self.algorithm.attempt(None, words, self.now, u64::MAX);
-            attempt == Attempt::Retry || Seen::new(seen.entry).word != seen.word
+            self.algorithm.finish_step(words, self.now);
+            Seen::new(seen.entry).word != seen.word
         })
     }
 

@@ -343,6 +343,14 @@ impl Reclaim for CounterRing {
 
     forward_reclaim_to_cells!(either);
 
+    fn finish_step<W: Words>(&self, words: W, now: Nanos) {
+        match &self.repr {
+            Repr::Packed(_) => {}
+            Repr::Grouped(grouped) => grouped.enter(words, grouped.tick(now)),
+            Repr::Wide(wide) => wide.enter(words, wide.tick(now)),
+        }
+    }
+
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
         match &self.repr {
             Repr::Packed(packed) if packed.cell_window().summed() > 1 => {

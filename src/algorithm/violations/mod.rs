@@ -15,8 +15,7 @@
 //! | *extend* | the exchange of the word for one with a later end | a request that was denied, if the key is blocked and the block extends |
 //!
 //! To the traits, each denial is a request for one permit. It is admitted if it changes the word, and denied otherwise. A key
-//! that is not blocked has capacity for any number of permits below [`u64::MAX`]. A request for that many is denied, as
-//! [`Reclaim`] promises: a table makes it to finish the steps of others, and must not count a violation of another key.
+//! that is not blocked has capacity for any number of permits.
 //!
 //! # Proof sketch
 //!
@@ -93,9 +92,6 @@ impl Violations {
 
     /// The mark of a violation that has begun a block.
     pub(crate) const BEGAN: u64 = 1;
-
-    /// The most permits of a request that may be admitted.
-    pub(crate) const MAX_REQUEST: u64 = u64::MAX - 1;
 
     /// Creates the algorithm. `after` has at most [`MAX_LIMIT`](Self::MAX_LIMIT) violations.
     pub(crate) fn new(after: Quota, length: BlockLength, forgiveness: Duration, extends: bool) -> Self {
@@ -177,7 +173,7 @@ impl Algorithm for Violations {
     }
 
     fn max_request(&self) -> u64 {
-        Self::MAX_REQUEST
+        u64::MAX
     }
 
     fn bound(&self) -> u64 {
@@ -193,9 +189,6 @@ impl Algorithm for Violations {
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        if permits > Self::MAX_REQUEST {
-            return None;
-        }
         Some(Word::read(words).end(now).filter(|_| permits > 0).unwrap_or(now))
     }
 
@@ -206,7 +199,7 @@ impl Algorithm for Violations {
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         match Word::read(words).end(now) {
             Some(_) => 0,
-            None => Self::MAX_REQUEST,
+            None => u64::MAX,
         }
     }
 
@@ -238,9 +231,6 @@ impl Reclaim for Violations {
     fn attempt<W: Words>(&self, _: Option<u64>, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        if permits > Self::MAX_REQUEST {
-            return Attempt::Denied;
         }
         let seen = Word::read(words).0;
         let changed = self.after_denial(seen, now).map(|(new, began)| {
@@ -338,20 +328,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// A table makes such a request to finish the steps of others.
-    #[test]
-    fn a_request_for_all_permits_counts_nothing() {
-        let violations = violations(3);
-        let word = crate::sync::AtomicU64::new(0);
-        let words = || crate::sync::Shared::new(core::slice::from_ref(&word));
-        assert_eq!(violations.decide(words(), at(5), u64::MAX), None);
-        assert_eq!(violations.ready_at(words(), at(5), u64::MAX), None);
-        assert_eq!(
-            (violations.spent(words(), at(5)), violations.max_request()),
-            (0, u64::MAX - 1)
-        );
     }
 
     /// Times and levels saturate at their ends.

@@ -4,7 +4,6 @@ use alloc::sync::Arc;
 use super::block::filter::BlockFilter;
 use super::key_hashes::{KeyHashes, Seeds};
 use super::request_limit::RequestLimit;
-use crate::algorithm::Violations;
 use crate::error::ConfigError;
 use crate::keyed::KeyStates;
 use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
@@ -234,10 +233,8 @@ impl<R: ?Sized> Extractor<R> {
         if let Some(cost) = &self.cost {
             extracted.permits = (cost.0.function())(request);
         }
-        // A block admits each cost while the key is not blocked. Its algorithm never admits `u64::MAX` permits.
         if self.blocked.is_some() {
             extracted.handling = Handling::Block;
-            extracted.permits = extracted.permits.min(Violations::MAX_REQUEST);
         }
         extracted.enforced = self.enforced != KeyFraction::NONE;
         if let Some(key) = &self.key {
