@@ -105,7 +105,7 @@ impl<R: ?Sized> RuleStates<R> {
         } else if let [state, block] = &*self.states
             && let Some(filter) = &block.extractor.blocked
         {
-            return self.check_one_with_block((state, filter), request, now, hashes, evidence);
+            return self.check_one_with_block((state, block, filter), request, now, hashes, evidence);
         }
         self.check_all(request, now, hashes, evidence)
     }

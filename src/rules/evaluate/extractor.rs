@@ -89,7 +89,8 @@ pub(crate) struct Extractor<R: ?Sized> {
     tier_of: Option<TierOf<R>>,
     tiers: TierIndex,
     limit_by: Option<LimitBy<R>>,
-    is_in_flight: bool,
+    /// How the state handles a request that is not always denied.
+    handling: Handling,
     /// The limit of the rule's first quota.
     limit: u64,
     enforced: KeyFraction,
@@ -121,7 +122,10 @@ impl<R: ?Sized> Extractor<R> {
             tier_of: rule.tier_of.clone(),
             tiers: TierIndex::new(&rule.tiers),
             limit_by: rule.limit_by.clone(),
-            is_in_flight: rule.kind.is_in_flight(),
+            handling: match rule.kind.is_in_flight() {
+                true => Handling::Hold,
+                false => Handling::Charge,
+            },
             limit: rule.kind.quotas()[0].limit(),
             enforced,
             allow: list(ListKind::Allow, &rule.allow)?,
@@ -137,7 +141,7 @@ impl<R: ?Sized> Extractor<R> {
             reads_only_key: false,
             tier_of: None,
             limit_by: None,
-            is_in_flight: false,
+            handling: Handling::Block,
             deny: None,
             blocked: Some(Arc::new(BlockFilter::new(rule.keys())?)),
             ..Self::new(rule, seeds)?
@@ -227,14 +231,9 @@ impl<R: ?Sized> Extractor<R> {
             return None;
         }
         let mut extracted = Extracted::of_key(NO_KEY);
-        if self.is_in_flight {
-            extracted.handling = Handling::Hold;
-        }
+        extracted.handling = self.handling;
         if let Some(cost) = &self.cost {
             extracted.permits = (cost.0.function())(request);
-        }
-        if self.blocked.is_some() {
-            extracted.handling = Handling::Block;
         }
         extracted.enforced = self.enforced != KeyFraction::NONE;
         if let Some(key) = &self.key {
@@ -357,7 +356,7 @@ impl<R: ?Sized> Clone for Extractor<R> {
             tier_of: self.tier_of.clone(),
             tiers: self.tiers.clone(),
             limit_by: self.limit_by.clone(),
-            is_in_flight: self.is_in_flight,
+            handling: self.handling,
             limit: self.limit,
             enforced: self.enforced,
             allow: self.allow.clone(),

@@ -48,8 +48,8 @@ pub(crate) struct StateQuota {
     /// The rule's index in its rule set.
     pub(crate) rule: u16,
     pub(crate) name: Arc<str>,
-    /// The index of the quota in its rule.
-    pub(crate) index: usize,
+    /// The index of the quota in its rule. `None` for the violations that begin a block.
+    pub(crate) index: Option<usize>,
     pub(crate) quota: Quota,
 }
 
@@ -69,7 +69,7 @@ impl<R: ?Sized> RuleState<R> {
             .map(|&(rule_index, rule, index)| StateQuota {
                 rule: rule_index,
                 name: Arc::clone(&rule.name),
-                index,
+                index: Some(index),
                 quota: rule.kind.quotas()[index],
             })
             .collect();
@@ -114,7 +114,7 @@ impl<R: ?Sized> RuleState<R> {
     pub(crate) fn with_counts(self, counts: &[ShardedCounts]) -> Self {
         let (mut first, mut others): (Vec<u16>, Vec<u16>) = Default::default();
         for quota in &self.quotas {
-            if quota.index == 0 {
+            if quota.index == Some(0) {
                 first.push(quota.rule);
             }
         }

@@ -43,7 +43,7 @@ impl<R: ?Sized> Usage for RuleStates<R> {
         let mut of_rules = vec![RuleUsage::default(); self.rules.len()];
         // A retired state is of rules that are not in force any more.
         for state in self.states.iter().filter(|state| !state.retired) {
-            for quota in state.quotas.iter().filter(|quota| quota.index == 0) {
+            for quota in state.quotas.iter().filter(|quota| quota.index == Some(0)) {
                 of_rules[usize::from(quota.rule)] = RuleUsage {
                     tracked_keys: state.storage.tracked_keys(),
                     is_in_flight: state.is_in_flight(),

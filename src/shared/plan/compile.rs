@@ -190,9 +190,9 @@ impl<R: ?Sized> Planner<R> {
         plan.targets.iter().enumerate().flat_map(move |(at, target)| {
             let key_hash = plan.key_hashes.get(at).copied().unwrap_or(0);
             let state_quotas = self.state(target).quotas.iter().enumerate();
-            state_quotas.map(move |(position, quota)| {
-                let state = (target.state, position);
-                self.planned((quota.rule, quota.index), state, target.extracted, key_hash)
+            state_quotas.filter_map(move |(position, quota)| {
+                let (of_rule, state) = ((quota.rule, quota.index?), (target.state, position));
+                Some(self.planned(of_rule, state, target.extracted, key_hash))
             })
         })
     }

@@ -40,7 +40,7 @@ impl<R: ?Sized> Planner<R> {
         let shard = ShardId::current();
         counts.add(shard, RuleEvent::Forfeited(lost));
         // Each rule counts a request once, by its first quota.
-        if quota.index == 0 {
+        if quota.index == Some(0) {
             counts.add(shard, RuleEvent::Refunded(permits.saturating_sub(lost)));
         }
     }

@@ -29,12 +29,6 @@ use crate::time::Nanos;
 /// The keys of a rule for each entry of the table of violations.
 const KEYS_PER_ENTRY: u64 = 4;
 
-/// The index of the state of a block, where a rule with a block is the only rule.
-const BLOCK_STATE: u16 = 1;
-
-/// The index of a block among the quotas of its rule. No quota has it.
-const BLOCK_INDEX: usize = usize::MAX;
-
 impl<R: ?Sized> RuleState<R> {
     /// Creates the state of the block of the rule with the index `at`.
     pub(crate) fn of_block(
@@ -46,7 +40,7 @@ impl<R: ?Sized> RuleState<R> {
         let quota = StateQuota {
             rule: at,
             name: Arc::clone(&rule.name),
-            index: BLOCK_INDEX,
+            index: None,
             quota: block.after,
         };
         let algorithms = StateAlgorithms::block(block);
@@ -110,11 +104,11 @@ impl<R: ?Sized> RuleState<R> {
 }
 
 impl<R: ?Sized> RuleStates<R> {
-    /// Decides a request by the first state alone, unless its key may be blocked.
+    /// Decides a request by the state of the only rule, unless its key may be blocked. These are the only two states.
     #[inline(always)]
     pub(super) fn check_one_with_block<'a, E: Evidence<'a>>(
         &'a self,
-        (state, filter): (&RuleState<R>, &BlockFilter),
+        (state, block, filter): (&RuleState<R>, &RuleState<R>, &BlockFilter),
         request: &'a R,
         now: impl FnOnce() -> Nanos,
         mut hashes: Option<&mut KeyHashes>,
@@ -132,12 +126,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
         let end = filter.end(extracted.key);
         let now = now();
-        if end > now
-            && extracted.permits > 0
-            && self.states[usize::from(BLOCK_STATE)]
-                .blocked_until(extracted.key, now)
-                .is_some()
-        {
+        if end > now && extracted.permits > 0 && block.blocked_until(extracted.key, now).is_some() {
             if E::KEPT {
                 return self.check_all(request, || now, hashes, evidence);
             }
@@ -146,7 +135,7 @@ impl<R: ?Sized> RuleStates<R> {
         self.check_one(state, &extracted, request, || now, evidence)
     }
 
-    /// Denies a request of a blocked key, where a rule with a block is the only rule.
+    /// Denies a request of a blocked key. The only two states are that of the rule and that of its block.
     #[cold]
     #[inline(never)]
     fn deny_blocked<'a, E: Evidence<'a>>(
@@ -158,10 +147,7 @@ impl<R: ?Sized> RuleStates<R> {
     ) -> Denied<'a, R> {
         let mut violations = SmallVec::new();
         self.add_violations(0, extracted, now, false, |violation| violations.push(violation));
-        violations.push(Violation {
-            state: BLOCK_STATE,
-            quota: 0,
-        });
+        violations.push(Violation { state: 1, quota: 0 });
         self.denied(ShardId::current(), request, now, violations, evidence)
     }
 
