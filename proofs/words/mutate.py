@@ -117,8 +117,6 @@ MUTATIONS = [
     ("periods", "most(period, state.period + 1), 0)", "most(period, state.period), 0)"),
     ("slots", "state.held + slots <= limit, State(state.generation, state.held + slots)", "state.held <= limit, State(state.generation, state.held + slots)"),
     ("slots", "<= limit, State(state.generation, state.held + slots)", "<= limit, State(state.generation, slots)"),
-    ("slots", "least(slots, MOST_HELD - state.held)", "slots"),
-    ("slots", "return taken, State(state.generation, state.held + taken)", "return taken, State(state.generation, state.held)"),
     ("slots", "both(state.generation == generation, state.held >= slots)", "both(state.held >= slots)"),
     ("slots", "both(state.generation == generation, state.held >= slots)", "both(state.generation == generation, state.held > slots)"),
     ("slots", "State(state.generation, state.held - slots)", "State(state.generation, 0 * slots)"),

@@ -1,14 +1,14 @@
 """Requests in flight: at most the limit are held at any time, and each slot is released once, in one word.
 
 The promise (src/algorithm/in_flight.rs): the word has the number of keys that it was given to, its generation, and the slots
-that are held. A receipt releases slots of its own generation alone. Debt has no receipt.
+that are held. A receipt releases slots of its own generation alone. There is no debt, because no receipt would release it.
 """
 
 from dataclasses import dataclass
 
 import z3
 
-from kit import both, implies, integers, ite, least, prove
+from kit import both, implies, integers, ite, prove
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,6 @@ LAST_GENERATION = 2**42 - 1
 def admitted(state, limit, slots):
     """Whether the slots fit, and the state after that."""
     return state.held + slots <= limit, State(state.generation, state.held + slots)
-
-
-def charged(state, slots):
-    """The number of slots that are held from now on, whatever the limit, and the state after that."""
-    taken = least(slots, MOST_HELD - state.held)
-    return taken, State(state.generation, state.held + taken)
 
 
 def released(state, generation, slots):
@@ -54,14 +48,13 @@ def passed_on(state):
 
 def proofs():
     state = State(*integers("own_generation held"))
-    limit, slots, of_receipt, generation, other, debt = integers("limit slots of_receipt generation other debt")
-    # The log: the slots of outstanding receipts by generation, and the debt of this one.
+    limit, slots, of_receipt, generation, other = integers("limit slots of_receipt generation other")
+    # The log: the slots of outstanding receipts by generation.
     outstanding = z3.Function("outstanding", z3.IntSort(), z3.IntSort())
 
-    def invariant(state, outstanding, debt, generation):
+    def invariant(state, outstanding, generation):
         return both(
-            state.held == outstanding(state.generation) + debt,
-            debt >= 0,
+            state.held == outstanding(state.generation),
             outstanding(generation) >= 0,
             implies(generation > state.generation, outstanding(generation) == 0),
             1 <= state.generation,
@@ -74,44 +67,38 @@ def proofs():
         return lambda any_generation: outstanding(any_generation) + ite(any_generation == generation, slots, 0)
 
     known = [
-        *(invariant(state, outstanding, debt, each) for each in (other, generation, state.generation, state.generation + 1)),
+        *(invariant(state, outstanding, each) for each in (other, generation, state.generation, state.generation + 1)),
         1 <= limit,
         limit <= MOST_HELD,
         slots >= 1,
     ]
     fresh = State(z3.IntVal(1), z3.IntVal(0))
-    prove("slots: a fresh word keeps the invariant", [other >= 0], invariant(fresh, lambda each: z3.IntVal(0), z3.IntVal(0), other))
+    prove("slots: a fresh word keeps the invariant", [other >= 0], invariant(fresh, lambda each: z3.IntVal(0), other))
 
     fits, after = admitted(state, limit, slots)
     prove(
         "slots: an admission keeps it, and at most the limit are held",
         [*known, fits],
-        both(invariant(after, changed(state.generation, slots), debt, other), changed(state.generation, slots)(state.generation) + debt <= limit),
+        both(invariant(after, changed(state.generation, slots), other), changed(state.generation, slots)(state.generation) <= limit),
     )
-    prove("slots: a denial proves that the slots are held", [*known, z3.Not(fits)], outstanding(state.generation) + debt + slots > limit)
-    taken, with_debt = charged(state, slots)
-    prove(
-        "slots: debt keeps it, and is held whole unless the word is full",
-        [*known],
-        both(invariant(with_debt, outstanding, debt + taken, other), taken >= 0, z3.Or(taken == slots, with_debt.held == MOST_HELD)),
-    )
+    prove("slots: a denial proves that the slots are held", [*known, z3.Not(fits)], outstanding(state.generation) + slots > limit)
     possible, back = released(state, generation, slots)
     receipt = [of_receipt == slots, outstanding(generation) >= of_receipt]
     prove(
         "slots: a release keeps it, and releases the slots of its receipt",
         [*known, *receipt, possible],
-        both(invariant(back, changed(generation, -slots), debt, other), back.held == state.held - slots),
+        both(invariant(back, changed(generation, -slots), other), back.held == state.held - slots),
     )
     prove("slots: every held slot of the key can be released", [*known, *receipt, generation == state.generation], possible)
     prove("slots: no receipt of an earlier key releases a slot", [*known, generation < state.generation], z3.Not(possible))
 
     can, next_state = passed_on(state)
-    prove("slots: an idle word holds no slot of any receipt of its key", [*known, idle(state)], both(outstanding(state.generation) == 0, debt == 0))
-    prove("slots: a word without slots is idle", [*known, outstanding(state.generation) == 0, debt == 0], idle(state))
+    prove("slots: an idle word holds no slot of any receipt of its key", [*known, idle(state)], outstanding(state.generation) == 0)
+    prove("slots: a word without slots is idle", [*known, outstanding(state.generation) == 0], idle(state))
     prove(
         "slots: a word that is passed on is of a generation without receipts",
         [*known, can],
-        both(invariant(next_state, outstanding, z3.IntVal(0), other), next_state.generation > state.generation, next_state.held == 0),
+        both(invariant(next_state, outstanding, other), next_state.generation > state.generation, next_state.held == 0),
     )
     prove("slots: the last generation is not passed on", [*known, state.generation == LAST_GENERATION], z3.Not(can))
     prove("slots: every other generation is", [*known, state.generation < LAST_GENERATION], can)

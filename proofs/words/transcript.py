@@ -311,8 +311,7 @@ def slots_outcome(case):
         fits, after = slots.admitted(state, lower, number)
         return (1, word_of(after)) if fits else (0, word)
     if step == 1:
-        taken, after = slots.charged(state, number)
-        return taken, word_of(after)
+        return 0, word
     if step == 2:
         possible, after = slots.released(state, generation, number)
         return (1, word_of(after)) if possible else (0, word)

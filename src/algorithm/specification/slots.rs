@@ -53,10 +53,8 @@ fn specified(case: &Case) -> Outcome {
     match step {
         ADMIT if after <= u128::from(lower) => (1, with(after)),
         ADMIT => (0, word),
-        CHARGE => {
-            let taken = slots.min(MOST - held);
-            (taken, with(u128::from(held + taken)))
-        }
+        // There is no debt.
+        CHARGE => (0, word),
         REFUND if of_receipt == generation && slots <= held => (1, with(u128::from(held - slots))),
         REFUND => (0, word),
         REMAINING => (lower.saturating_sub(held), word),
