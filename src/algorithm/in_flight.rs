@@ -18,8 +18,9 @@
 //!
 //! # How it keeps the contract of the traits
 //!
-//! Slots are an algorithm, like the violations of a block, because a table reuses entries only through [`Reclaim`], and the
-//! evaluator of rules charges only through [`Algorithm`]. A state of another kind would need its own path through both.
+//! A request takes slots as it takes permits: all or none, in the entry that a table finds or makes for its key, and it gives them
+//! back if another rule denies it. So a limit of slots is an algorithm. A state of another kind would need a second path through
+//! the table, the charge of a rule set, and the views of a state, with the same steps.
 //!
 //! The contract of [`Algorithm`] speaks of permits that count for a time. A slot counts until it is released, however long.
 //!
@@ -28,6 +29,7 @@
 //! - [`ready_at`](Algorithm::ready_at) is now or never: without a release, no time frees a slot. A release may come at any time,
 //!   so [`earliest`](Algorithm::earliest), a lower bound, is now.
 //! - A refund is a release. It succeeds at any time, for any receipt whose slot is held.
+//! - The word holds no debt, because no receipt could release it. [`charge`](Algorithm::charge) charges nothing.
 //! - No answer depends on a time. [`latest_time`](Reclaim::latest_time) is zero, and a clock that steps back changes nothing.
 //! - A state is idle only if no slot is held. So a table does not give the entry of a held slot to another key: the slot pins it.
 //!

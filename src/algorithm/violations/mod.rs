@@ -14,8 +14,18 @@
 //! | *violate* | the exchange of the word: one violation more, a new window with one violation, or a block | a request that was denied, if the key is not blocked |
 //! | *extend* | the exchange of the word for one with a later end | a request that was denied, if the key is blocked and the block extends |
 //!
-//! To the traits, each denial is a request for one permit. It is admitted if it changes the word, and denied otherwise. A key
-//! that is not blocked has capacity for any number of permits.
+//! # How it keeps the contract of the traits
+//!
+//! A rule set charges no request to a block. But each request reads it as it reads any other state, because a blocked key is one
+//! without capacity until a known instant. The denial, its values, the retry time and the queue of a waiter follow from that. So
+//! violations are an algorithm. A state of another kind would need a second path through the table, and beside each of these
+//! readers.
+//!
+//! - A key that is not blocked has capacity for any number of permits. A blocked key has none, and
+//!   [`ready_at`](Algorithm::ready_at) is the end of the block.
+//! - To a table, each denial is a request for one permit. It is admitted if it changes the word, and denied otherwise.
+//! - A violation is not taken back, so no refund succeeds. There is no debt.
+//! - The number of violations that begin a block does not depend on the request, so a lower limit changes nothing.
 //!
 //! # Proof sketch
 //!
@@ -265,7 +275,7 @@ impl Reclaim for Violations {
         Word(first).instant()
     }
 
-    /// There is no lower limit of violations.
+    /// A lower limit changes nothing.
     fn with_limit(&self, _: u64) -> Result<Self, ConfigError> {
         Ok(self.clone())
     }
