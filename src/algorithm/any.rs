@@ -298,6 +298,7 @@ impl InUnits<AnyAlgorithm> {
     #[cold]
     #[inline(never)]
     fn lower_limit(&self, at_most: u64) -> u64 {
-        self.permits(self.algorithm().lower_limit(at_most / self.unit()))
+        let units = self.algorithm().lower_limit(self.unit.whole_units(at_most));
+        self.unit.permits(units)
     }
 }

@@ -89,11 +89,11 @@ impl<A> InUnits<A> {
 
     /// The permits of a request in units, rounded up.
     #[inline(always)]
-    pub(super) const fn units(&self, permits: u64) -> u64 {
+    const fn units(&self, permits: u64) -> u64 {
         self.unit.units(permits)
     }
 
-    pub(super) const fn permits(&self, units: u64) -> u64 {
+    const fn permits(&self, units: u64) -> u64 {
         self.unit.permits(units)
     }
 

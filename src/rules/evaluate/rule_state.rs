@@ -3,10 +3,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 
-use super::extractor::{Extracted, Extractor};
+use super::extractor::{Extracted, Extractor, Handling};
 use super::key_hashes::Seeds;
 use super::request_limit::{RequestLimit, StatePeek};
-use super::state_algorithms::{StateAlgorithms, StateKind};
+use super::state_algorithms::StateAlgorithms;
 use super::state_decision::StateDecision;
 use super::storage::{StateStorage, StorageLookup};
 use crate::algorithm::{AnyAlgorithm, Lowered};
@@ -331,7 +331,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     pub(crate) fn is_in_flight(&self) -> bool {
-        self.algorithms.kind() == StateKind::InFlight
+        self.extractor.handling == Handling::Hold
     }
 
     pub(crate) fn shares_storage_with(&self, other: &Self) -> bool {
@@ -346,6 +346,6 @@ impl<R: ?Sized> RuleState<R> {
 
     /// Whether both count permits, both count slots in flight, or both are blocks. Counts of one kind are never charged to another.
     pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
-        self.algorithms.kind() == other.algorithms.kind()
+        self.extractor.handling == other.extractor.handling
     }
 }

@@ -19,7 +19,7 @@ use crate::rules::evaluate::extractor::{Extracted, Extractor, Handling};
 use crate::rules::evaluate::key_hashes::{KeyHashes, Seeds};
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 use crate::rules::evaluate::rule_states::RuleStates;
-use crate::rules::evaluate::state_algorithms::{StateAlgorithms, StateKind};
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::evaluate::storage::StateStorage;
 use crate::rules::rule::AnyRule;
 use crate::rules::rule::block::Block;
@@ -57,7 +57,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     pub(crate) fn is_block(&self) -> bool {
-        self.algorithms.kind() == StateKind::Violations
+        self.extractor.handling == Handling::Block
     }
 
     /// The end of the key's block, if the key is blocked at `now`.

@@ -22,7 +22,6 @@ use crate::rules::rule::kind::{AnyKind, Rate};
 use crate::rules::rule::{AnyRule, Rule};
 use crate::rules::set::clock_origin::ClockOrigin;
 use crate::time::Nanos;
-pub(super) use word_layout::StateKind;
 use word_layout::{RingForm, RingKind, StateUnits, WordLayout};
 
 /// The algorithms that decide over the words of one state.
@@ -226,10 +225,6 @@ impl StateAlgorithms {
         text
     }
 
-    pub(super) const fn kind(&self) -> StateKind {
-        self.layout.kind()
-    }
-
     /// These algorithms, over words that the algorithms of `before` have written. `None` if they would read less from
     /// the words than was charged.
     pub(crate) fn over_words_of(&self, before: &Self) -> Option<Self> {
@@ -257,9 +252,8 @@ impl StateAlgorithms {
                 self.bucket_over(before)
             }
             WordLayout::Calendar { periods, .. } => self.calendar_over(before, periods),
-            WordLayout::InFlight | WordLayout::Violations => {
-                (self.kind() == before.kind()).then(|| self.clone())
-            }
+            WordLayout::InFlight => matches!(before.layout, WordLayout::InFlight).then(|| self.clone()),
+            WordLayout::Violations => matches!(before.layout, WordLayout::Violations).then(|| self.clone()),
         }
     }
 

@@ -60,16 +60,6 @@ pub(super) enum WordLayout {
     Violations,
 }
 
-/// The kind of the counts of a state. Counts of one kind are never charged to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateKind {
-    Permits,
-    /// Slots in flight.
-    InFlight,
-    /// Violations of a rule, which block keys.
-    Violations,
-}
-
 impl WordLayout {
     /// The algorithm as text, which is compared with that of saved states.
     pub(super) fn description(&self) -> String {
@@ -83,16 +73,6 @@ impl WordLayout {
             Self::Calendar { quota, .. } => format!("Calendar of {quota}"),
             Self::InFlight => String::from("InFlight"),
             Self::Violations => String::from("Violations"),
-        }
-    }
-
-    pub(super) const fn kind(&self) -> StateKind {
-        match self {
-            Self::Counter { .. } | Self::Log(_) | Self::Gcra { .. } | Self::Calendar { .. } => {
-                StateKind::Permits
-            }
-            Self::InFlight => StateKind::InFlight,
-            Self::Violations => StateKind::Violations,
         }
     }
 }
