@@ -18,9 +18,9 @@
 //!
 //! # How it keeps the contract of the traits
 //!
-//! A request takes slots as it takes permits: all or none, in the entry that a table finds or makes for its key, and it gives them
-//! back if another rule denies it. So a limit of slots is an algorithm. A state of another kind would need a second path through
-//! the table, the charge of a rule set, and the views of a state, with the same steps.
+//! A request takes slots as it takes permits: all or none, in the entry that a table finds or makes for its key. It gives them
+//! back if another rule denies it. So a limit of slots is an algorithm. A state of another kind would need a second path with the
+//! same steps through the table, the charge of a rule set, and the views of a state.
 //!
 //! The contract of [`Algorithm`] speaks of permits that count for a time. A slot counts until it is released, however long.
 //!

@@ -17,8 +17,8 @@ use crate::time::Nanos;
 /// # Cost
 ///
 /// A decision is [an attempt in place](Reclaim::attempt). `with_limit`, `is_idle`, `advance`, `idle_from`, `latest_time`,
-/// `finish_step` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm [with the limit](Reclaim::with_limit),
-/// which allocates for a variant of [`AnyAlgorithm`] in a box.
+/// `finish_step` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm
+/// [with the limit](Reclaim::with_limit), which allocates for a variant of [`AnyAlgorithm`] in a box.
 #[derive(Clone, Debug)]
 pub struct Lowered<'a, A> {
     algorithm: &'a A,

@@ -89,8 +89,8 @@ pub(crate) struct Extractor<R: ?Sized> {
     tier_of: Option<TierOf<R>>,
     tiers: TierIndex,
     limit_by: Option<LimitBy<R>>,
-    /// How the state handles a request that is not always denied. It is the kind of the state: it counts permits, slots in flight, or
-    /// violations.
+    /// How the state handles a request that is not always denied. It is the kind of the state, which counts permits, slots in
+    /// flight, or violations.
     pub(super) handling: Handling,
     /// The limit of the rule's first quota.
     limit: u64,
