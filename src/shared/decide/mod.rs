@@ -10,9 +10,10 @@ use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
 use super::store::StoreError;
 use crate::rules::{Admitted, DecidedBy, Denied, DeniedValues, QuotaStatus, Reason, Reservation};
-use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Target};
+use crate::shared::plan::{CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Source, Target};
 
 mod await_grant;
+mod question;
 mod remote;
 
 /// The charges of a request on this node. Dropping them undoes them, unless [`keep`](Self::keep) has taken them.
@@ -24,11 +25,17 @@ struct NodeCharges<'a, R: ?Sized> {
 }
 
 impl<R: ?Sized> NodeCharges<'_, R> {
-    /// The charge for a quota that the store was not asked about.
-    fn charged_by(&self, quota: usize) -> ChargedBy {
-        match self.spends.iter().any(|spend| spend.quota as usize == quota) {
-            true => ChargedBy::Lease,
-            false => ChargedBy::Nothing,
+    /// The source of the charge for a target that the store was not asked about.
+    fn source_of(&self, target: &Target) -> Option<Source> {
+        let first = target.quotas().start;
+        match is_local(target) {
+            true => Some(Source::State),
+            false => {
+                let mut spends = self.spends.iter();
+                spends
+                    .any(|spend| spend.quota as usize == first)
+                    .then_some(Source::Lease)
+            }
         }
     }
 
@@ -83,12 +90,6 @@ fn lease_spend(target: &Target, quota: usize, at: usize, epoch: u32) -> LeaseSpe
         epoch,
         permits: target.permits(),
     }
-}
-
-/// A request that this node cannot decide alone.
-struct Remote<'a> {
-    plan: &'a CheckPlan,
-    quotas: Vec<PlannedQuota<'a>>,
 }
 
 fn is_local(target: &Target) -> bool {
@@ -232,9 +233,8 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Admits a request that leases and states of this node have decided.
     fn admit_on_node(&self, plan: &CheckPlan, charged: NodeCharges<'_, R>) -> Admitted<Charges<R>> {
-        let charged_by = |quota| charged.charged_by(quota);
         self.planner
-            .charge_fallbacks(plan, |target| !is_local(target), charged_by);
+            .charge_fallbacks(plan, |target| charged.source_of(target));
         let (spends, states) = charged.keep();
         let states = states.filter(Reservation::is_limited);
         let decided_by = match spends.is_empty() && states.is_none() {

@@ -11,7 +11,7 @@ mod validate;
 pub(super) use compile::{Planner, WallClock};
 pub(super) use counts::CountedSlot;
 pub(super) use fallbacks::FallbackLimiters;
-pub(super) use node::{ChargedBy, DeniedQuota};
+pub(super) use node::{DeniedQuota, Source};
 pub(crate) use target::CheckPlan;
 pub(super) use target::{PlannedQuota, QuickPlan, Route, Target};
 pub(super) use validate::{StoreFeatures, StoredAs};
