@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use tokio::runtime::Handle;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
-use super::plan::{FallbackLimiters, Planner, StoreFeatures, WallClock};
+use super::plan::{FallbackLimiters, Planner, StoreFeatures, WallClock, needs_leases};
 use super::rules::{NodeLeases, SharedRules};
 use super::slots::{self, SlotKeeper};
 use super::store::CounterStore;
@@ -165,8 +165,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         let secret = u128::from_le_bytes(self.secret);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let secret = [secret as u64, (secret >> 64) as u64];
-        let needs_lease = |rule: &&AnyRule<R>| matches!(rule.mode, Mode::Lease { .. } | Mode::Sync { .. });
-        let leased = self.rules.rules().iter().find(needs_lease);
+        let mut rules = self.rules.rules().iter();
+        let leased = rules.find(|rule| needs_leases(rule.mode));
         let features = StoreFeatures {
             leases: store.leases().is_some(),
             slots: store.keeps_slots(),

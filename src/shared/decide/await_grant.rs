@@ -49,11 +49,12 @@ impl<R: ?Sized> SharedRules<R> {
         let permits = target.permits();
         // The store does not know a budget, so it is told to leave the budget free.
         let most_permits = most_permits(planned);
-        let (reserve, rounds, patience) = match planned.mode {
-            Mode::Sync { .. } => (most_permits, ROUNDS, PATIENCE),
-            Mode::Lease { .. } | Mode::Local | Mode::Strict => (0, 1, Duration::from_nanos(node.period)),
+        let (is_budget, reserve, rounds, patience) = match planned.mode {
+            Mode::Sync { .. } => (true, most_permits, ROUNDS, PATIENCE),
+            Mode::Lease { .. } | Mode::Local | Mode::Strict => {
+                (false, 0, 1, Duration::from_nanos(node.period))
+            }
         };
-        let is_budget = matches!(planned.mode, Mode::Sync { .. });
         let mut at = table.find(key);
         for round in 0..=rounds {
             let found = match at {

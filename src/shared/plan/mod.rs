@@ -14,4 +14,4 @@ pub(super) use fallbacks::FallbackLimiters;
 pub(super) use node::{DeniedQuota, Source};
 pub(crate) use target::CheckPlan;
 pub(super) use target::{PlannedQuota, QuickPlan, Route, Target};
-pub(super) use validate::{StoreFeatures, StoredAs};
+pub(super) use validate::{StoreFeatures, StoredAs, needs_leases};
