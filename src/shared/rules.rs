@@ -276,7 +276,8 @@ impl<R: ?Sized> SharedRules<R> {
     /// When the store does not answer. The permits may have been refunded then.
     pub async fn refund(&self, admitted: Admitted<Charges<R>>) -> Result<Settled, StoreError> {
         let Charges { spends, details } = admitted.charges;
-        let mut lost = self.return_to_leases(&spends);
+        let lost = spends.iter().map(|spend| self.return_to_lease(spend));
+        let mut lost: u64 = lost.sum();
         if let Some(details) = details {
             let Details {
                 in_store,
