@@ -4,10 +4,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::plan::{PlannedQuota, StoredAs};
+use super::plan::{PlannedQuota, StoredAs, needs_leases};
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError, StoreErrorKind};
 use crate::receipt::Settled;
-use crate::rules::{Block, Mode, QuotaStatus};
+use crate::rules::{Block, QuotaStatus};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -41,7 +41,7 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
         .with_quota_index(planned.index)
         .with_permits(planned.extracted.permits)
         .with_enforced(planned.extracted.enforced)
-        .with_leasable(matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }));
+        .with_leasable(needs_leases(planned.mode));
     match planned.period {
         Some(period) => request.with_period(period.number),
         None => request,

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use super::convert::{all_blocks, block_requests, check_length, counter_request};
 use super::plan::PlannedQuota;
 use super::rules::SharedRules;
-use super::store::{CheckResult, CounterRequest, Counting, LeaseRequest, StoreError, StoreErrorKind};
+use super::store::{CheckResult, CounterRequest, LeaseRequest, StoreError, StoreErrorKind};
 use crate::keyed::random_seeds;
 use crate::rules::Mode;
 
@@ -68,12 +68,8 @@ impl<R: ?Sized> SharedRules<R> {
     /// Makes a decision of the form that the rules need.
     async fn probe(&self) -> Result<(), StoreError> {
         let quotas = self.planner.probes();
-        let named = |request: CounterRequest| match (&self.slots, request.counting()) {
-            (Some(keeper), Counting::Slots) => request.with_slot(keeper.name()),
-            _ => request,
-        };
-        let mut requests: Vec<CounterRequest> =
-            quotas.iter().map(|quota| named(counter_request(quota))).collect();
+        let named = quotas.iter().map(|quota| self.named(counter_request(quota)));
+        let mut requests: Vec<CounterRequest> = named.collect();
         if requests.is_empty() {
             return Ok(());
         }

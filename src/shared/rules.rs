@@ -10,7 +10,7 @@ use super::convert::{
 use super::lease::{LeaseStats, LeaseTable};
 use super::plan::{CheckPlan, PlannedQuota, Planner};
 use super::slots::SlotKeeper;
-use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreError};
+use super::store::{CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, StoreError};
 use crate::clock::Clock;
 use crate::receipt::Settled;
 use crate::rules::{Admitted, Mode, QuotaStatus, RuleCounts};
@@ -276,7 +276,8 @@ impl<R: ?Sized> SharedRules<R> {
     /// When the store does not answer. The permits may have been refunded then.
     pub async fn refund(&self, admitted: Admitted<Charges<R>>) -> Result<Settled, StoreError> {
         let Charges { spends, details } = admitted.charges;
-        let mut lost = self.return_to_leases(&spends);
+        let lost = spends.iter().map(|spend| self.return_to_lease(spend));
+        let mut lost: u64 = lost.sum();
         if let Some(details) = details {
             let Details {
                 in_store,
@@ -318,6 +319,15 @@ impl<R: ?Sized> SharedRules<R> {
                 .count_refund(charge.state, charge.member, permits, of_charge);
         }
         Ok(lost)
+    }
+
+    /// The request, with a name for its slot if it needs one.
+    pub(super) fn named(&self, request: CounterRequest) -> CounterRequest {
+        match (request.counting(), &self.slots) {
+            (Counting::Slots, Some(keeper)) => request.with_slot(keeper.name()),
+            (Counting::Slots, None)
+            | (Counting::Log | Counting::Cells(_) | Counting::Gcra(_) | Counting::Violations, _) => request,
+        }
     }
 
     /// The most permits that each rule may admit beyond its limit in a window, on this number of nodes together, while the

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use tokio::runtime::Handle;
 
 use super::lease::{self, LeaseTable, TermClock, nanos};
-use super::plan::{FallbackLimiters, Planner, StoreFeatures, WallClock};
+use super::plan::{FallbackLimiters, Planner, StoreFeatures, WallClock, needs_leases};
 use super::rules::{NodeLeases, SharedRules};
 use super::slots::{self, SlotKeeper};
 use super::store::CounterStore;
@@ -144,14 +144,14 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     ///
     /// # Errors
     ///
-    /// One error names every mistake in all rules, as that of [`RuleSetBuilder::build_with`], and everything that the store does not
-    /// serve: the first one, and the [`others`](RuleError::others) after it. The fields about the store are: `key`, without
+    /// One error names every mistake: the first one, and the [`others`](RuleError::others) after it. Those in the settings come first:
+    /// `term`, `period` and `leases`. Then come those in all rules, as in [`RuleSetBuilder::build_with`], and everything that the store
+    /// does not serve. The fields about the store are: `key`, without
     /// [`shared_as`](crate::Key::shared_as); `algorithm`, if no store keeps it; `window`, below a millisecond; `cells`,
     /// above 1000; `limit`, of a log above 100,000 permits; `calendar`; `limit_by`; `mode`, if it needs
     /// [leases](CounterStore::leases) or [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests
     /// in flight, or for a [block](Rule::block); `block`, without a key, or if the store [keeps none](CounterStore::keeps_blocks).
-    /// Errors that come alone are: `runtime`, if the rules need leases or slots and there is no runtime; `term`, `period`,
-    /// `leases`.
+    /// The error `runtime` comes alone, if the rules need leases or slots and there is no runtime.
     pub fn build(self, store: Arc<dyn CounterStore>) -> Result<SharedRules<R>, RuleError> {
         self.build_after(store, None)
     }
@@ -165,27 +165,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         let secret = u128::from_le_bytes(self.secret);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let secret = [secret as u64, (secret >> 64) as u64];
-        let needs_lease = |rule: &&AnyRule<R>| matches!(rule.mode, Mode::Lease { .. } | Mode::Sync { .. });
-        let leased = self.rules.rules().iter().find(needs_lease);
-        let wrong = |field, given: String, expected: String| RuleError {
-            rule: leased.map_or_else(String::new, |rule| rule.name().to_owned()),
-            error: ConfigError::new(field, given, expected),
-            others: Vec::new(),
-        };
-        let within = |field, given: Duration, least: Duration, most: Duration| {
-            if given < least || given > most {
-                let expected = format!("{least:?} to {most:?}");
-                return Err(wrong(field, format!("{given:?}"), expected));
-            }
-            Ok(())
-        };
-        let (least, most) = (Duration::from_millis(10), Duration::from_secs(60));
-        within("term", self.term, least, most)?;
-        within("period", self.period, Duration::from_millis(1), self.term / 4)?;
-        if self.leases == 0 || self.leases > MAX_LEASES {
-            let expected = format!("1 to {MAX_LEASES}");
-            return Err(wrong("leases", format!("{}", self.leases), expected));
-        }
+        let mut rules = self.rules.rules().iter();
+        let leased = rules.find(|rule| needs_leases(rule.mode));
         let features = StoreFeatures {
             leases: store.leases().is_some(),
             slots: store.keeps_slots(),
@@ -195,7 +176,10 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         let wall_clock = self.wall_clock.clone();
         let wall_clock = wall_clock.unwrap_or_else(|| Arc::new(SystemTime::now));
         let (old, term) = (old.map(|old| &old.planner), self.term);
-        let planner = Planner::new(&self.rules, nodes, secret, term, features, wall_clock, old)?;
+        let planner = Planner::new(&self.rules, nodes, secret, term, features, wall_clock, old);
+        let of_rules = planner.as_ref().err().cloned();
+        RuleError::all(self.errors_of_settings(leased).into_iter().chain(of_rules))?;
+        let planner = planner?;
         let leases = match leased {
             Some(rule) => Some(self.keep_leases(rule, &planner, &store)?),
             None => None,
@@ -210,6 +194,32 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
             leases,
             slots,
         })
+    }
+
+    /// The errors of the settings. They name `leased`, a rule that needs leases.
+    fn errors_of_settings(&self, leased: Option<&AnyRule<R>>) -> Vec<RuleError> {
+        let mut errors = Vec::new();
+        let mut add = |field, given: String, expected: String| {
+            errors.push(RuleError {
+                rule: leased.map_or_else(String::new, |rule| rule.name().to_owned()),
+                error: ConfigError::new(field, given, expected),
+                others: Vec::new(),
+            });
+        };
+        let (least_term, most_term) = (Duration::from_millis(10), Duration::from_secs(60));
+        let (least_period, most_period) = (Duration::from_millis(1), self.term / 4);
+        for (field, given, least, most) in [
+            ("term", self.term, least_term, most_term),
+            ("period", self.period, least_period, most_period),
+        ] {
+            if given < least || given > most {
+                add(field, format!("{given:?}"), format!("{least:?} to {most:?}"));
+            }
+        }
+        if self.leases == 0 || self.leases > MAX_LEASES {
+            add("leases", format!("{}", self.leases), format!("1 to {MAX_LEASES}"));
+        }
+        errors
     }
 
     /// Creates the leases of this node, and spawns the task that renews them. `rule` is one that needs them.

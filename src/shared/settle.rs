@@ -64,7 +64,9 @@ impl<R: ?Sized> SharedRules<R> {
     pub(crate) fn refund_on_node(&self, admitted: Admitted<Charges<R>>) -> Option<Admitted<Charges<R>>> {
         let decided_by = admitted.decided_by();
         let Charges { spends, details } = admitted.charges;
-        self.return_to_leases(&spends);
+        for spend in &spends {
+            self.return_to_lease(spend);
+        }
         let mut details = details?;
         if let Some(states) = details.states.take() {
             self.planner.on_node.refund(states);
@@ -96,7 +98,7 @@ impl<R: ?Sized> SharedRules<R> {
                         permits: excess,
                         ..*spend
                     };
-                    let lost = self.return_to_leases(core::slice::from_ref(&excess));
+                    let lost = self.return_to_lease(&excess);
                     settled = settled.max(forfeited(lost));
                 }
                 None => settled = settled.max(changes.owe(counter_request(planned), actual - spend.permits)),

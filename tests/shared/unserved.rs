@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{Block, RuleAlgorithm, TierOf};
-use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedRules};
+use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedRules, SharedRulesBuilder};
 use ringgate::{Key, Quota, Rule};
 
 use crate::forward::Plain;
@@ -24,6 +24,10 @@ fn parts<K: Into<AnyKind>>(
     let rules = rules
         .into_iter()
         .fold(SharedRules::builder(), |builder, rule| builder.rule(rule));
+    parts_of(rules, store)
+}
+
+fn parts_of(rules: SharedRulesBuilder<str>, store: Arc<dyn CounterStore>) -> Vec<(String, &'static str)> {
     let Err(error) = rules.build(store) else {
         return Vec::new();
     };
@@ -296,4 +300,27 @@ async fn an_error_says_what_is_accepted() {
             format!("rule \"x\": invalid {given} (expected {expected})")
         );
     }
+}
+
+/// The mistakes in the settings come first, and name the first rule that needs leases.
+#[tokio::test]
+async fn one_error_names_mistakes_in_settings_and_in_rules() {
+    let lease = Mode::Lease { permits: 0 };
+    let builder = || {
+        let builder = SharedRules::<str>::builder();
+        let builder = builder.term(Duration::from_millis(9)).leases(0);
+        builder.period(Duration::from_micros(999))
+    };
+    let owned = |(rule, field): (&str, &'static str)| (rule.to_owned(), field);
+    let wrong = |rule| ["term", "period", "leases"].map(|field| (rule, field));
+    let store = || Arc::new(MemoryStore::new());
+    let rules = builder()
+        .rule(rule("cells").cells(5000))
+        .rule(rule("lease").by(&unuser()).mode(lease));
+    let of_rules = [("cells", "cells"), ("lease", "permits"), ("lease", "key")];
+    let expected: Vec<_> = wrong("lease").into_iter().chain(of_rules).map(owned).collect();
+    assert_eq!(parts_of(rules, store()), expected);
+    // No rule needs leases.
+    let expected = wrong("").map(owned);
+    assert_eq!(parts_of(builder().rule(rule("strict")), store()), expected);
 }

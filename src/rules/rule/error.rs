@@ -40,7 +40,12 @@ impl RuleError {
         }
     }
 
-    pub(crate) fn all(mut errors: impl Iterator<Item = Self>) -> Result<(), Self> {
+    /// Joins these errors, and the others of each, into one.
+    pub(crate) fn all(errors: impl Iterator<Item = Self>) -> Result<(), Self> {
+        let mut errors = errors.flat_map(|mut error| {
+            let others = core::mem::take(&mut error.others);
+            core::iter::once(error).chain(others)
+        });
         match errors.next() {
             None => Ok(()),
             Some(first) => Err(Self {

@@ -5,7 +5,8 @@ use core::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{NodeCharges, Remote, closed_status};
+use super::question::Question;
+use super::{NodeCharges, closed_status};
 use crate::rules::{Mode, QuotaStatus};
 use crate::shared::convert::{check_length, counter_request};
 use crate::shared::lease::{Lease, SpendResult, WithheldLease, nanos};
@@ -48,11 +49,12 @@ impl<R: ?Sized> SharedRules<R> {
         let permits = target.permits();
         // The store does not know a budget, so it is told to leave the budget free.
         let most_permits = most_permits(planned);
-        let (reserve, rounds, patience) = match planned.mode {
-            Mode::Sync { .. } => (most_permits, ROUNDS, PATIENCE),
-            Mode::Lease { .. } | Mode::Local | Mode::Strict => (0, 1, Duration::from_nanos(node.period)),
+        let (is_budget, reserve, rounds, patience) = match planned.mode {
+            Mode::Sync { .. } => (true, most_permits, ROUNDS, PATIENCE),
+            Mode::Lease { .. } | Mode::Local | Mode::Strict => {
+                (false, 0, 1, Duration::from_nanos(node.period))
+            }
         };
-        let is_budget = matches!(planned.mode, Mode::Sync { .. });
         let mut at = table.find(key);
         for round in 0..=rounds {
             let found = match at {
@@ -106,33 +108,32 @@ impl<R: ?Sized> SharedRules<R> {
     /// A key without a lease, for which none is free, has nothing to withhold.
     pub(super) fn withhold_own(
         &self,
-        remote: &Remote<'_>,
-        asked: &[usize],
-        requests: &mut [CounterRequest],
+        question: &mut Question<'_>,
         denied: &CheckResult,
     ) -> Option<Vec<WithheldLease<'_>>> {
         let node = self.leases.as_ref()?;
         let mut in_the_way = Vec::new();
-        for (at, (request, status)) in requests.iter().zip(&denied.statuses).enumerate() {
+        for (at, (request, status)) in question.requests.iter().zip(&denied.statuses).enumerate() {
             // A reserve that is not in the way now may be in the way of the second attempt.
             if !request.is_enforced() || status.has_room && request.reserve() == 0 {
                 continue;
             }
             // The requests for blocks come last, and have no lease.
-            let &quota = asked.get(at)?;
-            let key = remote.plan.target_of(quota).lease_key(quota);
+            let &quota = question.asked.get(at)?;
+            let key = question.plan.target_of(quota).lease_key(quota);
             // The store knows the permits of a lease, and leaves a budget out of account.
             let left = status.remaining.saturating_add(node.table.most_unspent(key));
             let is_possible = status.retry_after.is_some() && request.permits() <= left;
             if !status.has_room && !is_possible {
                 return None;
             }
-            in_the_way.push((at, key, &remote.quotas[quota]));
+            in_the_way.push((at, key, quota));
         }
         let mut withheld = Vec::new();
-        for (at, key, planned) in in_the_way {
-            requests[at] = requests[at].clone().with_reserve(0);
-            withheld.extend(node.table.withhold(key, || lease(planned, node)));
+        for (at, key, quota) in in_the_way {
+            question.requests[at] = question.requests[at].clone().with_reserve(0);
+            let lease = || lease(&question.quotas[quota], node);
+            withheld.extend(node.table.withhold(key, lease));
         }
         Some(withheld)
     }

@@ -7,12 +7,13 @@ use smallvec::SmallVec;
 
 use super::charges::{Charges, Decision, Details, LeaseSpend, admitted};
 use super::lease::{LeaseTable, SpendResult};
-use super::rules::SharedRules;
+use super::rules::{NodeLeases, SharedRules};
 use super::store::StoreError;
 use crate::rules::{Admitted, DecidedBy, Denied, DeniedValues, QuotaStatus, Reason, Reservation};
-use crate::shared::plan::{ChargedBy, CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Target};
+use crate::shared::plan::{CheckPlan, DeniedQuota, PlannedQuota, QuickPlan, Route, Source, Target};
 
 mod await_grant;
+mod question;
 mod remote;
 
 /// The charges of a request on this node. Dropping them undoes them, unless [`keep`](Self::keep) has taken them.
@@ -24,11 +25,17 @@ struct NodeCharges<'a, R: ?Sized> {
 }
 
 impl<R: ?Sized> NodeCharges<'_, R> {
-    /// The charge for a quota that the store was not asked about.
-    fn charged_by(&self, quota: usize) -> ChargedBy {
-        match self.spends.iter().any(|spend| spend.quota as usize == quota) {
-            true => ChargedBy::Lease,
-            false => ChargedBy::Nothing,
+    /// The source of the charge for a target that the store was not asked about.
+    fn source_of(&self, target: &Target) -> Option<Source> {
+        let first = target.quotas().start;
+        match is_local(target) {
+            true => Some(Source::State),
+            false => {
+                let mut spends = self.spends.iter();
+                spends
+                    .any(|spend| spend.quota as usize == first)
+                    .then_some(Source::Lease)
+            }
         }
     }
 
@@ -47,7 +54,7 @@ impl<R: ?Sized> NodeCharges<'_, R> {
         self.spends.retain(|spend| {
             let refunds = which(spend.quota as usize);
             if refunds {
-                rules.refund_leases(core::slice::from_ref(spend));
+                rules.refund_lease(spend);
             }
             !refunds
         });
@@ -65,7 +72,9 @@ impl<R: ?Sized> NodeCharges<'_, R> {
 
 impl<R: ?Sized> Drop for NodeCharges<'_, R> {
     fn drop(&mut self) {
-        self.rules.refund_leases(&self.spends);
+        for spend in &self.spends {
+            self.rules.refund_lease(spend);
+        }
         if let Some(states) = self.states.take() {
             states.undo();
         }
@@ -83,12 +92,6 @@ fn lease_spend(target: &Target, quota: usize, at: usize, epoch: u32) -> LeaseSpe
         epoch,
         permits: target.permits(),
     }
-}
-
-/// A request that this node cannot decide alone.
-struct Remote<'a> {
-    plan: &'a CheckPlan,
-    quotas: Vec<PlannedQuota<'a>>,
 }
 
 fn is_local(target: &Target) -> bool {
@@ -232,9 +235,8 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Admits a request that leases and states of this node have decided.
     fn admit_on_node(&self, plan: &CheckPlan, charged: NodeCharges<'_, R>) -> Admitted<Charges<R>> {
-        let charged_by = |quota| charged.charged_by(quota);
         self.planner
-            .charge_fallbacks(plan, |target| !is_local(target), charged_by);
+            .charge_fallbacks(plan, |target| charged.source_of(target));
         let (spends, states) = charged.keep();
         let states = states.filter(Reservation::is_limited);
         let decided_by = match spends.is_empty() && states.is_none() {
@@ -248,27 +250,25 @@ impl<R: ?Sized> SharedRules<R> {
         admitted(decided_by, spends, details)
     }
 
-    /// Gives permits of an admitted request back to leases, counts them for their rules, and returns how many could not be refunded.
-    pub(super) fn return_to_leases(&self, spends: &[LeaseSpend]) -> u64 {
-        let lost = spends.iter().map(|spend| {
-            let lost = self.refund_leases(core::slice::from_ref(spend));
-            self.planner
-                .count_refund(spend.state, spend.member, spend.permits, lost);
-            lost
-        });
-        lost.sum()
+    /// Gives permits of an admitted request back to their lease, counts them for their rule, and returns how many could not be
+    /// refunded.
+    pub(super) fn return_to_lease(&self, spend: &LeaseSpend) -> u64 {
+        let lost = self.refund_lease(spend);
+        self.planner
+            .count_refund(spend.state, spend.member, spend.permits, lost);
+        lost
     }
 
-    /// Refunds permits to leases, and returns how many could not be refunded.
-    pub(super) fn refund_leases(&self, spends: &[LeaseSpend]) -> u64 {
-        let Some(leases) = self.leases.as_ref() else {
-            return 0;
+    /// Refunds permits to their lease, and returns how many could not be refunded.
+    fn refund_lease(&self, spend: &LeaseSpend) -> u64 {
+        let refunds = |node: &NodeLeases| {
+            let state = &node.table.states[spend.at as usize];
+            state.refund(spend.epoch, spend.permits)
         };
-        let lost = spends.iter().filter(|spend| {
-            let state = &leases.table.states[spend.at as usize];
-            !state.refund(spend.epoch, spend.permits)
-        });
-        lost.map(|spend| spend.permits).sum()
+        match self.leases.as_ref().is_some_and(refunds) {
+            true => 0,
+            false => spend.permits,
+        }
     }
 
     /// Denies a request that this node has no room for.

@@ -150,7 +150,7 @@ impl LeaseTable {
                     self.dirty.insert(at);
                 }
                 let busy = inner.managers[at].is_busy(&self.states[at]);
-                inner.managers[at].is_watched = busy;
+                inner.is_watched[at] = busy;
                 busy
             });
             inner.watched = watched;

@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) managers: Box<[LeaseManager]>,
     /// The leases that the flusher looks at in every period.
     pub(super) watched: Vec<usize>,
+    /// Whether each lease is one of them.
+    pub(super) is_watched: Box<[bool]>,
     /// The first half of the number of each lease of this node.
     node: u64,
     /// The number of leases so far.
@@ -93,6 +95,7 @@ impl LeaseTable {
             inner: Mutex::new(Inner {
                 managers: (0..all).map(|_| LeaseManager::default()).collect(),
                 watched: Vec::new(),
+                is_watched: (0..all).map(|_| false).collect(),
                 node,
                 leases: 0,
                 late_from: 0,
@@ -346,8 +349,7 @@ impl Inner {
     }
 
     pub(super) fn watch(&mut self, at: usize) {
-        if !self.managers[at].is_watched {
-            self.managers[at].is_watched = true;
+        if !core::mem::replace(&mut self.is_watched[at], true) {
             self.watched.push(at);
         }
     }

@@ -1,10 +1,10 @@
 //! One counter of a store in memory: the permits of its window, and its leases.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::bucket::TokenBucket;
+use super::cells::Cells;
 use super::leases::Leases;
 use super::slots::Slots;
 use super::violations::KeyViolations;
@@ -14,24 +14,20 @@ use crate::shared::store::{CounterRequest, CounterStatus, Counting, LeaseGrant, 
 /// A counter. Times are in nanoseconds of the store's clock.
 #[derive(Debug)]
 pub(super) struct Counter {
-    /// The width of a cell, or 1 for a log: an entry of a log is a cell of one nanosecond.
-    width: u64,
-    /// The time for which a cell counts after it has begun.
-    span: u64,
-    /// The permits of each cell, by the cell's number, oldest first.
-    cells: VecDeque<(u64, u64)>,
-    charged: u64,
-    /// The token bucket that replaces the cells.
-    bucket: Option<TokenBucket>,
-    /// The slots in flight that replace the cells. They have no leases.
-    slots: Option<Slots>,
-    /// The violations that replace the cells. They have no leases.
-    violations: Option<Box<KeyViolations>>,
+    count: Count,
     leases: Leases,
-    /// Grows with each reset, so that permits from before one are not refunded after it.
-    era: u64,
     /// The newest reading. An older one counts as this one, so a clock that goes back only makes the counter stricter.
     latest: u64,
+}
+
+/// A count, in the form of its [`Counting`]. Only cells and buckets have leases.
+#[derive(Debug)]
+enum Count {
+    /// Of a log, too.
+    Cells(Cells),
+    Bucket(TokenBucket),
+    Slots(Slots),
+    Violations(Box<KeyViolations>),
 }
 
 impl Counter {
@@ -41,50 +37,35 @@ impl Counter {
         // A counter has fewer than 2^32 resets and changes.
         let first = first << 32;
         let window = nanos(request.window());
-        let mut counter = Self {
-            width: 1,
-            span: window,
-            cells: VecDeque::new(),
-            charged: 0,
-            bucket: None,
-            slots: None,
-            violations: None,
-            leases: Leases::default(),
-            era: first,
-            latest: 0,
-        };
-        match request.counting() {
-            Counting::Log => {}
+        let log = || Count::Cells(Cells::new(1, window, first));
+        let count = match request.counting() {
+            Counting::Log => log(),
             Counting::Cells(cells) => {
-                counter.width = window.div_ceil(cells.max(1)).max(1);
-                counter.span = counter.width.saturating_mul(cells.saturating_add(1));
+                let width = window.div_ceil(cells.max(1)).max(1);
+                let span = width.saturating_mul(cells.saturating_add(1));
+                Count::Cells(Cells::new(width, span, first))
             }
-            Counting::Gcra(_) => counter.bucket = Some(TokenBucket::new(first)),
-            Counting::Slots => counter.slots = Some(Slots::default()),
-            Counting::Violations => {
-                let violations = request.block().map(|block| Box::new(KeyViolations::new(block)));
-                counter.violations = violations;
-            }
+            Counting::Gcra(_) => Count::Bucket(TokenBucket::new(first)),
+            Counting::Slots => Count::Slots(Slots::default()),
+            Counting::Violations => match request.block() {
+                Some(block) => Count::Violations(Box::new(KeyViolations::new(block))),
+                None => log(),
+            },
+        };
+        Self {
+            count,
+            leases: Leases::default(),
+            latest: 0,
         }
-        counter
-    }
-
-    /// The end of the time in which a cell counts.
-    fn end_of(&self, cell: u64) -> u64 {
-        cell.saturating_mul(self.width).saturating_add(self.span)
     }
 
     /// Removes what no longer counts at `now`.
     pub(super) fn advance(&mut self, now: u64) {
         self.latest = self.latest.max(now);
-        while let Some(&(cell, permits)) = self.cells.front()
-            && self.end_of(cell) <= self.latest
-        {
-            self.charged -= permits;
-            self.cells.pop_front();
-        }
-        if let Some(slots) = &mut self.slots {
-            slots.advance(self.latest);
+        match &mut self.count {
+            Count::Cells(cells) => cells.advance(self.latest),
+            Count::Slots(slots) => slots.advance(self.latest),
+            Count::Bucket(_) | Count::Violations(_) => {}
         }
         self.leases.advance(self.latest);
     }
@@ -92,41 +73,44 @@ impl Counter {
     /// Whether nothing counts at `now`.
     pub(super) fn is_expired(&self, now: u64) -> bool {
         let now = self.latest.max(now);
-        let last = self.cells.back();
-        last.is_none_or(|&(cell, _)| self.end_of(cell) <= now)
-            && self.bucket.is_none_or(|bucket| bucket.is_expired(now))
-            && self.slots.as_ref().is_none_or(|slots| slots.is_expired(now))
-            && self
-                .violations
-                .as_ref()
-                .is_none_or(|violations| violations.is_expired(now))
-            && self.leases.is_expired(now)
+        let is_count_expired = match &self.count {
+            Count::Cells(cells) => cells.is_expired(now),
+            Count::Bucket(bucket) => bucket.is_expired(now),
+            Count::Slots(slots) => slots.is_expired(now),
+            Count::Violations(violations) => violations.is_expired(now),
+        };
+        is_count_expired && self.leases.is_expired(now)
     }
 
     /// The permits that are left beside everything charged and registered.
     fn free(&self, request: &CounterRequest, now: u64) -> u64 {
-        let free = match (&self.bucket, &self.slots) {
-            (Some(bucket), _) => bucket.free(request, self.latest.max(now)),
-            (None, Some(slots)) => request.limit().saturating_sub(slots.held()),
-            (None, None) => request.limit().saturating_sub(self.charged),
+        let free = match &self.count {
+            Count::Cells(cells) => request.limit().saturating_sub(cells.charged()),
+            Count::Bucket(bucket) => bucket.free(request, self.latest.max(now)),
+            Count::Slots(slots) => request.limit().saturating_sub(slots.held()),
+            Count::Violations(_) => request.limit(),
         };
         free.saturating_sub(self.leases.held())
     }
 
     /// The status of a request, which is not charged yet.
     pub(super) fn status(&self, request: &CounterRequest, now: u64) -> CounterStatus {
-        if let Some(violations) = &self.violations {
-            return match violations.blocked_for(self.latest.max(now)) {
-                Some(left) => CounterStatus::without_room(0, Some(left)),
-                None => CounterStatus::with_room(request.limit()),
-            };
-        }
+        let is_timed = match &self.count {
+            Count::Violations(violations) => {
+                return match violations.blocked_for(self.latest.max(now)) {
+                    Some(left) => CounterStatus::without_room(0, Some(left)),
+                    None => CounterStatus::with_room(request.limit()),
+                };
+            }
+            // No time frees a slot.
+            Count::Slots(_) => false,
+            Count::Cells(_) | Count::Bucket(_) => true,
+        };
         let remaining = self.free(request, now);
         if request.permits() <= remaining {
             return CounterStatus::with_room(remaining);
         }
-        // No time frees a slot.
-        let is_possible = self.slots.is_none() && request.permits() <= request.capacity();
+        let is_possible = is_timed && request.permits() <= request.capacity();
         let after = is_possible.then(|| self.wait(request, request.permits(), now));
         CounterStatus::without_room(remaining, after)
     }
@@ -135,21 +119,19 @@ impl Counter {
     fn wait(&self, request: &CounterRequest, permits: u64, now: u64) -> Duration {
         let now = self.latest.max(now);
         let needed = permits + self.leases.held();
-        if let Some(bucket) = &self.bucket
-            && let Some(wait) = bucket.wait(request, needed, now)
-        {
-            return wait;
-        }
-        let mut leaving = (self.charged + needed).saturating_sub(request.limit());
-        for &(cell, permits) in &self.cells {
-            leaving = leaving.saturating_sub(permits);
-            if leaving == 0 {
-                return Duration::from_nanos(self.end_of(cell) - now);
+        let wait = match &self.count {
+            Count::Cells(cells) => {
+                let leaving = (cells.charged() + needed).saturating_sub(request.limit());
+                cells.wait(leaving, now)
             }
-        }
-        // Only leases are in the way. They end by themselves, and may be given back at any time.
-        let last = self.leases.held_until().unwrap_or(now).max(now);
-        Duration::from_nanos(last - now).max(request.window())
+            Count::Bucket(bucket) => bucket.wait(request, needed, now),
+            Count::Slots(_) | Count::Violations(_) => None,
+        };
+        wait.unwrap_or_else(|| {
+            // Only leases are in the way. They end by themselves, and may be given back at any time.
+            let last = self.leases.held_until().unwrap_or(now).max(now);
+            Duration::from_nanos(last - now).max(request.window())
+        })
     }
 
     /// Charges permits, whether there is room or not, and returns a receipt.
@@ -160,73 +142,50 @@ impl Counter {
     /// Counts a denied request as a violation, or as a retry if the key is blocked, and returns the status afterwards.
     pub(super) fn violate(&mut self, request: &CounterRequest, now: u64) -> CounterStatus {
         let now = self.latest.max(now);
-        let began = match (&mut self.violations, request.block()) {
-            (Some(violations), Some(block)) => violations.violate(block, now),
-            _ => false,
+        let began = match (&mut self.count, request.block()) {
+            (Count::Violations(violations), Some(block)) => violations.violate(block, now),
+            (Count::Violations(_), None)
+            | (Count::Cells(_) | Count::Bucket(_) | Count::Slots(_), Some(_) | None) => false,
         };
         self.status(request, now).with_receipt(u64::from(began), 0)
     }
 
     fn charge_permits(&mut self, request: &CounterRequest, permits: u64, now: u64) -> (u64, u64) {
         let now = self.latest.max(now);
-        if let Some(bucket) = &mut self.bucket {
-            return bucket.charge(request, permits, now);
+        match &mut self.count {
+            Count::Cells(cells) => cells.charge(permits, now),
+            Count::Bucket(bucket) => bucket.charge(request, permits, now),
+            Count::Slots(slots) => {
+                slots.renew(request.slot(), now.saturating_add(nanos(request.window())));
+                (0, 0)
+            }
+            Count::Violations(_) => (0, 0),
         }
-        if let Some(slots) = &mut self.slots {
-            slots.renew(request.slot(), now.saturating_add(nanos(request.window())));
-            return (0, 0);
-        }
-        if self.violations.is_some() {
-            return (0, 0);
-        }
-        let cell = now / self.width;
-        self.charged += permits;
-        match self.cells.back_mut() {
-            Some((last, charged)) if *last == cell => *charged += permits,
-            _ => self.cells.push_back((cell, permits)),
-        }
-        (cell, self.era)
     }
 
     /// Takes permits out of a cell or the bucket, and returns how many: all of them, or none if the cell has left the window
     /// or the bucket was charged since.
     pub(super) fn refund(&mut self, request: &CounterRequest, receipt: (u64, u64)) -> u64 {
-        if let Some(bucket) = &mut self.bucket {
-            return bucket.refund(request, receipt);
-        }
-        if let Some(slots) = &mut self.slots {
-            // A slot that has ended is released already.
-            slots.release(request.slot());
-            return request.permits();
-        }
-        if self.violations.is_some() {
-            return request.permits();
-        }
-        let (permits, (cell, era)) = (request.permits(), receipt);
-        match self.cells.iter_mut().find(|(number, _)| *number == cell) {
-            Some((_, charged)) if *charged >= permits && era == self.era => {
-                *charged -= permits;
-                self.charged -= permits;
-                permits
+        match &mut self.count {
+            Count::Cells(cells) => cells.refund(request.permits(), receipt),
+            Count::Bucket(bucket) => bucket.refund(request, receipt),
+            Count::Slots(slots) => {
+                // A slot that has ended is released already.
+                slots.release(request.slot());
+                request.permits()
             }
-            _ => 0,
+            Count::Violations(_) => request.permits(),
         }
     }
 
     /// Forgets the permits, but not the leases.
     pub(super) fn reset(&mut self) {
-        self.cells.clear();
-        self.charged = 0;
-        if let Some(bucket) = &mut self.bucket {
-            bucket.reset();
+        match &mut self.count {
+            Count::Cells(cells) => cells.reset(),
+            Count::Bucket(bucket) => bucket.reset(),
+            Count::Slots(slots) => slots.reset(),
+            Count::Violations(violations) => violations.reset(),
         }
-        if let Some(slots) = &mut self.slots {
-            slots.reset();
-        }
-        if let Some(violations) = &mut self.violations {
-            violations.reset();
-        }
-        self.era += 1;
     }
 
     /// Answers a lease request, by the rules of [`LeaseStore`](crate::shared::LeaseStore).

@@ -17,6 +17,7 @@ use super::store::{
 use crate::clock::{Clock, QuantaClock};
 
 mod bucket;
+mod cells;
 mod counter;
 mod leases;
 mod slots;

@@ -20,10 +20,12 @@ use crate::time::Nanos;
 /// A quota that has no room, by its position among the [quotas](super::compile::Planner::quotas) of the request, and its status.
 pub(crate) type DeniedQuota = (usize, QuotaStatus);
 
-/// The charge for a quota of an admitted request.
+/// The source of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChargedBy {
-    Nothing,
+pub(crate) enum Source {
+    /// A state of this node.
+    State,
+    /// A lease of this node.
     Lease,
     Store,
 }
@@ -121,27 +123,26 @@ impl<R: ?Sized> Planner<R> {
         self.modes[usize::from(target.state)] == Mode::Local || self.on_error(target) != OnError::Admit
     }
 
-    /// Counts the permits that the store has admitted, and charges them to the fallback states, whether they have capacity or not.
-    /// `which` selects the targets, and `charged` returns the charge for each quota.
-    pub(crate) fn charge_fallbacks(
-        &self,
-        plan: &CheckPlan,
-        which: impl Fn(&Target) -> bool,
-        charged: impl Fn(usize) -> ChargedBy,
-    ) {
+    /// Counts the permits that were charged to leases and to the store, and charges those of the store to the fallback states, whether
+    /// they have capacity or not. `source_of` returns the source that was charged for a target.
+    pub(crate) fn charge_fallbacks(&self, plan: &CheckPlan, source_of: impl Fn(&Target) -> Option<Source>) {
         let (now, shard) = (LazyCell::new(|| self.on_node.clock.now()), ShardId::current());
-        for target in plan.targets.iter().filter(|target| which(target)) {
+        for target in &plan.targets {
             let (state, extracted) = (self.state(target), &target.extracted);
-            let charged = charged(target.quotas().start);
-            if charged == ChargedBy::Nothing && extracted.permits > 0 {
-                // A rule in the shadow would have denied the request.
-                state.count(shard, RuleEvent::ShadowDenied);
-                continue;
-            }
+            let is_charged_here = match source_of(target) {
+                // Its admission is counted with its charge.
+                Some(Source::State) => continue,
+                None if extracted.permits > 0 => {
+                    // A rule in the shadow would have denied the request.
+                    state.count(shard, RuleEvent::ShadowDenied);
+                    continue;
+                }
+                // The lease charges its permits when it reports them to the store.
+                Some(Source::Lease) => false,
+                // A slot that the store holds is not charged here, where no release would reach it.
+                Some(Source::Store) | None => !state.is_in_flight(),
+            };
             state.count(shard, RuleEvent::Admitted(extracted.permits));
-            // The lease charges its permits when it reports them to the store. A slot that the store holds is not charged here,
-            // where no release would reach it.
-            let is_charged_here = charged != ChargedBy::Lease && !state.is_in_flight();
             if is_charged_here && self.on_error(target) != OnError::Admit {
                 state.charge_debt(extracted.key, extracted.limit, *now, extracted.permits);
             }

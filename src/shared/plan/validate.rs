@@ -67,6 +67,14 @@ fn bound(kind: &AnyKind, limit: u64) -> Option<u64> {
     }
 }
 
+/// Whether leases decide about the rules of this mode.
+pub(in crate::shared) const fn needs_leases(mode: Mode) -> bool {
+    match mode {
+        Mode::Lease { .. } | Mode::Sync { .. } => true,
+        Mode::Local | Mode::Strict => false,
+    }
+}
+
 /// How a store keeps a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredAs {
@@ -118,7 +126,7 @@ pub(super) fn stored_as<R: ?Sized>(
     let mut kept = StoredAs::Log;
     if rule.mode != Mode::Local {
         kept = kept_in_store(rule, term, &mut wrong);
-        let needs_leases = matches!(rule.mode, Mode::Lease { .. } | Mode::Sync { .. });
+        let needs_leases = needs_leases(rule.mode);
         if needs_leases && !store.leases && !rule.kind.is_in_flight() {
             wrong("mode", mode(), "Local or Strict over a store without leases");
         }

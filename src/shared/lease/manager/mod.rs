@@ -38,8 +38,6 @@ pub(crate) struct LeaseManager {
     is_release_due: bool,
     /// The number of calls of [`withhold`](Self::withhold) that have not ended. While it is above 0, requests ask for no permits.
     withholders: u16,
-    /// Whether the flusher, which sends the requests, looks at the lease in every period.
-    pub(super) is_watched: bool,
 }
 
 /// A lease as the store knows it.
@@ -200,7 +198,6 @@ impl LeaseManager {
             lease: Some(lease),
             lease_id,
             demand: Demand::since(now),
-            is_watched: self.is_watched,
             ..Self::default()
         };
     }
