@@ -1,4 +1,4 @@
-//! Histories of any calls, compared with a single ring and with a log of the calls.
+//! Histories of any calls, compared with a log of the calls.
 
 use super::*;
 
@@ -14,30 +14,6 @@ fn step(clock: &ManualClock, permits: u64, pause: u32) -> (Nanos, u64) {
 }
 
 proptest! {
-    #[test]
-    fn one_caller_is_admitted_as_often_as_by_a_single_ring(
-        (limit, stripes, batch) in shapes(),
-        worker in 0..100_usize,
-        step in 0..10_000_u64,
-    ) {
-        let (limiter, clock) = striped(limit, stripes, batch);
-        // Steps that stay within the window.
-        let step = Duration::from_nanos(step.min(9_000_000 / limit));
-        let here = passed(|| {
-            clock.advance(step);
-            limiter.as_worker(worker).check().is_ok()
-        });
-        let (ring, clock) = plain(limit);
-        let there = passed(|| {
-            clock.advance(step);
-            ring.check().is_ok()
-        });
-        prop_assert_eq!(here, there);
-        prop_assert_eq!(here, limit);
-        prop_assert_eq!(limiter.remaining(), 0);
-        prop_assert_eq!(limiter.bound(), limit);
-    }
-
     /// After a denial and a long silence, the whole limit is available, because the denial makes uncharged counts
     /// expire.
     #[test]
@@ -152,36 +128,6 @@ proptest! {
             }
         }
         prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
-    }
-
-    #[test]
-    fn a_retry_at_the_retry_time_is_admitted(
-        (limit, stripes, batch) in shapes(),
-        worker in 0..70_usize,
-        permits in 1..40_u64,
-        pauses in proptest::collection::vec(0..3_000_000_u64, 20),
-    ) {
-        let at_retry = |early: Duration| {
-            let (limiter, clock) = striped(limit, stripes, batch);
-            for pause in &pauses {
-                while limiter.as_worker(worker).check().is_ok() {}
-                clock.advance(Duration::from_nanos(*pause));
-            }
-            while limiter.as_worker(worker).check().is_ok() {}
-            let denied = limiter.as_worker(worker).check_n(permits).expect_err("all is used");
-            let after = denied.retry_after();
-            let wait = after?.saturating_sub(early);
-            clock.advance(wait);
-            Some((wait, limiter.as_worker(worker).check_n(permits).is_ok()))
-        };
-        match at_retry(Duration::ZERO) {
-            None => prop_assert!(permits > limit - stripes * batch),
-            Some((_, admitted)) => prop_assert!(admitted),
-        }
-        if let Some((_, admitted)) = at_retry(Duration::from_nanos(1)) {
-            // The ring counts time in cells: one nanosecond earlier is the cell before.
-            prop_assert!(!admitted);
-        }
     }
 
     /// Readings decades ahead and long ago.
