@@ -20,16 +20,16 @@ fn limiter(name: &str, quota: &str) -> SharedLimiterBuilder {
         .on_error(OnError::Deny)
 }
 
-/// Makes requests until leases decide.
-async fn warm(limiter: &SharedLimiter, key: &str) {
+/// Makes requests until leases decide. A node requests a lease for several requests in a period.
+pub(crate) async fn warm(limiter: &SharedLimiter, key: &str) {
     let began = Instant::now();
-    loop {
-        match limiter.check(key).await {
-            Ok(passed) if passed.decided_by() == DecidedBy::Local => return,
-            Ok(_) => {}
-            Err(refused) => panic!("{refused}"),
-        }
-        assert!(began.elapsed() < PATIENCE, "no lease decides");
+    let by_lease = async || {
+        let passed = limiter.check(key).await;
+        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local)
+    };
+    while !by_lease().await {
+        let stats = limiter.rules().lease_stats();
+        assert!(began.elapsed() < PATIENCE, "no lease decides: {stats:?}");
     }
 }
 
