@@ -1,4 +1,4 @@
-//! `StripedLimiter` with one caller, compared with an exact log of the calls. `models.rs` and
+//! `StripedLimiter` with one caller, compared with a single ring and with an exact log of the calls. `models.rs` and
 //! `stress.rs` test threads.
 #![cfg(all(feature = "striped", not(ringgate_loom)))]
 
@@ -26,7 +26,7 @@ use std::thread;
 use common::Log;
 use proptest::prelude::*;
 use ringgate::striped::{StripedBuilder, set_thread_index};
-use ringgate::{Clock, ManualClock, Nanos, Quota, StripedLimiter};
+use ringgate::{Clock, CounterRing, ManualClock, Nanos, Quota, RateLimiter, StripedLimiter};
 
 const WINDOW: Duration = Duration::from_millis(10);
 const CELLS: u32 = 5;
@@ -55,6 +55,15 @@ fn striped(limit: u64, stripes: u64, batch: u64) -> (StripedLimiter<ManualClock>
         .batch(batch)
         .build_with(clock.clone());
     (limiter.expect("a limiter"), clock)
+}
+
+fn plain(limit: u64) -> (RateLimiter<CounterRing, ManualClock>, ManualClock) {
+    let clock = ManualClock::new();
+    let ring = CounterRing::builder(Quota::new(limit, WINDOW).expect("a quota")).cells(CELLS.into());
+    (
+        RateLimiter::with_clock(ring.build().expect("a ring"), clock.clone()),
+        clock,
+    )
 }
 
 /// A limit, with stripes and a batch that fit into it.

@@ -1,4 +1,4 @@
-//! Histories of any calls, compared with a log of the calls.
+//! Histories of any calls, compared with a single ring and with a log of the calls.
 
 use super::*;
 
@@ -14,6 +14,30 @@ fn step(clock: &ManualClock, permits: u64, pause: u32) -> (Nanos, u64) {
 }
 
 proptest! {
+    #[test]
+    fn one_caller_is_admitted_as_often_as_by_a_single_ring(
+        (limit, stripes, batch) in shapes(),
+        worker in 0..100_usize,
+        step in 0..10_000_u64,
+    ) {
+        let (limiter, clock) = striped(limit, stripes, batch);
+        // Steps that stay within the window.
+        let step = Duration::from_nanos(step.min(9_000_000 / limit));
+        let here = passed(|| {
+            clock.advance(step);
+            limiter.as_worker(worker).check().is_ok()
+        });
+        let (ring, clock) = plain(limit);
+        let there = passed(|| {
+            clock.advance(step);
+            ring.check().is_ok()
+        });
+        prop_assert_eq!(here, there);
+        prop_assert_eq!(here, limit);
+        prop_assert_eq!(limiter.remaining(), 0);
+        prop_assert_eq!(limiter.bound(), limit);
+    }
+
     /// After a denial and a long silence, the whole limit is available, because the denial makes uncharged counts
     /// expire.
     #[test]
