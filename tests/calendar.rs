@@ -189,32 +189,6 @@ fn a_clock_that_steps_back_gives_no_second_budget() {
     assert_eq!(limiter.peek("a").spent(), 7);
 }
 
-/// A restart in the middle of a day keeps its counts, and no longer.
-#[test]
-fn a_restart_gives_no_second_budget() {
-    let table = || KeyedRateLimiter::builder(calendar("10/day")).capacity(100);
-    let clock = ManualClock::new();
-    clock.advance(Duration::from_secs(12 * 3600));
-    let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
-    let limiter = table().build_with(clock, keys()).expect("a table");
-    assert!(limiter.check_n("a", 10).is_ok());
-    let mut file = Vec::new();
-    assert_eq!(limiter.save(&mut file).expect("memory"), 1);
-    // The clock of the new process has its origin at noon.
-    let noon = origin() + Duration::from_secs(12 * 3600);
-    let quota: CalendarQuota = "10/day".parse().expect("a quota");
-    let quota = quota.in_zone("Europe/Berlin").expect("a zone");
-    for (hours, is_spent) in [(0, true), (11, true), (12, false)] {
-        let elapsed = Duration::from_secs(hours * 3600);
-        let calendar = Calendar::with_origin(&quota, noon + elapsed).expect("in range");
-        let after = KeyedRateLimiter::builder(calendar)
-            .capacity(100)
-            .restore_with(ManualClock::new(), keys(), &*file, elapsed)
-            .expect("the same limit");
-        assert_eq!(after.check("a").is_err(), is_spent, "{hours} hours later");
-    }
-}
-
 /// The limits of an algorithm, and lower ones.
 #[test]
 fn the_bound_is_that_of_two_periods() {

@@ -31,8 +31,6 @@ mod equal;
 mod equal_histories;
 #[path = "redis/faults.rs"]
 mod faults;
-#[path = "common/forward.rs"]
-mod forward;
 #[path = "redis/leases/lease_faults.rs"]
 mod lease_faults;
 #[path = "redis/leases/leases.rs"]

@@ -30,7 +30,8 @@ use proptest::prelude::*;
 use ringgate::algorithm::Reclaim;
 use ringgate::rules::RuleSetBuilder;
 use ringgate::{
-    Algorithm, CounterRing, Gcra, Key, ManualClock, Nanos, Quota, Rule, RuleSet, TimestampRing, UnitRing,
+    Algorithm, Clock, CounterRing, Gcra, Key, ManualClock, Nanos, Quota, Rule, RuleSet, TimestampRing,
+    UnitRing,
 };
 
 /// The window of every limit of these tests, in nanoseconds. It is a multiple of no number of cells but 1, 2 and 5.
@@ -126,6 +127,103 @@ fn subjects(limit: u64) -> Vec<Subject> {
 
 /// How many subjects there are.
 const SUBJECTS: usize = 20;
+
+#[derive(Clone, Copy, Debug)]
+struct Admission {
+    key: u64,
+    at: Nanos,
+    permits: u64,
+}
+
+/// The end of a history, and its admissions.
+struct Followed<L> {
+    /// By the readings that decided.
+    read: Vec<Admission>,
+    /// By the times of the receipts.
+    receipts: Vec<Admission>,
+    limiter: L,
+    line: Line,
+}
+
+/// Follows a history. `take` returns the permits of an admission, and its time by the clock of the process. `restarted` saves the
+/// state and restores it in the process that the line has begun, after the time that the caller knows.
+fn follow<L>(
+    mut limiter: L,
+    mut line: Line,
+    acts: &[Act],
+    take: impl Fn(&L, u64, u64) -> Option<(u64, Nanos)>,
+    mut restarted: impl FnMut(L, &Line, Duration) -> L,
+) -> Followed<L> {
+    let (mut read, mut receipts) = (Vec::new(), Vec::new());
+    for &act in acts {
+        match act {
+            Act::Take { key, permits } => {
+                if let Some((permits, at)) = take(&limiter, key, permits) {
+                    let admitted = |at| Admission { key, at, permits };
+                    read.push(admitted(line.now()));
+                    receipts.push(admitted(line.time_of(at)));
+                }
+            }
+            Act::Wait(time) => line.wait(time),
+            Act::Back(time) => line.back(time),
+            Act::Restart { gap, known, phase } => {
+                // The clock of the former process stands still.
+                line.restart(gap, phase);
+                let elapsed = (line.pace)(gap) * known / 1_000;
+                limiter = restarted(limiter, &line, Duration::from_nanos(elapsed));
+            }
+        }
+    }
+    Followed {
+        read,
+        receipts,
+        limiter,
+        line,
+    }
+}
+
+/// The log of each key.
+fn by_key(admissions: &[Admission]) -> BTreeMap<u64, Log> {
+    let mut logs = BTreeMap::<u64, Log>::new();
+    for &Admission { key, at, permits } in admissions {
+        logs.entry(key).or_default().add(at, permits);
+    }
+    logs
+}
+
+/// The first window of a key that exceeds its bound: the key, the window, its permits and the bound.
+fn broken(subject: &Subject, admissions: &[Admission]) -> Option<(u64, Duration, u64, u64)> {
+    by_key(admissions).iter().find_map(|(&key, log)| {
+        let (window, worst, bound) = subject.broken(log)?;
+        Some((key, window, worst, bound))
+    })
+}
+
+/// A line whose first process is a few windows old.
+fn line() -> Line {
+    Line::new(1_000_000_000_000, 7 * WINDOW + 123)
+}
+
+/// Follows a history of rules, which each process builds anew. A request is for one permit.
+fn follow_rules(
+    line: Line,
+    acts: &[Act],
+    build: impl Fn(&Line) -> RuleSetBuilder<u64>,
+) -> Followed<RuleSet<u64, ManualClock>> {
+    let rules = build(&line).build_with(line.clock.clone(), [1, 2, 3, 4]);
+    follow(
+        rules.expect("rules"),
+        line,
+        acts,
+        |rules, key, _| rules.check(&key).ok().map(|_| (1, rules.clock().now())),
+        |rules, line, elapsed| {
+            let mut file = Vec::new();
+            rules.save(&mut file).expect("memory");
+            let restored = build(line).restore_with(line.clock.clone(), &*file, elapsed);
+            restored.expect("the same rules")
+        },
+    )
+}
 
 /// The width of a cell, or two units of a log, in nanoseconds.
 fn cell_of(subject: &Subject) -> u64 {

@@ -22,6 +22,9 @@ mod denials;
 mod dropped;
 #[path = "shared/equal.rs"]
 mod equal;
+#[cfg(feature = "config")]
+#[path = "shared/files.rs"]
+mod files;
 #[path = "shared/foreign.rs"]
 mod foreign;
 #[path = "common/equal.rs"]

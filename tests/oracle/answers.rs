@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use ringgate::{Algorithm, Nanos};
 
 use super::walk::{
-    Act, Move, Outcome, Walk, acts, anywhere, asks, asks_and_refunds, back_and_forth, config, exact, forward,
-    history, limiter_subject, nanos, size,
+    Act, HORIZON, Move, Outcome, Walk, acts, anywhere, asks, back_and_forth, config, exact, forward, history,
+    limiter_subject, nanos, size,
 };
 use crate::common::{Any, State};
 
@@ -51,36 +51,36 @@ pub(crate) fn advance(it: &Any, now: Nanos) -> impl Iterator<Item = Nanos> {
 proptest! {
     #![proptest_config(config())]
 
-    /// `ready_at` is the earliest time: the same request is admitted then, and denied one nanosecond earlier.
+    /// `ready_at` is the earliest time: the same request is admitted then, and denied one nanosecond earlier. A request without such
+    /// a time is denied until time ends.
     #[test]
     fn a_retry_is_admitted_at_the_retry_time_and_no_earlier(
         subject in limiter_subject(),
-        history in history(back_and_forth(), acts()),
+        history in prop_oneof![history(back_and_forth(), acts()), history(anywhere(), acts())],
         more in size(),
     ) {
         let mut walk = Walk::new(&subject.algorithm);
         let it = walk.algorithm;
         for op in history {
             walk.step(op);
+            let now = walk.at();
             for permits in [1, it.max_request() / 2, it.max_request(), more.of(it.max_request())] {
-                let now = walk.at();
-                let Some(ready) = it.ready_at(walk.state.shared(), now, permits) else {
-                    // Within the horizon, a request is never admitted only if it is too large or behind a debt of
-                    // decades.
-                    prop_assert!(permits > it.max_request() || walk.in_debt);
-                    continue;
-                };
-                prop_assert!(permits <= it.max_request() && ready >= now);
-                prop_assert_eq!(ready == now, permits <= it.remaining(walk.state.shared(), now));
-                let copy = walk.state.clone();
-                if ready > now {
-                    let before = Nanos::new(ready.get() - 1);
-                    prop_assert!(it.remaining(copy.shared(), before) < permits);
-                    prop_assert!(it.decide(copy.clone().shared(), before, permits).is_none());
-                    prop_assert!(it.decide(copy.clone().shared(), now, permits).is_none());
+                let ready = it.ready_at(walk.state.shared(), now, permits);
+                if let Some(ready) = ready {
+                    prop_assert!(permits <= it.max_request() && ready >= now);
+                    prop_assert_eq!(ready == now, permits <= it.remaining(walk.state.shared(), now));
+                    prop_assert!(it.remaining(walk.state.shared(), ready) >= permits);
+                    prop_assert!(it.decide(walk.state.clone().shared(), ready, permits).is_some());
+                } else {
+                    // Within the horizon, a request is never admitted only if it is too large or behind a debt of decades.
+                    prop_assert!(permits > it.max_request() || walk.in_debt || walk.newest > HORIZON);
                 }
-                prop_assert!(it.remaining(copy.shared(), ready) >= permits);
-                prop_assert!(it.decide(copy.shared(), ready, permits).is_some());
+                let before = ready.map_or(Nanos::MAX, |ready| Nanos::new(ready.get().saturating_sub(1)));
+                if before >= now && ready != Some(now) {
+                    prop_assert!(it.remaining(walk.state.shared(), before) < permits);
+                    prop_assert!(it.decide(walk.state.clone().shared(), before, permits).is_none());
+                    prop_assert!(it.decide(walk.state.clone().shared(), now, permits).is_none());
+                }
             }
         }
     }
@@ -110,30 +110,6 @@ proptest! {
         // One request for all permits is admitted later, or never.
         if let Some(ready) = it.ready_at(walk.state.shared(), began, many) {
             prop_assert!(earliest(many) <= ready);
-        }
-    }
-
-    /// The retry time is right at the end of time, too: nothing is admitted one nanosecond before it.
-    #[test]
-    fn the_retry_time_is_right_at_any_reading(
-        subject in limiter_subject(),
-        history in history(anywhere(), asks_and_refunds()),
-    ) {
-        let mut walk = Walk::new(&subject.algorithm);
-        let it = walk.algorithm;
-        for op in history {
-            walk.step(op);
-            for permits in [1, it.max_request()] {
-                let now = walk.at();
-                let ready = it.ready_at(walk.state.shared(), now, permits);
-                if let Some(ready) = ready {
-                    prop_assert!(it.decide(walk.state.clone().shared(), ready, permits).is_some());
-                }
-                let before = ready.map_or(Nanos::MAX, |ready| Nanos::new(ready.get().saturating_sub(1)));
-                if before >= now && ready != Some(now) {
-                    prop_assert!(it.decide(walk.state.clone().shared(), before, permits).is_none());
-                }
-            }
         }
     }
 

@@ -11,6 +11,7 @@ use ringgate::shared::{
 };
 use ringgate::{Rule, Settled};
 
+use crate::faults::comes_back;
 use crate::load::{Load, most_by_calls, most_by_stamps};
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, ask, patient, patient_calls, ready, until};
@@ -349,19 +350,7 @@ async fn a_node_is_lost() {
     let before = failed(&store);
     until("calls fail", || failed(&store) > before + 20).await;
     cluster.nodes[at].restart();
-    let began = std::time::Instant::now();
-    while limiter
-        .check("key")
-        .await
-        .is_err_and(|refused| refused.error().is_some())
-    {
-        assert!(
-            began.elapsed() < 2 * PATIENCE,
-            "it does not come back: {:?}",
-            store.health()
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    comes_back(&limiter).await;
     let calls = load.end().await;
     // The permits of this node were lost with it.
     assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);

@@ -11,7 +11,7 @@ use ringgate::shared::{OnError, SharedLimiter, StoreErrorKind};
 use crate::load::{Call, Load, call, most_by_calls, most_by_stamps};
 use crate::proxy::{Proxy, Route};
 use crate::rules::{Request, by_user, shared};
-use crate::server::{Server, ask, patient, ready, until, without_breaker};
+use crate::server::{Server, ask, patient, ready, repeated, until, without_breaker};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 40;
@@ -34,12 +34,8 @@ fn calm(url: &str) -> RedisStoreBuilder {
 }
 
 /// Waits until the server decides calls again.
-async fn comes_back(limiter: &SharedLimiter) {
-    let began = std::time::Instant::now();
-    while call(limiter).await.at.is_none() {
-        assert!(began.elapsed() < crate::server::PATIENCE, "it does not come back");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+pub(crate) async fn comes_back(limiter: &SharedLimiter) {
+    repeated("the server decides", async || call(limiter).await.at).await;
 }
 
 fn errors(calls: &[Call], kind: StoreErrorKind) -> usize {
@@ -137,14 +133,7 @@ async fn a_read_only_replica() {
         store.health().breaker != BreakerState::Open
     })
     .await;
-    let began = std::time::Instant::now();
-    let passed = loop {
-        if let Ok(passed) = rules.check(&request).await {
-            break passed;
-        }
-        assert!(began.elapsed() < crate::server::PATIENCE);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let passed = repeated("it writes", async || rules.check(&request).await.ok()).await;
     // Charged twice in total, and not by the calls in between.
     assert_eq!(
         passed.statuses().map(|look| look.remaining).collect::<Vec<_>>(),
@@ -249,11 +238,8 @@ async fn the_server_is_busy() {
         let script = redis::Script::new("while true do end");
         script.invoke::<()>(&mut other)
     });
-    let began = std::time::Instant::now();
-    while call(&limiter).await.error != Some(StoreErrorKind::Refused) {
-        assert!(began.elapsed() < crate::server::PATIENCE);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let refused = async || (call(&limiter).await.error == Some(StoreErrorKind::Refused)).then_some(());
+    repeated("it refuses calls", refused).await;
     let _: () = server.ask("SCRIPT KILL");
     assert!(endless.join().expect("no panic").is_err());
     comes_back(&limiter).await;
@@ -281,18 +267,17 @@ async fn the_server_is_loading() {
         "--loading-process-events-interval-bytes",
         "1024",
     ]);
-    let began = std::time::Instant::now();
     let mut refused = 0;
-    let passed = loop {
-        match limiter.check("key").await {
-            Ok(passed) => break passed,
-            Err(error) => {
-                refused += u32::from(error.error().expect("an error").kind() == StoreErrorKind::Refused)
-            }
-        }
-        assert!(began.elapsed() < crate::server::PATIENCE, "{:?}", store.health());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let passed = repeated("it has read its data", async || {
+        let answer = limiter.check("key").await;
+        let error = answer
+            .as_ref()
+            .err()
+            .map(|denied| denied.error().expect("an error"));
+        refused += u32::from(error.is_some_and(|error| error.kind() == StoreErrorKind::Refused));
+        answer.ok()
+    })
+    .await;
     assert!(refused > 0, "it says that it is loading: {:?}", store.health());
     assert_eq!(
         passed.statuses().next().expect("a rule").remaining,

@@ -191,32 +191,6 @@ async fn a_denial_has_its_reason() {
     assert_eq!((denied("user"), denied("all")), (0, 3));
 }
 
-/// A rules file sets `on_error` for each rule.
-#[cfg(feature = "config")]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_sets_on_error() {
-    use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
-
-    let store = ready_or_not("redis://127.0.0.1:1");
-    let extractors = Extractors::new().key(by_user()).expect("a name of its own");
-    for (word, passed) in [("local", 8), ("share", 2), ("deny", 0), ("admit", 20)] {
-        let text = format!(
-            "rules:\n  - name: user\n    quota: 8/h\n    key: user\n    algorithm: log\n    on_error: {word}"
-        );
-        let rules = RuleSetBuilder::from_text(&text, FileFormat::Yaml, &extractors).expect("a file");
-        let rules = SharedRules::builder()
-            .rules(rules)
-            .nodes(nodes(4))
-            .build(store.clone())
-            .expect("rules");
-        let mut admitted = 0;
-        for _ in 0..20 {
-            admitted += u32::from(rules.check(&Request::of("alice", 1)).await.is_ok());
-        }
-        assert_eq!(admitted, passed, "{word}");
-    }
-}
-
 /// The limiters of a node also charge all rules or none. Rules with `OnError::Admit` take no part.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_node_charges_all_or_none() {

@@ -2,67 +2,39 @@
 
 use super::*;
 use proptest::prelude::*;
+use ringgate::KeyedRateLimiter;
 use ringgate::keyed::{AnyKey, OnFull};
-use ringgate::{Clock, KeyedRateLimiter};
 
-type Limiter = KeyedRateLimiter<Any, ManualClock, AnyKey>;
+type Table = KeyedRateLimiter<Any, ManualClock, AnyKey>;
 
-/// The admissions of a history by key, and the state at its end.
-struct Followed {
-    /// By the readings, and by the times of the receipts.
-    logs: [BTreeMap<u64, Log>; 2],
-    limiter: Limiter,
-    line: Line,
+fn keys() -> AnyKey {
+    AnyKey::with_seeds([1, 2, 3, 4])
 }
 
-fn follow(subject: &Subject, capacities: [u64; 2], acts: &[Act]) -> Followed {
-    let mut line = Line::new(7 * WINDOW + 123);
-    let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
-    let builder = |restarts: usize| {
-        KeyedRateLimiter::builder(subject.algorithm.clone())
-            .capacity(capacities[restarts % 2])
-            .on_full(OnFull::Share)
+/// The processes have tables of these capacities in turn.
+fn follow(subject: &Subject, capacities: [u64; 2], acts: &[Act]) -> Followed<Table> {
+    let mut capacities = capacities.into_iter().cycle();
+    let mut builder = || {
+        let builder = KeyedRateLimiter::builder(subject.algorithm.clone()).on_full(OnFull::Share);
+        builder.capacity(capacities.next().expect("a cycle"))
     };
-    let mut current: Limiter = builder(0)
-        .build_with(line.clock.clone(), keys())
-        .expect("a table");
-    let mut restarts = 0;
-    let [mut read, mut receipts] = [BTreeMap::<u64, Log>::new(), BTreeMap::new()];
-    for &act in acts {
-        match act {
-            Act::Take { key, permits } => {
-                if let Ok(admitted) = current.check_n(&key, permits) {
-                    read.entry(key).or_default().add(line.now(), permits);
-                    let at = line.time_of(admitted.at());
-                    receipts.entry(key).or_default().add(at, permits);
-                }
-            }
-            Act::Wait(time) => line.wait(time),
-            Act::Back(time) => line.back(time),
-            Act::Restart { gap, known, phase } => {
-                let mut file = Vec::new();
-                current.save(&mut file).expect("memory");
-                line.restart(gap, phase);
-                restarts += 1;
-                let elapsed = Duration::from_nanos(gap * known / 1_000);
-                current = builder(restarts)
-                    .restore_with(line.clock.clone(), keys(), &*file, elapsed)
-                    .expect("the same algorithm");
-            }
-        }
-    }
-    Followed {
-        logs: [read, receipts],
-        limiter: current,
+    let line = line();
+    let table = builder().build_with(line.clock.clone(), keys());
+    super::follow(
+        table.expect("a table"),
         line,
-    }
-}
-
-fn broken(subject: &Subject, logs: &BTreeMap<u64, Log>) -> Option<(u64, Duration, u64, u64)> {
-    logs.iter().find_map(|(&key, log)| {
-        let (window, worst, bound) = subject.broken(log)?;
-        Some((key, window, worst, bound))
-    })
+        acts,
+        |table, key, permits| {
+            let admitted = table.check_n(&key, permits).ok()?;
+            Some((permits, admitted.at()))
+        },
+        |before, line, elapsed| {
+            let mut file = Vec::new();
+            before.save(&mut file).expect("memory");
+            let restored = builder().restore_with(line.clock.clone(), keys(), &*file, elapsed);
+            restored.expect("the same algorithm")
+        },
+    )
 }
 
 proptest! {
@@ -77,7 +49,7 @@ proptest! {
         acts in prop_oneof![history(1), history(24)],
     ) {
         let subject = subjects(limit).swap_remove(which);
-        let [read, receipts] = follow(&subject, capacities, &acts).logs;
+        let Followed { read, receipts, .. } = follow(&subject, capacities, &acts);
         prop_assert_eq!(broken(&subject, &read), None, "{}", subject.name);
         prop_assert_eq!(broken(&subject, &receipts), None, "{}", subject.name);
     }
@@ -117,7 +89,7 @@ proptest! {
         acts in prop_oneof![history_with_steps(1, WINDOW), history_with_steps(24, WINDOW)],
     ) {
         let subject = subjects(limit).swap_remove(which);
-        let [_, receipts] = follow(&subject, capacities, &acts).logs;
+        let Followed { receipts, .. } = follow(&subject, capacities, &acts);
         let shorter = shorter_by_a_cell(&subject);
         prop_assert_eq!(broken(&shorter, &receipts), None, "{}", subject.name);
     }
@@ -130,7 +102,6 @@ fn a_log_admits_an_older_reading_after_the_restore() {
     let log = TimestampRing::new("10/s".parse().expect("a quota")).expect("a ring");
     let unit = (log.span() - log.window()) / 2;
     let builder = || KeyedRateLimiter::builder(log.clone());
-    let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
     for part in 0..5 {
         let clock = ManualClock::new();
         clock.set(Nanos::new(3_600_000_000_000));

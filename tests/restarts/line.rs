@@ -3,45 +3,53 @@ use super::*;
 /// The time line of all processes. The clock of each process has its origin somewhere on it.
 pub(crate) struct Line {
     now: u64,
+    newest: u64,
     /// The origin of the clock of the current process.
-    origin: u64,
+    pub(crate) origin: u64,
     pub(crate) clock: ManualClock,
+    /// How far the clock may step back behind the newest time.
+    pub(crate) behind: u64,
+    /// The time on the line that a time of a history stands for.
+    pub(crate) pace: fn(u64) -> u64,
 }
 
 impl Line {
-    /// A line whose first process has a clock that shows `reading`.
-    pub(crate) fn new(reading: u64) -> Self {
-        // Later processes have earlier and later origins.
-        let now = 1_000_000_000_000;
+    /// A line at the time `now`. Its first process has a clock that shows `reading`, and later ones have earlier and later origins.
+    pub(crate) fn new(now: u64, reading: u64) -> Self {
         let clock = ManualClock::new();
         clock.set(Nanos::new(reading));
         Self {
             now,
+            newest: now,
             origin: now - reading,
             clock,
+            behind: u64::MAX,
+            pace: |time| time,
         }
     }
 
     pub(crate) fn wait(&mut self, time: u64) {
-        self.now += time;
+        self.now += (self.pace)(time);
         self.show();
     }
 
     /// Steps back, but not to a time before the origin of the clock.
     pub(crate) fn back(&mut self, time: u64) {
-        self.now = self.now.saturating_sub(time).max(self.origin);
+        let least = self.newest.saturating_sub(self.behind).max(self.origin);
+        self.now = self.now.saturating_sub((self.pace)(time)).max(least);
         self.show();
     }
 
     /// Begins another process, whose clock shows `reading`.
     pub(crate) fn restart(&mut self, gap: u64, reading: u64) {
-        self.now += gap;
-        self.origin = self.now - reading;
+        self.now += (self.pace)(gap);
+        self.origin = self.now - (self.pace)(reading);
         self.clock = ManualClock::new();
         self.show();
     }
 
-    fn show(&self) {
+    fn show(&mut self) {
+        self.newest = self.newest.max(self.now);
         self.clock.set(Nanos::new(self.now - self.origin));
     }
 

@@ -34,7 +34,7 @@ proptest! {
         acts in prop_oneof![history(1), history(24)],
     ) {
         let quota = Quota::new(limit, Duration::from_nanos(WINDOW)).expect("a quota");
-        let builder = || {
+        let rules = |_: &Line| {
             let mut rule = Rule::new("rule", quota).algorithm(which);
             if matches!(which, RuleAlgorithm::Counter | RuleAlgorithm::Classic | RuleAlgorithm::Even) {
                 rule = rule.cells(cells);
@@ -45,33 +45,15 @@ proptest! {
             }
             RuleSetBuilder::<u64>::new().rule(rule)
         };
-        let mut line = Line::new(7 * WINDOW + 123);
-        let mut current: RuleSet<u64, ManualClock> =
-            builder().build_with(line.clock.clone(), [1, 2, 3, 4]).expect("a rule");
-        let mut logs = BTreeMap::<u64, Log>::new();
-        for &act in &acts {
-            match act {
-                Act::Take { key, .. } => {
-                    if current.check(&key).is_ok() {
-                        let key = if is_keyed { key } else { 0 };
-                        logs.entry(key).or_default().add(line.now(), 1);
-                    }
-                }
-                Act::Wait(time) => line.wait(time / 3),
-                Act::Back(time) => line.back(time),
-                Act::Restart { gap, known, phase } => {
-                    let mut file = Vec::new();
-                    current.save(&mut file).expect("memory");
-                    line.restart(gap / 3, phase);
-                    let elapsed = Duration::from_nanos(gap / 3 * known / 1_000);
-                    current = builder()
-                        .restore_with(line.clock.clone(), &*file, elapsed)
-                        .expect("the same rules");
-                }
-            }
+        let mut line = line();
+        // A request is for one permit, so a window has more of them.
+        line.pace = |time| time / 3;
+        let mut admitted = follow_rules(line, &acts, rules).read;
+        if !is_keyed {
+            admitted.iter_mut().for_each(|admission| admission.key = 0);
         }
         let bound = bound(which, limit, cells);
-        for (key, log) in logs {
+        for (key, log) in by_key(&admitted) {
             let worst = log.worst(Duration::from_nanos(WINDOW));
             prop_assert!(worst <= bound, "{which:?}: {worst} of {bound} of key {key}");
         }

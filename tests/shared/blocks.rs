@@ -252,22 +252,3 @@ async fn without_an_answer_no_key_is_blocked() {
     connection.cut(false);
     assert!(one.check(&alice).await.is_err());
 }
-
-#[cfg(feature = "config")]
-#[tokio::test(start_paused = true)]
-async fn a_file_states_the_blocks_of_all_nodes() {
-    use ringgate::rules::{Extractors, FileFormat};
-    let text = "[[rules]]\nname = \"logins\"\nkey = \"user\"\nquota = \"1/s\"\nblock = { after = \"1/min\", for = \"10min\" }";
-    let extractors = Extractors::new().key(user()).expect("a key");
-    let store = memory();
-    let [one, two] = [(); 2].map(|()| {
-        let rules = RuleSetBuilder::from_text(text, FileFormat::Toml, &extractors).expect("rules");
-        SharedRules::builder()
-            .rules(rules)
-            .build(store.clone())
-            .expect("rules")
-    });
-    assert!(one.check(&("alice", 1)).await.is_ok() && two.check(&("alice", 1)).await.is_err());
-    advance(Duration::from_secs(500)).await;
-    assert!(one.check(&("alice", 1)).await.is_err());
-}

@@ -2,7 +2,7 @@
 //! store that answers every renewal with an error is asked once in a period, and no request waits for it.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, OnceLock};
@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::cut::PATIENCE;
 use crate::many::Paused;
+use crate::pausing::Pausing;
 use crate::{runtime, user};
 
 /// A store that panics while a flag is set, in the call of a lease or in its future.
@@ -268,32 +269,6 @@ fn a_runtime_that_ends_during_a_renewal_locks_nothing() {
     }
 }
 
-#[derive(Debug, Default)]
-struct Refusing {
-    store: MemoryStore,
-    refuses: AtomicBool,
-    renewals: AtomicU32,
-}
-
-impl CounterStore for Refusing {
-    forward!(store: decide peek charge refund reset);
-    forward!(keeps leases);
-}
-
-impl LeaseStore for Refusing {
-    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
-        Box::pin(async move {
-            self.renewals.fetch_add(1, Ordering::Relaxed);
-            sleep(ROUND_TRIP).await;
-            if self.refuses.load(Ordering::Relaxed) {
-                let error = || Err(StoreError::new(StoreErrorKind::UnexpectedReply, "NOPERM"));
-                return requests.iter().map(|_| error()).collect();
-            }
-            self.store.renew(requests).await
-        })
-    }
-}
-
 const ROUND_TRIP: Duration = Duration::from_millis(2);
 const PERIOD: Duration = Duration::from_millis(20);
 const FOR: Duration = Duration::from_millis(1500);
@@ -301,7 +276,7 @@ const FOR: Duration = Duration::from_millis(1500);
 /// The time is that of tokio, which stands still while any task can run.
 #[tokio::test(start_paused = true)]
 async fn renewals_that_fail_are_not_repeated_without_a_pause() {
-    let store = Arc::new(Refusing::default());
+    let store = Arc::new(Pausing::slow(ROUND_TRIP));
     store.refuses.store(true, Ordering::Relaxed);
     let mode = Mode::Sync {
         period: PERIOD,

@@ -1,15 +1,22 @@
 //! A store whose calls yield to the scheduler before and after they take effect, for tests that drop futures at every
-//! await.
+//! await. It can be slow, and refuse renewals.
 
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 
-use ringgate::shared::{CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore};
+use ringgate::shared::{
+    CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, StoreError, StoreErrorKind,
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct Pausing {
     store: MemoryStore,
     /// The duration of a call without its pauses.
     time: Duration,
+    /// Whether each lease of a renewal is answered with an error.
+    pub(crate) refuses: AtomicBool,
+    /// The calls that renew leases.
+    pub(crate) renewals: AtomicU32,
 }
 
 impl Pausing {
@@ -23,7 +30,7 @@ impl Pausing {
     pub(crate) fn over(store: MemoryStore) -> Self {
         Self {
             store,
-            time: Duration::ZERO,
+            ..Self::default()
         }
     }
 
@@ -51,6 +58,13 @@ impl CounterStore for Pausing {
 
 impl LeaseStore for Pausing {
     fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
-        Box::pin(self.between(self.store.renew(requests)))
+        self.renewals.fetch_add(1, Ordering::Relaxed);
+        Box::pin(self.between(async move {
+            if self.refuses.load(Ordering::Relaxed) {
+                let error = StoreError::new(StoreErrorKind::UnexpectedReply, "NOPERM");
+                return vec![Err(error); requests.len()];
+            }
+            self.store.renew(requests).await
+        }))
     }
 }

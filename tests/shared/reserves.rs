@@ -2,16 +2,12 @@
 //! budget.
 
 use alloc::sync::Arc;
-use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
 use ringgate::Rule;
 use ringgate::rules::{Cost, DecidedBy, RuleAlgorithm};
-use ringgate::shared::{
-    CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, Mode, OnError, SharedLimiter,
-    SharedRules, StoreError, StoreErrorKind,
-};
+use ringgate::shared::{CounterStore, MemoryStore, Mode, OnError, SharedLimiter, SharedRules};
 use tokio::time::{Instant, sleep};
 
 use crate::many::Paused;
@@ -210,36 +206,11 @@ async fn a_request_takes_all_that_the_lease_and_the_store_have_left() {
     assert!(held > 100, "leases hold permits");
 }
 
-/// A store that answers no renewal while `fails` is set.
-#[derive(Debug, Default)]
-struct WithoutRenewals {
-    store: MemoryStore,
-    fails: AtomicBool,
-}
-
-impl CounterStore for WithoutRenewals {
-    forward!(store: decide peek charge refund reset);
-
-    forward!(keeps slots leases);
-}
-
-impl LeaseStore for WithoutRenewals {
-    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
-        match self.fails.load(Relaxed) {
-            true => {
-                let error = StoreError::new(StoreErrorKind::TimedOut, "no renewal");
-                Box::pin(core::future::ready(vec![Err(error); requests.len()]))
-            }
-            false => Box::pin(self.store.renew(requests)),
-        }
-    }
-}
-
-/// The store has denied a request, and then answers no renewal. Its denial stands, whatever `OnError` says.
+/// The store has denied a request, and then refuses renewals. Its denial stands, whatever `OnError` says.
 #[tokio::test(start_paused = true)]
 async fn a_denial_of_the_store_stands_if_a_lease_cannot_be_given_back() {
     for on_error in [OnError::Admit, OnError::Local, OnError::Share, OnError::Deny] {
-        let store = Arc::new(WithoutRenewals::default());
+        let store = Arc::new(Pausing::default());
         let rules = leased("100/60s", 50, store.clone(), on_error);
         for _ in 0..40 {
             rules.check(&1).await.expect("room");
@@ -247,7 +218,7 @@ async fn a_denial_of_the_store_stands_if_a_lease_cannot_be_given_back() {
         }
         let held = rules.lease_stats().held;
         assert!(held > 10, "{held}");
-        store.fails.store(true, Relaxed);
+        store.refuses.store(true, Relaxed);
         // The lease and the rest of the limit cover it, but the lease is not given back.
         let denied = rules.check(&50).await.expect_err("the lease is in the way");
         let violated = denied.violations().map(|quota| quota.rule.to_string());

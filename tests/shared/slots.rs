@@ -340,24 +340,6 @@ fn without_a_task_no_slot_is_held_in_the_store() {
     });
 }
 
-#[cfg(feature = "config")]
-#[tokio::test(start_paused = true)]
-async fn a_file_states_the_slots_of_all_nodes() {
-    use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
-    let text = "[[rules]]\nname = \"slots\"\nkey = \"user\"\nin_flight = 1\non_error = \"deny\"";
-    let extractors = Extractors::new().key(user()).expect("a key");
-    let store = memory();
-    let [one, two] = [(); 2].map(|()| {
-        let rules = RuleSetBuilder::from_text(text, FileFormat::Toml, &extractors).expect("rules");
-        SharedRules::builder()
-            .rules(rules)
-            .build(store.clone())
-            .expect("rules")
-    });
-    let _held = one.check("alice").await.expect("a slot");
-    assert!(two.check("alice").await.is_err());
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_local_rule_counts_the_slots_of_its_node() {
     let store = memory();

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use ringgate::rules::kind::AnyKind;
 use ringgate::rules::{Block, RuleAlgorithm, TierOf};
-use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedRules, SharedRulesBuilder};
+use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedLimiter, SharedRules, SharedRulesBuilder};
 use ringgate::{Key, Quota, Rule};
 
 use crate::forward::Plain;
@@ -323,4 +323,27 @@ async fn one_error_names_mistakes_in_settings_and_in_rules() {
     // No rule needs leases.
     let expected = wrong("").map(owned);
     assert_eq!(parts_of(builder().rule(rule("strict")), store()), expected);
+}
+
+#[tokio::test]
+async fn the_numbers_of_leases_have_ranges() {
+    let (millis, second) = (Duration::from_millis, Duration::from_secs(1));
+    let limiter = || {
+        let builder = SharedLimiter::builder("x", "1/s".parse().expect("a quota"));
+        builder.term(millis(400)).period(millis(20))
+    };
+    for (limiter, field) in [
+        (limiter().lease(0), "permits"),
+        (limiter().lease(1_000_001), "permits"),
+        (limiter().sync(Duration::ZERO, 5), "period"),
+        (limiter().sync(61 * second, 5), "period"),
+        (limiter().sync(second, 0), "pending"),
+        (limiter().lease(5).term(millis(9)), "term"),
+        // More than a quarter of the term.
+        (limiter().lease(5).period(millis(101)), "period"),
+        (limiter().lease(5).leases(0), "leases"),
+    ] {
+        let error = limiter.build(Arc::new(MemoryStore::new())).expect_err(field);
+        assert_eq!((&*error.rule, error.error.field), ("x", field));
+    }
 }

@@ -154,36 +154,6 @@ proptest! {
         prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
     }
 
-    #[test]
-    fn a_retry_at_the_retry_time_is_admitted(
-        (limit, stripes, batch) in shapes(),
-        worker in 0..70_usize,
-        permits in 1..40_u64,
-        pauses in proptest::collection::vec(0..3_000_000_u64, 20),
-    ) {
-        let at_retry = |early: Duration| {
-            let (limiter, clock) = striped(limit, stripes, batch);
-            for pause in &pauses {
-                while limiter.as_worker(worker).check().is_ok() {}
-                clock.advance(Duration::from_nanos(*pause));
-            }
-            while limiter.as_worker(worker).check().is_ok() {}
-            let denied = limiter.as_worker(worker).check_n(permits).expect_err("all is used");
-            let after = denied.retry_after();
-            let wait = after?.saturating_sub(early);
-            clock.advance(wait);
-            Some((wait, limiter.as_worker(worker).check_n(permits).is_ok()))
-        };
-        match at_retry(Duration::ZERO) {
-            None => prop_assert!(permits > limit - stripes * batch),
-            Some((_, admitted)) => prop_assert!(admitted),
-        }
-        if let Some((_, admitted)) = at_retry(Duration::from_nanos(1)) {
-            // The ring counts time in cells: one nanosecond earlier is the cell before.
-            prop_assert!(!admitted);
-        }
-    }
-
     /// Readings decades ahead and long ago.
     #[test]
     fn no_reading_causes_a_panic_or_unlimited_admissions(

@@ -35,10 +35,15 @@ fn is_within_2_percent(moved: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_local_limit_is_met_within_two_percent() {
+async fn a_limit_of_one_connection_and_a_shared_one_are_met_within_two_percent() {
+    let (own, shared) = (|| limiter(steady(RATE)).0, || shared(RATE));
     let builder = || Throttled::builder(Wire::plain());
-    is_within_2_percent(written(builder().write(limiter(steady(RATE)).0).build().unwrap()).await);
-    is_within_2_percent(read(builder().read(limiter(steady(RATE)).0).build().unwrap()).await);
+    for stream in [builder().write(own()), builder().write_shared(shared())] {
+        is_within_2_percent(written(stream.build().unwrap()).await);
+    }
+    for stream in [builder().read(own()), builder().read_shared(shared())] {
+        is_within_2_percent(read(stream.build().unwrap()).await);
+    }
 }
 
 /// Connections whose limiters share a policy have a limit each.
@@ -52,14 +57,6 @@ async fn limits_with_one_policy_are_met_within_two_percent() {
     for writing in writing {
         is_within_2_percent(writing.await.unwrap());
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_shared_limit_is_met_within_two_percent() {
-    let shared = || shared(RATE);
-    let builder = || Throttled::builder(Wire::plain());
-    is_within_2_percent(written(builder().write_shared(shared()).build().unwrap()).await);
-    is_within_2_percent(read(builder().read_shared(shared()).build().unwrap()).await);
 }
 
 /// The table in the docs of `Throttled`: bounds, and the rates in the long run.

@@ -11,8 +11,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::load::{Load, call, most_by_calls, most_by_stamps};
-use crate::server::{PATIENCE, Server, ask, free_port, program, ready, spawn, until};
+use crate::faults::comes_back;
+use crate::load::{Load, most_by_calls, most_by_stamps};
+use crate::server::{Server, ask, free_port, program, ready, spawn, until};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 40;
@@ -90,15 +91,6 @@ fn store(sentinels: &[&Sentinel]) -> RedisStoreBuilder {
     let urls: Vec<String> = sentinels.iter().map(|sentinel| sentinel.url()).collect();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
     RedisStore::sentinel(&urls, "shop").password("general")
-}
-
-/// Waits until the server decides again.
-async fn comes_back(limiter: &SharedLimiter) {
-    let began = std::time::Instant::now();
-    while call(limiter).await.at.is_none() {
-        assert!(began.elapsed() < 3 * PATIENCE, "it does not come back");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// Each failover may forget what was charged, up to the limit. Otherwise the limit holds, and no process is restarted.

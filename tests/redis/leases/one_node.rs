@@ -1,7 +1,6 @@
 //! The leases of one node: the requests that it decides, the permits that it requests, and the permits that it
 //! returns.
 
-use alloc::sync::Arc;
 use core::time::Duration;
 use std::time::Instant;
 
@@ -10,7 +9,6 @@ use ringgate::shared::{
     DecidedBy, LeaseStats, Mode, OnError, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules,
 };
 
-use crate::forward::Plain;
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, until};
 
@@ -22,16 +20,16 @@ fn limiter(name: &str, quota: &str) -> SharedLimiterBuilder {
         .on_error(OnError::Deny)
 }
 
-/// Makes requests until leases decide.
-async fn warm(limiter: &SharedLimiter, key: &str) {
+/// Makes requests until leases decide. A node requests a lease for several requests in a period.
+pub(crate) async fn warm(limiter: &SharedLimiter, key: &str) {
     let began = Instant::now();
-    loop {
-        match limiter.check(key).await {
-            Ok(passed) if passed.decided_by() == DecidedBy::Local => return,
-            Ok(_) => {}
-            Err(refused) => panic!("{refused}"),
-        }
-        assert!(began.elapsed() < PATIENCE, "no lease decides");
+    let by_lease = async || {
+        let passed = limiter.check(key).await;
+        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local)
+    };
+    while !by_lease().await {
+        let stats = limiter.rules().lease_stats();
+        assert!(began.elapsed() < PATIENCE, "no lease decides: {stats:?}");
     }
 }
 
@@ -310,38 +308,6 @@ async fn more_keys_than_leases() {
     }
 }
 
-#[tokio::test]
-async fn rules_that_cannot_have_a_lease_are_errors() {
-    let field = |builder: SharedLimiterBuilder| {
-        let error = builder.build(Arc::new(Plain::default())).expect_err("not built");
-        (error.rule, error.error.field)
-    };
-    let named = |field| ("plain".to_owned(), field);
-    let plain = || limiter("plain", "1/s");
-    assert_eq!(field(plain().lease(5)), named("mode"));
-    assert_eq!(field(plain().sync(Duration::from_secs(1), 5)), named("mode"));
-    assert!(
-        plain()
-            .mode(Mode::Local)
-            .build(Arc::new(Plain::default()))
-            .is_ok()
-    );
-    assert_eq!(field(plain().lease(0)), named("permits"));
-    assert_eq!(field(plain().lease(1_000_001)), named("permits"));
-    assert_eq!(field(plain().sync(Duration::ZERO, 5)), named("period"));
-    assert_eq!(field(plain().sync(Duration::from_secs(61), 5)), named("period"));
-    assert_eq!(field(plain().sync(Duration::from_secs(1), 0)), named("pending"));
-    assert_eq!(
-        field(plain().lease(5).term(Duration::from_millis(9))),
-        named("term")
-    );
-    assert_eq!(
-        field(plain().lease(5).period(Duration::from_millis(101))),
-        named("period")
-    );
-    assert_eq!(field(plain().lease(5).leases(0)), named("leases"));
-}
-
 #[test]
 fn leases_need_a_runtime() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -351,34 +317,4 @@ fn leases_need_a_runtime() {
         .build(store)
         .expect_err("no runtime");
     assert_eq!(error.error.field, "runtime");
-}
-
-/// A rules file sets the mode.
-#[cfg(feature = "config")]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_sets_the_mode() {
-    use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
-
-    let store = crate::server::ready_or_not("redis://127.0.0.1:1");
-    let extractors = Extractors::new().key(by_user()).expect("a name of its own");
-    for (mode, overshoot) in [
-        ("'strict'", 0),
-        ("'local'", 24),
-        // Each node admits b + L − 1.
-        ("'local'\nalgorithm = 'gcra'\nburst = 3", 4 * 10 - 8),
-        ("{ lease = { permits = 5 } }", 0),
-        ("{ sync = { period = '100ms', pending = 5 } }", 15),
-    ] {
-        let text = format!("[[rules]]\nname = 'user'\nquota = '8/h'\nkey = 'user'\nmode = {mode}");
-        let rules = RuleSetBuilder::from_text(&text, FileFormat::Toml, &extractors).expect("a file");
-        let rules = SharedRules::builder()
-            .rules(rules)
-            .build(store.clone())
-            .expect("rules");
-        assert_eq!(
-            rules.max_overshoot(4).collect::<Vec<_>>(),
-            [("user", Some(overshoot))],
-            "{mode}"
-        );
-    }
 }

@@ -8,9 +8,10 @@ use ringgate::redis::RedisStore;
 use ringgate::shared::{DecidedBy, Mode, OnError, SharedLimiter, SharedRules};
 use ringgate::{Rule, Settled};
 
+use crate::one_node::warm;
 use crate::proxy::{LATE, Proxy, Route};
 use crate::rules::{Request, by_address, by_user, quota};
-use crate::server::{PATIENCE, Server, patient, ready, until};
+use crate::server::{PATIENCE, Server, patient, ready, repeated, until};
 
 /// A budget may be spent for a long time. When the mode changes from `Sync` to `Lease`, its term becomes that of a
 /// lease.
@@ -142,19 +143,8 @@ async fn no_lease_is_granted_soon_after_a_restart() {
         .on_error(OnError::Deny)
         .build(store.clone())
         .expect("a limiter");
-    let decides = async || {
-        let passed = limiter.check("key").await;
-        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local)
-    };
     for part in [900, 300] {
-        let began = Instant::now();
-        while !decides().await {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "no lease is granted: {:?}",
-                limiter.rules().lease_stats()
-            );
-        }
+        warm(&limiter, "key").await;
         // Servers know their start time in whole seconds.
         let since = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -166,13 +156,7 @@ async fn no_lease_is_granted_soon_after_a_restart() {
         server.restart();
         // Permits of earlier leases may be spent for this long.
         tokio::time::sleep(term).await;
-        while !decides().await {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "no lease is granted: {:?}",
-                limiter.rules().lease_stats()
-            );
-        }
+        warm(&limiter, "key").await;
         let waited = began.elapsed();
         println!("a lease is granted {waited:?} after a restart");
         assert!(waited >= term + window, "{waited:?}");
@@ -196,23 +180,9 @@ async fn no_lease_is_granted_soon_after_a_failover() {
             .build(server.store().await)
             .expect("a limiter")
     };
-    let granted = async |limiter: &SharedLimiter| {
-        let began = Instant::now();
-        loop {
-            let passed = limiter.check("key").await;
-            if passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local) {
-                return;
-            }
-            assert!(
-                began.elapsed() < PATIENCE,
-                "no lease: {:?}",
-                limiter.rules().lease_stats()
-            );
-        }
-    };
     let _: () = replica.ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port()));
     let limiter = at(&primary).await;
-    granted(&limiter).await;
+    warm(&limiter, "key").await;
     // The replica has received the note of the era, as all earlier writes.
     until("the note has come over", || {
         replica.ask::<Vec<String>>("KEYS *:era").len() == 1
@@ -221,7 +191,7 @@ async fn no_lease_is_granted_soon_after_a_failover() {
     primary.kill();
     let began = Instant::now();
     let _: () = replica.ask(concat!("REPLICAOF NO", " ONE"));
-    granted(&at(&replica).await).await;
+    warm(&at(&replica).await, "key").await;
     let waited = began.elapsed();
     println!("a lease is granted {waited:?} after a failover");
     assert!(waited >= term + window, "{waited:?}");
@@ -320,11 +290,7 @@ async fn ends_do_not_wait_for_one_another() {
         tokio::join!(asks, flushes, resets, stops);
         println!("{mode:?}: {admitted} admitted beside {ended} ends, of which {failed} failed");
         assert!(admitted > 0 && ended > 0);
-        let began = Instant::now();
-        while limiter.rules().flush().await.is_err() {
-            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.rules().lease_stats());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        repeated("a flush succeeds", async || limiter.rules().flush().await.ok()).await;
         assert_eq!(
             (
                 limiter.rules().lease_stats().uncharged,

@@ -269,3 +269,19 @@ pub(crate) async fn until(what: &str, mut is: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// Makes a call again and again, until it has the result that the test waits for. This may take several times as long as one call.
+pub(crate) async fn repeated<T>(what: &str, mut call: impl AsyncFnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(result) = call().await {
+            return result;
+        }
+        assert!(
+            began.elapsed() < 3 * PATIENCE,
+            "not within {:?}: {what}",
+            3 * PATIENCE
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
