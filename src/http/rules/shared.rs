@@ -63,7 +63,7 @@ impl<S: Source> RuleQueue for SharedQueue<S> {
         head: &mut Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<T, Option<Box<Ask>>> {
-        self.rules().with(|rules| {
+        self.rules().with_rules(|rules| {
             let waits = options.max_wait.is_some();
             if waits && self.must_wait(rules, head) {
                 return Outcome::Undecided(None);
@@ -110,7 +110,7 @@ impl<S: Source> RuleQueue for SharedQueue<S> {
     }
 
     fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
-        self.rules().with(|rules| rules.missing_cause(head))
+        self.rules().with_rules(|rules| rules.missing_cause(head))
     }
 }
 
