@@ -31,6 +31,7 @@ mod equal;
 mod equal_histories;
 #[path = "redis/faults.rs"]
 mod faults;
+#[macro_use]
 #[path = "common/forward.rs"]
 mod forward;
 #[path = "redis/leases/lease_faults.rs"]
@@ -53,6 +54,8 @@ mod one_node;
 mod oracle;
 #[path = "redis/origins.rs"]
 mod origins;
+#[path = "common/plain.rs"]
+mod plain;
 #[path = "redis/support/proxy.rs"]
 mod proxy;
 #[path = "common/random.rs"]

@@ -10,7 +10,7 @@ use ringgate::shared::{
     DecidedBy, LeaseStats, Mode, OnError, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules,
 };
 
-use crate::forward::Plain;
+use crate::plain::Plain;
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, until};
 
