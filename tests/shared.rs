@@ -39,6 +39,8 @@ mod memory;
 mod pausing;
 #[path = "shared/periods/periods.rs"]
 mod periods;
+#[path = "common/plain.rs"]
+mod plain;
 #[path = "common/random.rs"]
 mod random;
 #[path = "shared/releases.rs"]

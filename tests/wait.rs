@@ -8,6 +8,12 @@
 
 extern crate alloc;
 
+// First, because its macro is in scope below it only.
+#[cfg(feature = "shared")]
+#[macro_use]
+#[path = "common/forward.rs"]
+mod forward;
+
 #[path = "wait/adapters.rs"]
 mod adapters;
 #[cfg(feature = "shared")]

@@ -28,7 +28,7 @@ pub struct QuotaStatus {
     /// one cell of a counter, after which no permit counts.
     pub reset_after: Option<Duration>,
     /// Whether the rule is enforced for this key, and not in the shadow.
-    pub enforced: bool,
+    pub is_enforced: bool,
     /// Whether the rule denies the request because it has no key: see [`OnMissingKey`](super::OnMissingKey).
     pub lacks_key: bool,
     /// Whether the request lacks a key that the server should have provided: see

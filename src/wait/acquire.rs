@@ -124,6 +124,10 @@ impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {
         }
     }
 
+    pub(crate) fn limiter(&self) -> &F::Limiter {
+        &self.fair.fair().limiter
+    }
+
     /// Exempts the wait from [`Fair::max_waiting`].
     pub(super) const fn exempt(mut self) -> Self {
         self.position.is_exempt = true;
@@ -152,7 +156,7 @@ impl<F: FairRef, Q: WaitRequest<F::Limiter>> Acquire<F, Q> {
     /// The timer of the deadline may fire a little late. If there is capacity then, the permits are charged, although the
     /// deadline has passed.
     pub fn within(mut self, allowed: Duration) -> Self {
-        self.deadline = Some(self.fair.fair().limiter.now().saturating_add(allowed));
+        self.deadline = Some(self.limiter().now().saturating_add(allowed));
         self
     }
 }

@@ -19,14 +19,14 @@ pub trait RuleSource {
     type Clock: Clock;
 
     /// Calls `work` with the rules that are in force now.
-    fn with<O>(&self, work: impl FnOnce(&RuleSet<Self::Request, Self::Clock>) -> O) -> O;
+    fn with_rules<O>(&self, work: impl FnOnce(&RuleSet<Self::Request, Self::Clock>) -> O) -> O;
 }
 
 impl<R: ?Sized, C: Clock> RuleSource for RuleSet<R, C> {
     type Request = R;
     type Clock = C;
 
-    fn with<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
+    fn with_rules<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
         work(self)
     }
 }
@@ -35,7 +35,7 @@ impl<R: ?Sized, C: Clock + Clone> RuleSource for LiveRules<R, C> {
     type Request = R;
     type Clock = C;
 
-    fn with<O>(&self, work: impl FnOnce(&RuleSet<R, C>) -> O) -> O {
+    fn with_rules<O>(&self, work: impl FnOnce(&RuleSet<R, C>) -> O) -> O {
         work(&self.load())
     }
 }
@@ -44,8 +44,8 @@ impl<S: RuleSource> RuleSource for Arc<S> {
     type Request = S::Request;
     type Clock = S::Clock;
 
-    fn with<O>(&self, work: impl FnOnce(&RuleSet<S::Request, S::Clock>) -> O) -> O {
-        (**self).with(work)
+    fn with_rules<O>(&self, work: impl FnOnce(&RuleSet<S::Request, S::Clock>) -> O) -> O {
+        (**self).with_rules(work)
     }
 }
 
@@ -58,26 +58,26 @@ impl<S: RuleSource> Waitable for S {
         Self: 'a;
 
     fn now(&self) -> Nanos {
-        self.with(|rules| rules.clock().now())
+        self.with_rules(|rules| rules.clock().now())
     }
 
     fn states_of(&self, charge: &Reservation<S::Request>) -> Option<SmallVec<[u64; 4]>> {
-        self.with(|rules| rules.state_ids(charge))
+        self.with_rules(|rules| rules.state_ids(charge))
     }
 
     fn refund(&self, charge: Reservation<S::Request>) -> Settled {
-        self.with(|rules| rules.refund(charge))
+        self.with_rules(|rules| rules.refund(charge))
     }
 
     fn settle(&self, charge: Reservation<S::Request>, (cost, actual): (&Cost<S::Request>, u64)) -> Settled {
-        self.with(|rules| rules.settle(charge, cost, actual))
+        self.with_rules(|rules| rules.settle(charge, cost, actual))
     }
 }
 
 /// The value that rules check.
 impl<S: RuleSource, B: Borrow<S::Request>> WaitRequest<S> for B {
     fn needs(&self, limiter: &S) -> Needs {
-        limiter.with(|rules| {
+        limiter.with_rules(|rules| {
             let needed = rules.needed_states(self.borrow());
             needed
                 .map(|needed| Need {
@@ -89,31 +89,31 @@ impl<S: RuleSource, B: Borrow<S::Request>> WaitRequest<S> for B {
     }
 
     fn check(&self, limiter: &S) -> Result<Admitted, Option<Duration>> {
-        limiter.with(|rules| rules.check(self.borrow()).map_err(|denied| denied.retry_after()))
+        limiter.with_rules(|rules| rules.check(self.borrow()).map_err(|denied| denied.retry_after()))
     }
 
     fn try_acquire(&self, limiter: &S) -> Option<Reservation<S::Request>> {
-        limiter.with(|rules| rules.reserve_waiting(self.borrow()))
+        limiter.with_rules(|rules| rules.reserve_waiting(self.borrow()))
     }
 
     fn ready_in(&self, limiter: &S, state: u64, permits: u64) -> Option<Duration> {
-        limiter.with(|rules| rules.ready_in(self.borrow(), state, permits))
+        limiter.with_rules(|rules| rules.ready_in(self.borrow(), state, permits))
     }
 
     fn has_one_limit(&self, limiter: &S, state: u64) -> bool {
-        limiter.with(|rules| rules.has_one_limit(self.borrow(), state))
+        limiter.with_rules(|rules| rules.has_one_limit(self.borrow(), state))
     }
 
     fn may_be_admitted(&self, limiter: &S) -> bool {
         let request = self.borrow();
-        limiter.with(|rules| {
+        limiter.with_rules(|rules| {
             let mut needed = rules.needed_states(request);
             needed.all(|needed| rules.ready_in(request, needed.state, needed.permits).is_some())
         })
     }
 
     fn earliest_in(&self, limiter: &S, state: u64, queued: u64, permits: u64) -> Option<Duration> {
-        limiter.with(|rules| rules.earliest_in(self.borrow(), state, queued, permits))
+        limiter.with_rules(|rules| rules.earliest_in(self.borrow(), state, queued, permits))
     }
 }
 

@@ -1,7 +1,5 @@
 //! Stores of the tests that pass their calls on to another store.
 
-use ringgate::shared::{CounterStore, MemoryStore};
-
 /// Methods of a `CounterStore` that call the same method of the store in a field: as it is, or by a method that gets its future.
 /// `keeps` is followed by what the store serves beside counters: any of `slots`, `blocks` and `leases`.
 macro_rules! forward {
@@ -65,13 +63,4 @@ macro_rules! forward {
     (@@ $this:ident, $call:expr, $by:ident) => {
         Box::pin($this.$by($call))
     };
-}
-
-/// A store that keeps counters, and nothing else.
-#[derive(Debug, Default)]
-pub(crate) struct Plain(pub(crate) MemoryStore);
-
-impl CounterStore for Plain {
-    forward!(0: decide peek charge refund reset);
-    forward!(keeps);
 }

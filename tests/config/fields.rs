@@ -43,7 +43,7 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
                 peek.rule(),
                 peek.status().permits,
                 peek.remaining(),
-                peek.status().enforced
+                peek.status().is_enforced
             )
         });
         seen.push(format!("{decided} {:?}", peeks.collect::<Vec<_>>()));

@@ -170,7 +170,7 @@ impl History {
                 let mut peeks = self.rules.peek(request);
                 peeks
                     .find(|peek| peek.rule() == spec.name)
-                    .is_none_or(|peek| peek.status().enforced)
+                    .is_none_or(|peek| peek.status().is_enforced)
             }
         };
         self.reference.specs.iter().map(of).collect()

@@ -86,7 +86,12 @@ fn enforced_keys(percent: f64, seeds: [u64; 4]) -> Vec<u64> {
     let rules = set([rule("each", "1/min").by(&by_user()).enforce_percent(percent)]);
     let rules = rules.build_with(ManualClock::new(), seeds).expect("rules");
     let enforced = |id: &u64| {
-        let enforced = rules.peek(&user(*id)).next().expect("a rule").status().enforced;
+        let enforced = rules
+            .peek(&user(*id))
+            .next()
+            .expect("a rule")
+            .status()
+            .is_enforced;
         // The limit decides, and not the tier.
         let _ = rules.check(&user(*id));
         assert_eq!(rules.check(&user(*id)).is_err(), enforced);

@@ -167,7 +167,7 @@ async fn a_blocked_key_is_blocked_at_all_nodes() {
     advance(Duration::from_secs(60)).await;
     let denied = one.check(&alice).await.expect_err("the key is blocked");
     let violation = denied.violations().next().expect("the block");
-    assert!(violation.is_block && violation.enforced && violation.remaining == 0);
+    assert!(violation.is_block && violation.is_enforced && violation.remaining == 0);
     assert_eq!(
         (denied.decided_by(), denied.reason()),
         (DecidedBy::Store, Reason::Spent)

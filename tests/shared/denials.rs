@@ -120,7 +120,7 @@ fn assert_denied<R: ?Sized>(denied: &Denied<'_, R>, case: &Case, decider: Decide
     assert_eq!(before, *text);
     assert_eq!(denied.retry_after().is_some(), !after.is_empty(), "{text}");
     for quota in denied.violations() {
-        assert!(text.contains(&*quota.rule) && quota.enforced, "{text}");
+        assert!(text.contains(&*quota.rule) && quota.is_enforced, "{text}");
         assert_eq!(quota.lacks_key, case.request.0.is_empty(), "{text}");
         assert_eq!(quota.permits, case.request.1, "{text}");
         assert!(by_rules || quota.remaining < quota.permits, "{text}");

@@ -9,7 +9,7 @@ use ringgate::rules::{Block, RuleAlgorithm, TierOf};
 use ringgate::shared::{CounterStore, MemoryStore, Mode, SharedLimiter, SharedRules, SharedRulesBuilder};
 use ringgate::{Key, Quota, Rule};
 
-use crate::forward::Plain;
+use crate::plain::Plain;
 use crate::user;
 
 fn rule(name: &'static str) -> Rule<str> {

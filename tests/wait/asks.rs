@@ -11,9 +11,7 @@
 use core::sync::atomic::AtomicBool;
 
 use super::*;
-use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseStore, SharedRules, StoreFuture,
-};
+use ringgate::shared::{CheckResult, CounterRequest, CounterStatus, CounterStore, SharedRules, StoreFuture};
 use ringgate::wait::{SharedAdmission, SharedFair};
 
 /// The retry time of each denial.
@@ -103,17 +101,7 @@ impl CounterStore for ByHand {
         unreachable!("no test resets")
     }
 
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    forward!(keeps);
 }
 
 /// Whether a task was woken since its last poll.

@@ -29,7 +29,7 @@ impl RuleSource for Replaced {
     type Request = Request;
     type Clock = TokioClock;
 
-    fn with<O>(&self, work: impl FnOnce(&Rules) -> O) -> O {
+    fn with_rules<O>(&self, work: impl FnOnce(&Rules) -> O) -> O {
         let left = |readings: usize| readings.checked_sub(1);
         let is_old = self
             .readings

@@ -112,6 +112,8 @@ impl Store {
 }
 
 impl CounterStore for Store {
+    forward!(memory: peek reset);
+
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
         self.decisions.fetch_add(1, Ordering::Relaxed);
         if self.behaviour.lock().unwrap().denies {
@@ -120,10 +122,6 @@ impl CounterStore for Store {
             return Box::pin(async move { Ok(denied) });
         }
         Box::pin(self.call(self.memory.decide(requests)))
-    }
-
-    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        self.memory.peek(requests)
     }
 
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
@@ -142,10 +140,6 @@ impl CounterStore for Store {
             }
             self.call(self.memory.refund(requests, charged)).await
         })
-    }
-
-    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        self.memory.reset(requests)
     }
 
     fn leases(&self) -> Option<&dyn LeaseStore> {

@@ -8,6 +8,22 @@ use ::http::Extensions;
 /// The slots in flight of a request. Dropping the last reference releases them, and wakes the requests that wait for them.
 pub(in crate::http) type Slots = Arc<dyn Any + Send + Sync>;
 
+/// Returns slots that are released by this function.
+pub(in crate::http) fn slots(release: impl FnOnce() + Send + Sync + 'static) -> Slots {
+    Arc::new(Held(Some(release)))
+}
+
+/// Slots in flight, with the function that releases them, which is called on drop.
+struct Held<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for Held<F> {
+    fn drop(&mut self) {
+        if let Some(release) = self.0.take() {
+            release();
+        }
+    }
+}
+
 /// The slot [in flight](crate::Rule::in_flight) of a request, which a handler can hold longer than the request.
 ///
 /// The layer inserts it into the extensions of a request that holds a slot. By itself it holds nothing: the slot is released with

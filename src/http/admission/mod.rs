@@ -3,6 +3,6 @@
 mod in_flight_slot;
 mod on_response;
 
-pub(super) use in_flight_slot::Slots;
 pub use in_flight_slot::{InFlightSlot, SlotGuard};
+pub(super) use in_flight_slot::{Slots, slots};
 pub(super) use on_response::{Charge, ChargeIf, OnResponse};

@@ -53,7 +53,7 @@ use crate::wait::{Acquire, Fair, FairRef, WaitRequest};
 ///
 /// # Cost
 ///
-/// A request costs a clone of the inner service, two counted references and an [admission](crate::Fair). A response costs a reading of
+/// A request costs a clone of the inner service, a counted reference and an [admission](crate::Fair). A response costs a reading of
 /// the wall clock, and the reading of its headers. A request that does not wait allocates nothing, if the response has up to four
 /// policies.
 ///
@@ -152,7 +152,6 @@ where
         let clone = self.inner.clone();
         let inner = core::mem::replace(&mut self.inner, clone);
         let ClientRateLimitLayer { limiter, max_wait } = &self.layer;
-        let limiter = limiter.clone();
         let acquire = Acquire::new(limiter.clone(), 1);
         ClientRateLimitFuture {
             acquire: match *max_wait {
@@ -161,7 +160,6 @@ where
             },
             call: Some((inner, request)),
             response: None,
-            limiter,
         }
     }
 }
@@ -191,7 +189,6 @@ pin_project! {
         call: Option<(T, Request<Q>)>,
         #[pin]
         response: Option<R>,
-        limiter: F,
     }
 }
 
@@ -207,7 +204,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Some((mut inner, request)) = this.call.take() {
-            let Poll::Ready(acquired) = Pin::new(this.acquire).poll(cx) else {
+            let Poll::Ready(acquired) = Pin::new(&mut *this.acquire).poll(cx) else {
                 *this.call = Some((inner, request));
                 return Poll::Pending;
             };
@@ -218,7 +215,7 @@ where
             panic!("`ClientRateLimitFuture` polled after completion");
         };
         let response = ready!(response.poll(cx)).map_err(Into::into)?;
-        obey(&response, this.limiter.fair().limiter());
+        obey(&response, this.acquire.limiter());
         Poll::Ready(Ok(response))
     }
 }

@@ -10,7 +10,6 @@ use ::http::request::Parts;
 use crate::http::admission::{Charge, ChargeIf, OnResponse};
 use crate::http::answer::{Decision, QuotaHeaders, QuotaPolicy};
 use crate::rules::Cost;
-use crate::time::Nanos;
 
 /// The options of a layer that its decisions need.
 #[derive(Clone)]
@@ -47,8 +46,8 @@ impl Options {
     }
 }
 
-/// The decision about a request, if there is one. `T` is the response to a rejected request. With a `T` of one word, it is returned in
-/// registers. `U` says how an undecided request is decided.
+/// The decision about a request, if there is one. `T` is the response to a rejected request. `U` says how an undecided request is
+/// decided. With a `T` of one word and an empty `U`, as for local rules, it is returned in registers.
 pub(in crate::http) enum Outcome<T, U> {
     /// The request is admitted, or skipped. This work is left for its response.
     Admitted(Option<Box<OnResponse>>),
@@ -58,7 +57,6 @@ pub(in crate::http) enum Outcome<T, U> {
 
 /// The decision that a request is admitted.
 pub(super) struct Admission {
-    pub(super) at: Nanos,
     limited: bool,
     /// Present if the response gets headers, if the charge is [reserved](Options::reserves), or if a rule limits requests in flight. The
     /// box keeps the futures of requests small.
@@ -67,9 +65,8 @@ pub(super) struct Admission {
 
 impl Admission {
     #[inline(always)]
-    pub(super) const fn new(at: Nanos, limited: bool) -> Self {
+    pub(super) const fn new(limited: bool) -> Self {
         Self {
-            at,
             limited,
             on_response: None,
         }

@@ -8,7 +8,7 @@ use ::http::request::Parts;
 use super::decision::{Admission, DecisionFuture, Delayed, Options, Outcome};
 use super::{Queueable, RuleQueue};
 use crate::clock::Clock;
-use crate::http::admission::{Charge, OnResponse, Slots};
+use crate::http::admission::{Charge, OnResponse, Slots, slots};
 use crate::http::answer::{Decision, QuotaHeaders, Rejection, policy};
 use crate::rules::{
     Admitted, Cost, Denied, DeniedQuotas, KeyDecision, KeyHashes, LiveRules, MissingCause, Reservation,
@@ -118,7 +118,7 @@ fn decide_by_more<C: Clock + Clone + Send + Sync + 'static, T>(
 ) -> Outcome<T, ()> {
     let reserves = options.reserves() || rules.states.has_slots;
     let mut hashes = options.headers.key_hashes();
-    let mut admission = if options.max_wait.is_some() {
+    let (at, mut admission) = if options.max_wait.is_some() {
         let head = &*head;
         let admission = match queue.must_queue(&head) {
             true => None,
@@ -146,13 +146,14 @@ fn decide_by_more<C: Clock + Clone + Send + Sync + 'static, T>(
         }
     };
     if let Some(hashes) = &mut hashes {
-        add_headers(&mut admission, options, rules, head, hashes);
+        add_headers(&mut admission, options, (rules, at), head, hashes);
     }
     Outcome::Admitted(admission.record(options, head))
 }
 
-fn charged(charge: Admitted) -> Admission {
-    Admission::new(charge.at(), charge.is_limited())
+/// The time of the decision, and the admission.
+fn charged(charge: Admitted) -> (Nanos, Admission) {
+    (charge.at(), Admission::new(charge.is_limited()))
 }
 
 /// Waits until the request is admitted.
@@ -167,25 +168,32 @@ async fn wait<C: Clock + Clone + Send + Sync + 'static>(
         Ok(charge) => charge,
         Err(error) => return (head, Err(error)),
     };
-    let mut admission = match options.reserves() || charge.holds_slots() {
+    let (at, mut admission) = match options.reserves() || charge.holds_slots() {
         true => reserved(&queue, charge),
-        false => Admission::new(charge.at(), charge.is_limited()),
+        false => (charge.at(), Admission::new(charge.is_limited())),
     };
     if let Some(hashes) = &mut options.headers.key_hashes() {
-        add_headers(&mut admission, &options, &queue.limiter().load(), &head, hashes);
+        add_headers(
+            &mut admission,
+            &options,
+            (&queue.limiter().load(), at),
+            &head,
+            hashes,
+        );
     }
     let on_response = admission.record(&options, &mut head);
     (head, Ok(on_response))
 }
 
+/// The time of the decision, and the admission, which keeps the charge.
 fn reserved<C: Clock + Clone + Send + Sync + 'static>(
     queue: &LocalQueue<C>,
     charge: Reservation<Parts>,
-) -> Admission {
-    let mut admission = Admission::new(charge.at(), charge.is_limited());
-    let queue = Arc::clone(queue);
+) -> (Nanos, Admission) {
+    let (at, queue) = (charge.at(), Arc::clone(queue));
+    let mut admission = Admission::new(charge.is_limited());
     admission.reserve(LocalCharge { queue, charge });
-    admission
+    (at, admission)
 }
 
 #[inline(never)]
@@ -194,24 +202,24 @@ fn reserve<'a, C: Clock + Clone + Send + Sync + 'static>(
     rules: &'a RuleSet<Parts, C>,
     head: &'a Parts,
     seen: &mut DeniedQuotas<'a>,
-) -> Result<Admission, Denied<'a, Parts>> {
+) -> Result<(Nanos, Admission), Denied<'a, Parts>> {
     let charge = rules.states.reserve(head, || rules.clock.now(), seen)?;
     Ok(reserved(queue, charge))
 }
 
-/// Adds the quota headers of an admitted request, for which it reads the state of each rule.
+/// Adds the quota headers of a request that was admitted at this time, for which it reads the state of each rule.
 ///
 /// Not inlined, so that a request without headers needs no memory for the policies.
 #[inline(never)]
 fn add_headers<C: Clock>(
     admission: &mut Admission,
     options: &Options,
-    rules: &RuleSet<Parts, C>,
+    (rules, at): (&RuleSet<Parts, C>, Nanos),
     head: &Parts,
     hashes: &mut KeyHashes,
 ) {
     let mut policies = policy::Policies::new();
-    policy::add_policies(&mut policies, rules, head, admission.at, false, hashes);
+    policy::add_policies(&mut policies, rules, head, at, false, hashes);
     admission.add_headers(options.headers, &policies);
 }
 
@@ -229,10 +237,10 @@ struct LocalCharge<C> {
 
 impl<C: Clock + Clone + Send + Sync + 'static> Charge for LocalCharge<C> {
     fn take_slots(&mut self) -> Option<Slots> {
-        self.charge.holds_slots().then(|| -> Slots {
-            Arc::new(LocalSlots {
-                queue: Arc::clone(&self.queue),
-                held: Some(self.charge.take_slots()),
+        self.charge.holds_slots().then(|| {
+            let (queue, held) = (Arc::clone(&self.queue), self.charge.take_slots());
+            slots(move || {
+                queue.refund(held);
             })
         })
     }
@@ -243,19 +251,5 @@ impl<C: Clock + Clone + Send + Sync + 'static> Charge for LocalCharge<C> {
 
     fn settle(self: Box<Self>, cost: &Cost<Parts>, actual: u64) {
         self.queue.settle(self.charge, (cost, actual));
-    }
-}
-
-/// Slots in flight of local rules, which are released when this is dropped.
-struct LocalSlots<C: Clock + Clone + Send + Sync + 'static> {
-    queue: LocalQueue<C>,
-    held: Option<Reservation<Parts>>,
-}
-
-impl<C: Clock + Clone + Send + Sync + 'static> Drop for LocalSlots<C> {
-    fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            self.queue.refund(held);
-        }
     }
 }

@@ -9,10 +9,10 @@ use tokio::runtime::Handle;
 
 use super::decision::{Admission, DecisionFuture, Delayed, Options, Outcome};
 use super::{Queueable, RuleQueue};
-use crate::http::admission::{Charge, Slots};
+use crate::http::admission::{Charge, Slots, slots};
 use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{Cost, MissingCause};
-use crate::shared::{Admitted, Charges, CheckPlan, Denied, LiveSharedRules, Reason, SharedRules};
+use crate::shared::{Admitted, Charges, CheckPlan, Denied, Reason, SharedRules};
 use crate::wait::{SharedAdmission, SharedFair, SharedSource};
 
 /// Shared rules, with the queues of requests that wait.
@@ -23,27 +23,19 @@ trait Source: SharedSource<Request = Parts> + Clone + Send + Sync + 'static {}
 
 impl<S: SharedSource<Request = Parts> + Clone + Send + Sync + 'static> Source for S {}
 
-impl Queueable for SharedRules<Parts> {
-    type Queue = SharedQueue<Arc<Self>>;
+impl<R: Send + Sync + 'static> Queueable for R
+where
+    Arc<R>: Source,
+{
+    type Queue = SharedQueue<Arc<R>>;
 
-    fn with_queue(self: Arc<Self>, max_waiting: usize) -> SharedQueue<Arc<Self>> {
+    fn with_queue(self: Arc<Self>, max_waiting: usize) -> SharedQueue<Arc<R>> {
         Arc::new(SharedFair::new(self).max_waiting(max_waiting))
     }
 }
 
-impl Queueable for LiveSharedRules<Parts> {
-    type Queue = SharedQueue<Arc<Self>>;
-
-    fn with_queue(self: Arc<Self>, max_waiting: usize) -> SharedQueue<Arc<Self>> {
-        Arc::new(SharedFair::new(self).max_waiting(max_waiting))
-    }
-}
-
-/// A request that a store decides: the plan, and the rules that made it.
-pub(in crate::http) struct Ask {
-    rules: Arc<SharedRules<Parts>>,
-    plan: Box<CheckPlan>,
-}
+/// The plan by which a store decides a request, and the rules that made it.
+type StorePlan = (Arc<SharedRules<Parts>>, Box<CheckPlan>);
 
 /// The denial of a request, and the rules that have denied it.
 pub(in crate::http) struct Refusal {
@@ -53,7 +45,7 @@ pub(in crate::http) struct Refusal {
 
 impl<S: Source> RuleQueue for SharedQueue<S> {
     /// `None`: it waits in a queue.
-    type Undecided = Option<Box<Ask>>;
+    type Undecided = Option<StorePlan>;
     type Refusal = Refusal;
 
     #[inline(never)]
@@ -62,8 +54,8 @@ impl<S: Source> RuleQueue for SharedQueue<S> {
         options: &Options,
         head: &mut Parts,
         reject: impl FnOnce(Rejection<'_>) -> T,
-    ) -> Outcome<T, Option<Box<Ask>>> {
-        self.rules().with(|rules| {
+    ) -> Outcome<T, Option<StorePlan>> {
+        self.rules().with_rules(|rules| {
             let waits = options.max_wait.is_some();
             if waits && self.must_wait(rules, head) {
                 return Outcome::Undecided(None);
@@ -76,19 +68,16 @@ impl<S: Source> RuleQueue for SharedQueue<S> {
                 // The wait begins with a decision.
                 _ if waits => Outcome::Undecided(None),
                 Ok(Err(denied)) => Outcome::Rejected(self::reject(rules, &denied, head, reject)),
-                Err(plan) => {
-                    let rules = Arc::clone(rules);
-                    Outcome::Undecided(Some(Box::new(Ask { rules, plan })))
-                }
+                Err(plan) => Outcome::Undecided(Some((Arc::clone(rules), plan))),
             }
         })
     }
 
-    fn delay(&self, ask: Option<Box<Ask>>, options: Options, head: Parts) -> DecisionFuture<Refusal> {
+    fn delay(&self, plan: Option<StorePlan>, options: Options, head: Parts) -> DecisionFuture<Refusal> {
         let queue = Arc::clone(self);
-        match ask {
+        match plan {
             None => Box::pin(wait(queue, options, head)),
-            Some(ask) => Box::pin(self::ask(queue, ask, options, head)),
+            Some(plan) => Box::pin(ask(queue, plan, options, head)),
         }
     }
 
@@ -110,7 +99,7 @@ impl<S: Source> RuleQueue for SharedQueue<S> {
     }
 
     fn missing_cause(&self, head: &Parts) -> Option<MissingCause> {
-        self.rules().with(|rules| rules.missing_cause(head))
+        self.rules().with_rules(|rules| rules.missing_cause(head))
     }
 }
 
@@ -133,11 +122,10 @@ async fn wait<S: Source>(queue: SharedQueue<S>, options: Options, mut head: Part
 /// Asks the store about a request that does not wait.
 async fn ask<S: Source>(
     queue: SharedQueue<S>,
-    ask: Box<Ask>,
+    (rules, plan): StorePlan,
     options: Options,
     mut head: Parts,
 ) -> Delayed<Refusal> {
-    let Ask { rules, plan } = *ask;
     let decided = match rules.decide(*plan).await {
         Ok(admitted) => {
             let admission = admit(&queue, &rules, &options, &head, admitted);
@@ -171,7 +159,7 @@ fn admit<S: Source>(
     head: &Parts,
     admitted: Admitted<Charges<Parts>>,
 ) -> Admission {
-    let mut admission = Admission::new(rules.now(), admitted.is_limited());
+    let mut admission = Admission::new(admitted.is_limited());
     if options.headers != QuotaHeaders::Off {
         let statuses = rules.statuses_after(head, admitted.known_statuses(), admitted.decided_by());
         admission.add_headers(options.headers, &policy::of_statuses(&statuses));
@@ -180,7 +168,7 @@ fn admit<S: Source>(
         admission.reserve(SharedCharge {
             rules: Arc::clone(rules),
             admitted,
-            plan: rules.hashed_plan(head),
+            plan: options.body_cost.as_ref().map(|_| rules.hashed_plan(head)),
             waiters: options.max_wait.map(|_| Waiters {
                 queue: Arc::clone(queue),
                 states: rules.needed_states(head),
@@ -195,7 +183,8 @@ fn admit<S: Source>(
 struct SharedCharge<S: Source> {
     rules: Arc<SharedRules<Parts>>,
     admitted: Admitted<Charges<Parts>>,
-    plan: CheckPlan,
+    /// `None` if no cost is settled.
+    plan: Option<CheckPlan>,
     /// `None` if no request waits.
     waiters: Option<Waiters<S>>,
     /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Then the charges of
@@ -220,13 +209,14 @@ impl<S: Source> Waiters<S> {
 
 impl<S: Source> Charge for SharedCharge<S> {
     fn take_slots(&mut self) -> Option<Slots> {
-        let holds = self.admitted.holds_slots();
-        holds.then(|| -> Slots {
-            Arc::new(SharedSlots {
-                held: Some(self.admitted.take_slots()),
-                rules: Arc::clone(&self.rules),
-                waiters: self.waiters.clone(),
-                runtime: self.runtime.clone(),
+        self.admitted.holds_slots().then(|| {
+            let (held, rules) = (self.admitted.take_slots(), Arc::clone(&self.rules));
+            let (waiters, runtime) = (self.waiters.clone(), self.runtime.clone());
+            slots(move || {
+                drop(held);
+                if let (Some(Waiters { queue, states }), Some(runtime)) = (waiters, runtime) {
+                    runtime.spawn(async move { queue.after_release(&rules, &states).await });
+                }
             })
         })
     }
@@ -251,37 +241,19 @@ impl<S: Source> Charge for SharedCharge<S> {
     }
 
     fn settle(self: Box<Self>, cost: &Cost<Parts>, actual: u64) {
-        if let Some(runtime) = self.runtime.clone() {
+        let Self {
+            rules,
+            admitted,
+            plan,
+            waiters,
+            runtime,
+        } = *self;
+        if let (Some(plan), Some(runtime)) = (plan, runtime) {
             let cost = cost.clone();
             runtime.spawn(async move {
-                let Self {
-                    rules,
-                    admitted,
-                    plan,
-                    waiters,
-                    ..
-                } = *self;
                 let _ = rules.settle_planned(admitted, &plan, &cost, actual).await;
                 Waiters::recheck(waiters.as_ref());
             });
-        }
-    }
-}
-
-/// Slots in flight of shared rules, which are released when this is dropped.
-struct SharedSlots<S: Source> {
-    held: Option<Admitted<Charges<Parts>>>,
-    rules: Arc<SharedRules<Parts>>,
-    waiters: Option<Waiters<S>>,
-    runtime: Option<Handle>,
-}
-
-impl<S: Source> Drop for SharedSlots<S> {
-    fn drop(&mut self) {
-        drop(self.held.take());
-        if let (Some(Waiters { queue, states }), Some(runtime)) = (self.waiters.take(), &self.runtime) {
-            let rules = Arc::clone(&self.rules);
-            runtime.spawn(async move { queue.after_release(&rules, &states).await });
         }
     }
 }

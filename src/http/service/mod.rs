@@ -71,13 +71,17 @@ where
             let reject = |rejection: Rejection<'_>| config.reject(rejection);
             settings.rules.decide(&settings.options, &mut head, reject)
         };
-        // There are two branches, because nothing has to be dropped in the first if `call` panics. So the compiler builds the inner
+        // The first branch returns by itself, because nothing has to be dropped in it if `call` panics. So the compiler builds the inner
         // future in place. Inner futures can be large, and should not be moved.
+        if let Outcome::Admitted(None) = outcome {
+            return RateLimitFuture {
+                state: FutureState::Admitted {
+                    inner: inner.call(Request::from_parts(head, body)),
+                    on_response: None,
+                },
+            };
+        }
         let state = match outcome {
-            Outcome::Admitted(None) => FutureState::Admitted {
-                inner: inner.call(Request::from_parts(head, body)),
-                on_response: None,
-            },
             Outcome::Admitted(on_response) => FutureState::Admitted {
                 inner: inner.call(Request::from_parts(head, body)),
                 on_response,

@@ -239,7 +239,7 @@ impl<'a> RulePeek<'a> {
             remaining,
             retry_after,
             reset_after,
-            enforced: extracted.enforced,
+            is_enforced: extracted.enforced,
             lacks_key: extracted.is_denied_without_key(),
             lacks_required_key: extracted.is_denied_without_required_key(),
             is_block: self.is_block(),

@@ -164,7 +164,7 @@ impl PlannedQuota<'_> {
             remaining: 0,
             retry_after: None,
             reset_after: None,
-            enforced: self.extracted.enforced,
+            is_enforced: self.extracted.enforced,
             lacks_key: self.extracted.is_denied_without_key(),
             lacks_required_key: self.extracted.is_denied_without_required_key(),
             is_block: false,

@@ -242,7 +242,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
         request: &S::Request,
         deadline: Option<Nanos>,
     ) -> Result<SharedAdmission<S::Request>, Ended<S::Request>> {
-        let mut rules = self.source.with(Arc::clone);
+        let mut rules = self.source.with_rules(Arc::clone);
         let mut ask: Option<HeldAsk<'_, T>> = None;
         // Declared after the ask, so that it is dropped first: the gates that this wait has closed are open when the ask ends.
         let mut place = None;
@@ -276,7 +276,7 @@ impl<S: SharedSource, T: Runtime> SharedFair<S, T> {
                         return Err(Ended { error, rules, denied });
                     }
                 }
-                rules = self.source.with(Arc::clone);
+                rules = self.source.with_rules(Arc::clone);
             }
             let rechecks_before = self.slots().rechecks();
             let denied = match rules.check_waiting(request).await {

@@ -8,13 +8,13 @@ pub trait SharedSource {
     type Request: ?Sized;
 
     /// Calls `work` with the rules that are in force now.
-    fn with<O>(&self, work: impl FnOnce(&Arc<SharedRules<Self::Request>>) -> O) -> O;
+    fn with_rules<O>(&self, work: impl FnOnce(&Arc<SharedRules<Self::Request>>) -> O) -> O;
 }
 
 impl<R: ?Sized> SharedSource for Arc<SharedRules<R>> {
     type Request = R;
 
-    fn with<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
+    fn with_rules<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
         work(self)
     }
 }
@@ -22,7 +22,7 @@ impl<R: ?Sized> SharedSource for Arc<SharedRules<R>> {
 impl<R: ?Sized> SharedSource for LiveSharedRules<R> {
     type Request = R;
 
-    fn with<O>(&self, work: impl FnOnce(&Arc<SharedRules<R>>) -> O) -> O {
+    fn with_rules<O>(&self, work: impl FnOnce(&Arc<SharedRules<R>>) -> O) -> O {
         work(&self.load())
     }
 }
@@ -30,7 +30,7 @@ impl<R: ?Sized> SharedSource for LiveSharedRules<R> {
 impl<R: ?Sized> SharedSource for Arc<LiveSharedRules<R>> {
     type Request = R;
 
-    fn with<O>(&self, work: impl FnOnce(&Arc<SharedRules<R>>) -> O) -> O {
+    fn with_rules<O>(&self, work: impl FnOnce(&Arc<SharedRules<R>>) -> O) -> O {
         work(&self.load())
     }
 }

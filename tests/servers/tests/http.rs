@@ -2,6 +2,11 @@
 
 extern crate alloc;
 
+// First, because its macro is in scope below it only.
+#[macro_use]
+#[path = "../../common/forward.rs"]
+mod forward;
+
 #[path = "http/allocations.rs"]
 mod allocations;
 #[path = "http/cases.rs"]

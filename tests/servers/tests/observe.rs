@@ -22,6 +22,12 @@ use tracing::{Event, Level, Subscriber};
 
 extern crate alloc;
 
+// First, because its macro is in scope below it only.
+#[cfg(unix)]
+#[macro_use]
+#[path = "../../common/forward.rs"]
+mod forward;
+
 #[path = "../../common/random.rs"]
 mod random;
 #[path = "observe/recorders.rs"]

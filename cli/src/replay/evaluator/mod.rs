@@ -259,7 +259,7 @@ impl<'p> Evaluator<'p> {
                     0 => status.retry_after.is_none(),
                     permits => status.remaining < permits,
                 };
-                if !status.enforced && is_denied {
+                if !status.is_enforced && is_denied {
                     set(denies(place));
                 }
             }

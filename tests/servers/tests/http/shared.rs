@@ -3,10 +3,7 @@
 use super::*;
 use ringgate::http::{HttpRules, Unmetered};
 use ringgate::rules::{Denial, OnError};
-use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStore, LeaseStore, SharedRulesBuilder, StoreError, StoreErrorKind,
-    StoreFuture,
-};
+use ringgate::shared::{CounterStore, SharedRulesBuilder, StoreError, StoreErrorKind, StoreFuture};
 use tokio::time::timeout;
 
 type Shared = SharedRules<Parts>;
@@ -310,52 +307,25 @@ async fn bodies_settle_leases() {
 }
 
 /// A store that does not answer.
-#[derive(Debug)]
-struct Down;
+#[derive(Debug, Default)]
+struct Down(MemoryStore);
 
-fn down<T: Send + 'static>() -> StoreFuture<'static, T> {
-    Box::pin(async { Err(StoreError::new(StoreErrorKind::Down, "")) })
+impl Down {
+    async fn no_answer<T>(&self, _: StoreFuture<'_, T>) -> Result<T, StoreError> {
+        Err(StoreError::new(StoreErrorKind::Down, ""))
+    }
 }
 
 impl CounterStore for Down {
-    fn decide<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        down()
-    }
-
-    fn peek<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        down()
-    }
-
-    fn charge<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        down()
-    }
-
-    fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
-        down()
-    }
-
-    fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        down()
-    }
-
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    forward!(0 by no_answer: decide peek charge refund reset);
+    forward!(keeps);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_not_the_client() {
     let over_down = |on_error| {
         let rules = builder([rule("all", "1/min").on_error(on_error)]);
-        rules.build(Arc::new(Down)).expect("rules")
+        rules.build(Arc::<Down>::default()).expect("rules")
     };
     let rules = |on_error| RateLimitLayer::from(over_down(on_error));
     let deny = || rules(OnError::Deny);

@@ -8,8 +8,8 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use ringgate::redis::RedisStore;
 use ringgate::shared::supervision::{BreakerState, Health, StoreObserver};
 use ringgate::shared::{
-    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, LeaseStore, MemoryStore, Mode,
-    OnError, SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, MemoryStore, Mode, OnError,
+    SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 
 /// A store that answers requests for at most this number of permits, and is unavailable for larger ones.
@@ -53,17 +53,7 @@ impl CounterStore for SmallRequests {
         Box::pin(async { Ok(()) })
     }
 
-    fn leases(&self) -> Option<&dyn LeaseStore> {
-        None
-    }
-
-    fn keeps_slots(&self) -> bool {
-        false
-    }
-
-    fn keeps_blocks(&self) -> bool {
-        false
-    }
+    forward!(keeps);
 }
 
 /// A key that nodes share.
