@@ -103,9 +103,12 @@ fn man() -> Result<ExitCode, Failure> {
 
 /// Prints the findings about a server. The exit status is 1 if one is a problem.
 fn redis_check(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let checked = redis_check::check(args)?;
-    print(&checked.text)?;
-    Ok(ExitCode::from(u8::from(checked.problem)))
+    let report = redis_check::check(args)?;
+    match args.json {
+        true => print_json(&report, &[], &[])?,
+        false => print(&report.text())?,
+    }
+    Ok(ExitCode::from(u8::from(report.has_problem())))
 }
 
 fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {

@@ -91,7 +91,7 @@ impl FormatArg {
     /// format, the reason why lines are of it, and its lines. Formats at 0 are not detected, or by the first line of the input.
     const fn row(self) -> (u8, &'static str, Lines) {
         match self {
-            Self::Auto => (0, "no known format", Lines::Common(CommonLayout::NAMES)),
+            Self::Auto => (0, "no known format", Lines::Common(CommonLayout::Names)),
             Self::Docker => (
                 1,
                 "an object with log, stream and time",
@@ -154,12 +154,12 @@ impl FormatArg {
                 "client:port, a time, five timers and a quoted request",
                 Lines::Words(&HAPROXY),
             ),
-            Self::Combined => (16, COMMON, Lines::Common(CommonLayout::NAMES)),
-            Self::Common => (0, COMMON, Lines::Common(CommonLayout::NAMES)),
+            Self::Combined => (16, COMMON, Lines::Common(CommonLayout::Names)),
+            Self::Common => (0, COMMON, Lines::Common(CommonLayout::Names)),
             Self::Vhost => (
                 0,
                 "a virtual host before an address, a time in brackets and a quoted request",
-                Lines::Common(CommonLayout::VHOST),
+                Lines::Common(CommonLayout::Vhost),
             ),
             Self::Timed => (
                 17,

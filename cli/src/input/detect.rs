@@ -17,7 +17,7 @@ pub(crate) fn reject_address_as_user(lines: &FirstLines) -> Result<(), Failure> 
     let mut timestamps = TimestampParser::detecting();
     let (mut all, mut addresses, mut example) = (0, 0, None);
     for (number, line) in lines {
-        if let Ok(split) = CommonLine::of(line, CommonLayout::NAMES, &mut timestamps) {
+        if let Ok(split) = CommonLine::of(line, CommonLayout::Names, &mut timestamps) {
             all += 1;
             let user = split.values[USER].unwrap_or_default();
             if client::listed(user).any(|word| client::address(word).is_some()) {

@@ -117,7 +117,7 @@ fn open_lines(
                     shown(client)
                 ));
             }
-            Box::new(Common::new(wanted, layout)?.with_known_names(name.is_some()))
+            Box::new(Common::new(wanted, layout, name.is_some())?)
         }
         Lines::Json(marks) => Box::new(Json::new(lines, wanted, marks)?),
         Lines::Csv => Box::new(Csv::new(lines, wanted)?),

@@ -157,7 +157,7 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
 /// Whether a line of the common format has a client, where `rest` follows an address in its place.
 fn is_common(rest: &[u8]) -> bool {
     let line = [b"192.0.2.1", rest].concat();
-    common::is(&line, CommonLayout::ADDRESSES, &mut TimestampParser::detecting())
+    common::is(&line, CommonLayout::Addresses, &mut TimestampParser::detecting())
 }
 
 fn has_no_client(line: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Arguments of `ringgate redis check`.
 
-use std::io::{self, BufRead};
+use std::io;
 
 use regex::Regex;
 
@@ -41,11 +41,8 @@ pub(crate) struct CheckArgs {
 
     /// Print one JSON object
     #[arg(long)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
 }
-
-/// The most addresses from standard input.
-const MAX_ADDRESSES: usize = 100;
 
 impl CheckArgs {
     /// One or more addresses.
@@ -54,18 +51,14 @@ impl CheckArgs {
     ///
     /// When standard input cannot be read, or has no address.
     pub(super) fn urls(&self) -> Result<Vec<String>, Failure> {
-        if self.urls.iter().all(|url| url != "-") {
-            return Ok(self.urls.clone());
-        }
         let failure = |error: io::Error| Failure::io("cannot read addresses from standard input", &error);
-        let lines = io::stdin().lock().lines().take(MAX_ADDRESSES);
-        let read: Vec<String> = lines.collect::<Result<_, _>>().map_err(failure)?;
         let given = self.urls.iter().filter(|url| *url != "-");
-        let read = read
-            .iter()
-            .map(|line| line.trim())
-            .filter(|line| !line.is_empty());
-        let urls: Vec<String> = given.map(String::as_str).chain(read).map(String::from).collect();
+        let mut urls: Vec<String> = given.cloned().collect();
+        if urls.len() < self.urls.len() {
+            let text = io::read_to_string(io::stdin()).map_err(failure)?;
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            urls.extend(lines.map(String::from));
+        }
         if urls.is_empty() {
             return Err(failure(io::Error::other("no address")));
         }

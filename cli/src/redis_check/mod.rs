@@ -24,21 +24,12 @@ use crate::failure::Failure;
 /// Time for a whole check: a fixed part, and multiples of `--timeout`.
 const DEADLINE: (Duration, u32) = (Duration::from_secs(5), 5);
 
-/// The outcome of a check.
-#[derive(Debug)]
-pub(crate) struct Checked {
-    /// The report, as text or JSON.
-    pub(crate) text: String,
-    /// Whether a finding is a problem.
-    pub(crate) problem: bool,
-}
-
 /// Checks a server or a cluster.
 ///
 /// # Errors
 ///
 /// When an argument is invalid, or no server answers in time.
-pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
+pub(crate) fn check(args: &CheckArgs) -> Result<CheckReport, Failure> {
     let urls = args.urls()?;
     let timeout = Duration::from_millis(args.timeout);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -66,12 +57,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     // A pending name lookup must not delay the exit.
     runtime.shutdown_background();
     let reason = match report {
-        Ok(Ok(report)) => {
-            return Ok(Checked {
-                text: if args.json { report.json()? } else { report.text() },
-                problem: report.count(Level::Problem) > 0,
-            });
-        }
+        Ok(Ok(report)) => return Ok(report),
         Ok(Err(CallError::NoAnswer(reason) | CallError::Server(reason))) => reason,
         Err(_) => format!("not finished within {deadline:?}"),
     };

@@ -3,32 +3,29 @@
 use serde::Serialize;
 
 use super::finding::{Finding, Level};
-use crate::failure::Failure;
 
 /// The findings about a server or a cluster; the fields are those of the JSON object.
 #[derive(Debug, Serialize)]
-pub(super) struct CheckReport {
+pub(crate) struct CheckReport {
     /// The address, without a password.
     pub(super) server: String,
     pub(super) findings: Vec<Finding>,
 }
 
 impl CheckReport {
+    /// Whether a finding is a problem.
+    pub(crate) fn has_problem(&self) -> bool {
+        self.count(Level::Problem) > 0
+    }
+
     /// The number of findings of a level.
-    pub(super) fn count(&self, level: Level) -> usize {
+    fn count(&self, level: Level) -> usize {
         let of_level = self.findings.iter().filter(|finding| finding.level == level);
         of_level.count()
     }
 
-    /// One JSON object on one line.
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        let object = serde_json::to_string(self)
-            .map_err(|error| Failure::io("cannot write the report as JSON", &error))?;
-        Ok(object + "\n")
-    }
-
     /// A paragraph for each finding, and the number of findings of each level.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("{}\n", self.server);
         for finding in &self.findings {
             let level = format!("{:?}", finding.level).to_lowercase();

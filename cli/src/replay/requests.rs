@@ -180,11 +180,11 @@ impl Inputs {
         if reader.start().is_empty() && !reader.has_failed() {
             return Ok(());
         }
-        let mut opened =
-            open::open(&self.choice, reader.start(), wanted).map_err(|failure| match several {
-                true => Failure::new(format!("{}: {failure}", source.name())),
-                false => failure,
-            })?;
+        let of_input = |failure| match several {
+            true => Failure::new(format!("{}: {failure}", source.name())),
+            false => failure,
+        };
+        let mut opened = open::open(&self.choice, reader.start(), wanted).map_err(of_input)?;
         if collector.layout.details && opened.format.takes_fields() {
             opened = self.with_details(reader.start(), wanted, opened);
         }
@@ -255,10 +255,7 @@ impl Inputs {
             }
         }
         let number = reader.count();
-        let late = format.late_notes().map_err(|failure| match several {
-            true => Failure::new(format!("{}: {failure}", source.name())),
-            false => failure,
-        })?;
+        let late = format.late_notes().map_err(of_input)?;
         collector
             .findings
             .notes

@@ -32,14 +32,6 @@ impl AlgorithmSpec {
         }
     }
 
-    /// The name of the algorithm, with its cells.
-    pub(crate) fn label(self) -> String {
-        match self.cells() {
-            Some(cells) => format!("{}, {cells} cells", self.algorithm),
-            None => self.algorithm.to_string(),
-        }
-    }
-
     /// Builds the algorithm for a quota, as a rule set does: a rule of the library chooses it.
     ///
     /// # Errors

@@ -107,9 +107,9 @@ impl PlanEntry {
 
     /// The name of the algorithm, with cells that do not depend on the limit.
     pub(crate) fn label(&self) -> String {
-        match self.calendar {
-            Some(_) => self.algorithm_text(),
-            None => self.counting.label(),
+        match (&self.calendar, self.counting.cells()) {
+            (None, Some(cells)) => format!("{}, {cells} cells", self.counting.algorithm),
+            (Some(_), _) | (None, None) => self.algorithm_text(),
         }
     }
 

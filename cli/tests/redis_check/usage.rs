@@ -44,6 +44,15 @@ fn help_is_no_error() {
     assert!(stdout(&run("check --help")).contains("Exit status:"));
 }
 
+/// An address that is left out would be one that the report calls checked.
+#[test]
+fn each_line_of_standard_input_is_an_address() {
+    let output = run_with("check -", &("\n".repeat(1000) + "redis://127.0.0.1:1\n"));
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "error: cannot check redis://127.0.0.1:1: ";
+    assert!(stderr(&output).starts_with(expected), "{}", stderr(&output));
+}
+
 #[test]
 fn standard_input_without_an_address_is_an_error() {
     let output = run_with("check -", "\n  \n");

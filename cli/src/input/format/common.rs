@@ -12,29 +12,13 @@ use crate::input::time::timestamp::{STAMP, TimestampParser};
 
 /// The first words of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CommonLayout {
-    /// Whether a client may be a host name.
-    pub(crate) names: bool,
-    /// Whether each line begins with a virtual host. Without this, only lines do whose second word is an address.
-    pub(crate) vhost: bool,
-}
-
-impl CommonLayout {
-    /// A client may be a host name.
-    pub(crate) const NAMES: Self = Self {
-        names: true,
-        vhost: false,
-    };
-    /// A client is an address.
-    pub(crate) const ADDRESSES: Self = Self {
-        names: false,
-        vhost: false,
-    };
-    /// Each line begins with a virtual host.
-    pub(crate) const VHOST: Self = Self {
-        names: true,
-        vhost: true,
-    };
+pub(crate) enum CommonLayout {
+    /// A client is an address or a host name. A line may begin with a virtual host.
+    Names,
+    /// A client is an address. A line may begin with a virtual host.
+    Addresses,
+    /// Each line begins with a virtual host, behind which the client is an address or a host name.
+    Vhost,
 }
 
 /// The values of a line. Those behind the request, and the virtual host, may be missing.
@@ -71,10 +55,16 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// For an input whose first lines have a host name as a client, or not.
+    ///
     /// # Errors
     ///
     /// When the format does not have a wanted field.
-    pub(crate) fn new(wanted: &WantedFields, layout: CommonLayout) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        wanted: &WantedFields,
+        layout: CommonLayout,
+        knows_names: bool,
+    ) -> Result<Self, Failure> {
         if let Some(time) = &wanted.time {
             return Err(Failure::new(format!(
                 "invalid --time-field: {time:?} (expected none: the time of the common and the combined format has a fixed place)"
@@ -90,15 +80,9 @@ impl Common {
         Ok(Self {
             columns: Columns::new(title, &NAMES, &[REQUEST], &[], &wanted)?,
             layout,
-            knows_names: false,
+            knows_names,
             late_name: None,
         })
-    }
-
-    /// Sets whether the first lines have a host name as a client.
-    pub(crate) const fn with_known_names(mut self, known: bool) -> Self {
-        self.knows_names = known;
-        self
     }
 }
 
@@ -307,11 +291,13 @@ impl<'l> First<'l> {
             }
         };
         match (client::address(first), second_address) {
-            (Some(client), None) if !layout.vhost => Ok(plain(client, false)),
-            (Some(_), Some(_)) if !layout.vhost && !client::has_port(first) => Err(Unreadable::at(
-                0,
-                "two addresses at the beginning (expected one; --log-format says which is the client)",
-            )),
+            (Some(client), None) if layout != CommonLayout::Vhost => Ok(plain(client, false)),
+            (Some(_), Some(_)) if layout != CommonLayout::Vhost && !client::has_port(first) => {
+                Err(Unreadable::at(
+                    0,
+                    "two addresses at the beginning (expected one; --log-format says which is the client)",
+                ))
+            }
             (_, Some(address)) if client::is_virtual_host(first) => Ok(Self {
                 host: first,
                 client: address,
@@ -320,17 +306,22 @@ impl<'l> First<'l> {
             }),
             // An identity is nearly always "-". So a second name before it is that of the client, behind a virtual host.
             (None, None)
-                if layout.names && client::is_virtual_host(first) && second.is_some_and(begins_at_name) =>
+                if layout != CommonLayout::Addresses
+                    && client::is_virtual_host(first)
+                    && second.is_some_and(begins_at_name) =>
             {
                 Ok(behind(second))
             }
-            (_, None) if layout.vhost && client::is_virtual_host(first) && second.is_some_and(has_name) => {
+            (_, None)
+                if layout == CommonLayout::Vhost
+                    && client::is_virtual_host(first)
+                    && second.is_some_and(has_name) =>
+            {
                 Ok(behind(second))
             }
             // A mark such as "|" is that of a program that writes a name before each line.
             (None, None)
-                if layout.names
-                    && !layout.vhost
+                if layout == CommonLayout::Names
                     && client::is_name(first)
                     && second.is_none_or(|(second, _)| second == b"-" || client::is_name(second)) =>
             {
@@ -354,7 +345,7 @@ pub(crate) fn is(line: &[u8], layout: CommonLayout, timestamps: &mut TimestampPa
 
 /// The client of a line, which is an address.
 pub(crate) fn client<'l>(line: &'l [u8], timestamps: &mut TimestampParser) -> Option<&'l [u8]> {
-    CommonLine::of(line, CommonLayout::ADDRESSES, timestamps)
+    CommonLine::of(line, CommonLayout::Addresses, timestamps)
         .ok()?
         .values[0]
 }

@@ -2,7 +2,7 @@
 
 use crate::cases_clients::Expected::{Read, Refused};
 use crate::cases_clients::check;
-use crate::log::{access, clock, twenty};
+use crate::log::{access, clock, docker, twenty};
 use crate::tool::{json, replay, stderr};
 
 /// Lines of formats that are read: both clients have ten requests.
@@ -144,18 +144,7 @@ fn formats_that_people_bring_are_read() {
     ] {
         check(name, "", &log, &Read(20, 0, 2, ""));
         // The same lines in the messages of a container.
-        let wrapped = twenty(|number| {
-            let line = log
-                .lines()
-                .nth(number)
-                .unwrap()
-                .replace('\\', "\\\\")
-                .replace('"', "\\\"");
-            format!(
-                r#"{{"log":"{line}\n","stream":"stdout","time":"2015-05-17T{}Z"}}"#,
-                clock(number)
-            )
-        });
+        let wrapped = twenty(|number| docker(log.lines().nth(number).unwrap(), number));
         check(name, "", &wrapped, &Read(20, 0, 2, ""));
     }
     // Both shapes in one file.
@@ -179,16 +168,6 @@ fn other_formats_are_refused_with_a_pattern() {
     let rest = |number: usize| {
         format!(
             "- - [17/May/2015:{} +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"UA\"",
-            clock(number)
-        )
-    };
-    let timed = |line: String, number: usize| {
-        let line = line
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\u{1b}', "\\u001b");
-        format!(
-            r#"{{"log":"{line}\n","stream":"stdout","time":"2015-05-17T{}Z"}}"#,
             clock(number)
         )
     };
@@ -300,48 +279,39 @@ fn other_formats_are_refused_with_a_pattern() {
         (
             "morgan short",
             twenty(|number| {
-                timed(
-                    format!("{} - GET /a HTTP/1.1 200 5 - 1.234 ms", client(number)),
-                    number,
-                )
+                let line = format!("{} - GET /a HTTP/1.1 200 5 - 1.234 ms", client(number));
+                docker(&line, number)
             }),
             "morgan in its format short",
             2,
         ),
         (
             "morgan tiny",
-            twenty(|number| timed("GET /a 200 5 - 1.234 ms".to_owned(), number)),
+            twenty(|number| docker("GET /a 200 5 - 1.234 ms", number)),
             "morgan in its format tiny",
             1,
         ),
         (
             "morgan dev",
             twenty(|number| {
-                timed(
-                    "\u{1b}[0mGET /a \u{1b}[32m200\u{1b}[0m 1.234 ms - 5\u{1b}[0m".to_owned(),
-                    number,
-                )
+                let line = "\u{1b}[0mGET /a \u{1b}[32m200\u{1b}[0m 1.234 ms - 5\u{1b}[0m";
+                docker(line, number)
             }),
             "morgan in its format dev",
             1,
         ),
         (
             "morgan dev without colours",
-            twenty(|number| timed("POST /a 304 1.234 ms - -".to_owned(), number)),
+            twenty(|number| docker("POST /a 304 1.234 ms - -", number)),
             "morgan in its format dev",
             1,
         ),
         (
             "morgan default",
             twenty(|number| {
-                timed(
-                    format!(
-                        "{} - - [Sun, 17 May 2015 {} GMT] \"GET /a HTTP/1.1\" 200 5",
-                        client(number),
-                        clock(number)
-                    ),
-                    number,
-                )
+                let (client, time) = (client(number), clock(number));
+                let line = format!("{client} - - [Sun, 17 May 2015 {time} GMT] \"GET /a HTTP/1.1\" 200 5");
+                docker(&line, number)
             }),
             "morgan in its format default",
             2,

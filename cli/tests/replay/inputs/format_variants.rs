@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use crate::log::{access, clock, twenty};
+use crate::log::{access, clock, docker, twenty};
 use crate::tool::{assert_error, assert_fields, assert_half_denied, json, replay, texts};
 
 /// These lines have other words before the access line, or contain it as a field.
@@ -32,21 +32,14 @@ fn access_lines_within_other_formats_are_read() {
         "",
         &twenty(|number| access(&format!("{client}:{}", 50_000 + number), number)),
     );
-    let quoted = |text: String| text.replace('"', "\\\"");
-    let docker = |number| {
-        format!(
-            r#"{{"log":"{}\n","stream":"stdout","time":"2015-05-17T{}.5Z"}}"#,
-            quoted(access(client, number)),
-            clock(number)
-        )
-    };
+    let docker = |number| docker(&access(client, number), number);
     assert_half_denied("", &twenty(docker));
     assert_half_denied("", &twenty(|number| docker(number).replace("\\n", "")));
     let journal = |number| {
+        let message = serde_json::Value::from(access(client, number));
         format!(
-            r#"{{"__REALTIME_TIMESTAMP":"1431857{}00000","_HOSTNAME":"web","SYSLOG_IDENTIFIER":"nginx","MESSAGE":"{}"}}"#,
-            1030 + number * 10,
-            quoted(access(client, number))
+            r#"{{"__REALTIME_TIMESTAMP":"1431857{}00000","_HOSTNAME":"web","SYSLOG_IDENTIFIER":"nginx","MESSAGE":{message}}}"#,
+            1030 + number * 10
         )
     };
     let object = assert_half_denied("", &twenty(journal));

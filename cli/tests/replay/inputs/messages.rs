@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::log::{access, clock};
+use crate::log::{access, clock, docker};
 use crate::tool::{assert_fields, json, on_file, on_pipe, stderr, texts, tool};
 
 const ARGS: &str = "--json --quiet --rule 100/min";
@@ -266,6 +266,29 @@ fn repeated_messages_of_syslog_are_requests() {
             let input = format!("{header}{request}\n{header}message repeated {wrong} times: [ {request}]\n");
             let object = json(&on_file("--json --quiet --rule 10/min", &input));
             assert_fields(&object, "requests unreadable", [1, 1], "");
+        }
+    }
+}
+
+/// A line is a request or not by its own format, also in a container and if no rule needs a field of it.
+#[test]
+fn lines_that_are_no_requests_are_none_in_a_container() {
+    let csv = |number| format!("2015-05-17T{}Z,192.0.2.7\n", clock(number));
+    let w3c = |number| format!("2015-05-17 {} 192.0.2.7 GET\n", clock(number));
+    for (first, line) in [
+        ("time,client\n", all(20, csv)),
+        ("#Version: 1.0\n#Fields: date time c-ip cs-method\n", all(20, w3c)),
+        (&*starting(0, 9), all(20, request)),
+    ] {
+        let log = first.to_owned() + &line;
+        let wrapped = all(log.lines().count(), |number| {
+            docker(log.lines().nth(number).unwrap(), number) + "\n"
+        });
+        for key in ["client", "all"] {
+            for input in [&log, &wrapped] {
+                let object = json(&on_file(&format!("{ARGS} --key {key}"), input));
+                assert_fields(&object, "requests unreadable", [20, 0], format!("{key}: {input}"));
+            }
         }
     }
 }

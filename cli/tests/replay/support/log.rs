@@ -74,3 +74,12 @@ pub(crate) fn access(first: &str, number: usize) -> String {
     let rest = "\"GET /a HTTP/1.1\" 200 57 \"-\" \"curl/8.0\"";
     format!("{first} - - [17/May/2015:{} +0000] {rest}", clock(number))
 }
+
+/// Returns a line of Docker's json-file around a message.
+pub(crate) fn docker(message: &str, number: usize) -> String {
+    let log = serde_json::Value::from(format!("{message}\n"));
+    format!(
+        r#"{{"log":{log},"stream":"stdout","time":"2015-05-17T{}.5Z"}}"#,
+        clock(number)
+    )
+}

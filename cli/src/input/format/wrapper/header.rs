@@ -114,7 +114,7 @@ pub(crate) fn is_timed(line: &[u8], timestamps: &mut TimestampParser) -> bool {
     let mut parts = Parts::default();
     (&TIMED).split(line, &mut parts).is_ok()
         && timestamps.detected(&parts.time).is_some()
-        && (common::is(&parts.message, CommonLayout::ADDRESSES, timestamps)
+        && (common::is(&parts.message, CommonLayout::Addresses, timestamps)
             || !names(&parts.message).is_empty())
 }
 

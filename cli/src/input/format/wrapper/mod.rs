@@ -182,9 +182,9 @@ impl LogFormat for Wrapped {
         if let Some((format, required)) = &mut self.message {
             match format.parse(&parts.message, timestamps, row) {
                 Ok(Parsed::Request) => has_time = format.time_kind() >= kind,
-                Ok(Parsed::Other) if *required => return Ok(Parsed::Other),
+                Ok(Parsed::Other) => return Ok(Parsed::Other),
                 Err(reason) if *required => return Err(reason),
-                Ok(Parsed::Other) | Err(_) => row.clear(),
+                Err(_) => row.clear(),
             }
         }
         if !has_time {
@@ -205,6 +205,11 @@ impl LogFormat for Wrapped {
         message
             .map_or(TimeKind::Absent, |(format, _)| format.time_kind())
             .max(self.envelope.time_kind())
+    }
+
+    fn has_header(&self) -> bool {
+        let message = self.message.as_ref();
+        message.is_some_and(|(format, _)| format.has_header())
     }
 
     fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
