@@ -12,7 +12,8 @@ use crate::time::Nanos;
 /// An algorithm with a lower limit, as a reference to the algorithm and the limit.
 ///
 /// It decides for [`RateLimiter::with_limit`](crate::RateLimiter::with_limit) and
-/// [`KeyedRateLimiter::with_limit`](crate::KeyedRateLimiter::with_limit).
+/// [`KeyedRateLimiter::with_limit`](crate::KeyedRateLimiter::with_limit). It is an algorithm itself, so that decisions, answers and
+/// tables need no second form for a lower limit.
 ///
 /// # Cost
 ///

@@ -5,13 +5,13 @@
 #[cfg(feature = "quanta")]
 mod default_clock;
 mod inline;
-mod limiter;
 mod policy;
+mod rate_limiter;
 mod saved;
 mod with_limit;
 
 pub use inline::InlineLimiter;
-pub use limiter::{Promise, RateLimiter};
 pub use policy::Policy;
+pub use rate_limiter::{Promise, RateLimiter};
 pub use saved::SavedState;
 pub use with_limit::WithLimit;

@@ -1,4 +1,4 @@
-use super::limiter::RateLimiter;
+use super::rate_limiter::RateLimiter;
 use crate::algorithm::{Lowered, Reclaim};
 use crate::clock::Clock;
 use crate::decision::{Admitted, Denied, Peek, StateRef};
@@ -7,7 +7,8 @@ use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
 /// Decisions of a [`RateLimiter`](crate::RateLimiter) with a lower limit, made by
-/// [`RateLimiter::with_limit`](crate::RateLimiter::with_limit).
+/// [`RateLimiter::with_limit`](crate::RateLimiter::with_limit). A table has a type of its own,
+/// [`keyed::WithLimit`](crate::keyed::WithLimit), because its methods take a key.
 #[derive(Clone, Debug)]
 #[must_use = "a limit takes effect by the decisions that are made with it"]
 pub struct WithLimit<'a, A, C> {
