@@ -221,22 +221,6 @@ impl AnyAlgorithm {
             .is_some_and(|(bucket, unit)| unit == 1 && bucket.rounds_coarsely())
     }
 
-    /// Returns a limit for [`with_limit`](Reclaim::with_limit): `at_most`, or the algorithm's own limit if that is lower, and at
-    /// least one unit.
-    #[inline(always)]
-    pub(crate) fn lower_limit(&self, at_most: u64) -> u64 {
-        let own = match self {
-            Self::Counter(ring) => ring.limit(),
-            Self::Log(log) => log.limit(),
-            Self::Gcra(bucket) => bucket.limit(),
-            Self::InUnits(it) => return it.lower_limit(at_most),
-            Self::Calendar(calendar) => calendar.limit(),
-            Self::InFlight(in_flight) => in_flight.limit(),
-            Self::Violations(violations) => violations.bound(),
-        };
-        at_most.min(own).max(1)
-    }
-
     /// The capacity left in one window of a counter ring with several, by the window's index. Other algorithms have one
     /// window.
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
@@ -290,15 +274,5 @@ impl AnyAlgorithm {
             | Self::InFlight(_)
             | Self::Violations(_) => None,
         }
-    }
-}
-
-impl InUnits<AnyAlgorithm> {
-    /// Returns [`AnyAlgorithm::lower_limit`] of this algorithm.
-    #[cold]
-    #[inline(never)]
-    fn lower_limit(&self, at_most: u64) -> u64 {
-        let units = self.algorithm().lower_limit(self.unit.whole_units(at_most));
-        self.unit.permits(units)
     }
 }

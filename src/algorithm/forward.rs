@@ -1,4 +1,15 @@
-//! Methods that only forward: from an enum of algorithms to the algorithm in it, and from a ring to its cells.
+//! Macros that write methods of the traits that several algorithms have in common.
+//!
+//! Each takes a macro that runs an expression on another value: the algorithm in an enum, the algorithm in a wrapper, or the cells
+//! of a ring. A trait object cannot be that value, because the methods are generic over the words.
+//!
+//! | macro | methods | in |
+//! |---|---|---|
+//! | `forward_algorithm` | `Algorithm`, without conversion | enums, `Lowered` |
+//! | `forward_reclaim` | `Reclaim`, without conversion | enums |
+//! | `forward_first_word` | those of `Reclaim` about word 0 | all |
+//! | `forward_to_cells` | `Algorithm`, in cells | rings |
+//! | `forward_reclaim_to_cells` | `Reclaim`, in cells | rings |
 
 /// Writes the methods of [`Algorithm`](super::Algorithm) that every enum of algorithms forwards. `$each` is a macro that runs an
 /// expression on the algorithm of any variant.
@@ -107,8 +118,8 @@ macro_rules! forward_reclaim {
         }
 
         #[inline]
-        fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-            $each!(self, it => it.validate_limit(limit))
+        fn lower_limits(&self) -> (u64, u64) {
+            $each!(self, it => it.lower_limits())
         }
     };
 }

@@ -119,10 +119,6 @@ impl InFlight {
             limit: Self::MAX_LIMIT,
         }
     }
-
-    pub(super) const fn limit(&self) -> u64 {
-        self.limit
-    }
 }
 
 impl Algorithm for InFlight {
@@ -218,6 +214,10 @@ impl Reclaim for InFlight {
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         lowered_limit(limit, self.limit)?;
         Ok(Self { limit })
+    }
+
+    fn lower_limits(&self) -> (u64, u64) {
+        (1, self.limit)
     }
 }
 

@@ -230,9 +230,10 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
     }
 
     #[inline(always)]
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        self.algorithm
-            .validate_limit(self.unit.whole_units(limit))
-            .map_err(|error| self.invalid_limit(limit, error))
+    fn lower_limits(&self) -> (u64, u64) {
+        // The highest limit is rounded down to the units of the algorithm's own.
+        let (lowest, highest) = self.algorithm.lower_limits();
+        let highest = self.permits(highest).saturating_add(self.unit() - 1);
+        (self.permits(lowest), highest)
     }
 }

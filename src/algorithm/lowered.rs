@@ -12,7 +12,8 @@ use crate::time::Nanos;
 /// An algorithm with a lower limit, as a reference to the algorithm and the limit.
 ///
 /// It decides for [`RateLimiter::with_limit`](crate::RateLimiter::with_limit) and
-/// [`KeyedRateLimiter::with_limit`](crate::KeyedRateLimiter::with_limit).
+/// [`KeyedRateLimiter::with_limit`](crate::KeyedRateLimiter::with_limit). It is an algorithm itself, so that decisions, answers and
+/// tables need no second form for a lower limit.
 ///
 /// # Cost
 ///
@@ -26,10 +27,14 @@ pub struct Lowered<'a, A> {
 }
 
 impl<'a, A: Reclaim> Lowered<'a, A> {
-    /// The algorithm with the limit `limit`, which is valid for it.
+    /// The algorithm with the limit `limit`. The error is that of [`Reclaim::with_limit`].
     #[inline(always)]
-    pub(crate) const fn new(algorithm: &'a A, limit: u64) -> Self {
-        Self { algorithm, limit }
+    pub(crate) fn new(algorithm: &'a A, limit: u64) -> Result<Self, ConfigError> {
+        let (lowest, highest) = algorithm.lower_limits();
+        if !(lowest..=highest).contains(&limit) {
+            validate(algorithm, limit)?;
+        }
+        Ok(Self { algorithm, limit })
     }
 
     /// Makes the algorithm with the limit, and returns what `query` returns for it.
@@ -46,8 +51,22 @@ impl<'a> Lowered<'a, AnyAlgorithm> {
     /// limit than the rule that a request was read by. A limit of zero becomes the lowest one: it has denied the request already.
     #[inline(always)]
     pub(crate) fn at_most(algorithm: &'a AnyAlgorithm, at_most: u64) -> Self {
-        Self::new(algorithm, algorithm.lower_limit(at_most))
+        let (lowest, highest) = algorithm.lower_limits();
+        let limit = at_most.min(highest).max(lowest);
+        Self { algorithm, limit }
     }
+
+    #[inline(always)]
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+}
+
+/// Returns the error of a limit that is not valid.
+#[cold]
+#[inline(never)]
+fn validate<A: Reclaim>(algorithm: &A, limit: u64) -> Result<(), ConfigError> {
+    algorithm.with_limit(limit).map(|_| ())
 }
 
 /// Runs an expression on the algorithm with the limit.
@@ -117,7 +136,7 @@ impl<A: Reclaim> Reclaim for Lowered<'_, A> {
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         lowered_limit(limit, self.limit)?;
-        Ok(Self { limit, ..*self })
+        Self::new(self.algorithm, limit)
     }
 }
 

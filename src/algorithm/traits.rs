@@ -320,7 +320,7 @@ pub trait Reclaim: Algorithm {
 
     /// Tries once to take `permits` at the time `now`. [`decide`](Algorithm::decide) repeats this until it is decided.
     ///
-    /// With a `limit`, which [`validate_limit`](Self::validate_limit) accepts, the attempt decides as the algorithm [with that
+    /// With a `limit`, which [`with_limit`](Self::with_limit) accepts, the attempt decides as the algorithm [with that
     /// lower limit](Self::with_limit) does. No algorithm of this crate makes that algorithm. `None` stands for the own limit.
     ///
     /// The number of steps is bounded for all values of the words, and even if every exchange fails.
@@ -410,15 +410,9 @@ pub trait Reclaim: Algorithm {
         Ok(self)
     }
 
-    /// Checks a lower limit. Returns the error of [`with_limit`](Self::with_limit), and the provided method calls it.
-    ///
-    /// # Errors
-    ///
-    /// As listed at [`with_limit`](Self::with_limit).
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError>
-    where
-        Self: Sized,
-    {
-        self.with_limit(limit).map(|_| ())
+    /// The lowest and the highest limit that [`with_limit`](Self::with_limit) surely accepts, to validate the limit of a request
+    /// without making an algorithm. The provided method returns no limit, (1, 0). Then `with_limit` validates every limit.
+    fn lower_limits(&self) -> (u64, u64) {
+        (1, 0)
     }
 }

@@ -80,6 +80,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        // With `is_inline` before the read, a decision by a `SlidingWindow` executes a tenth more instructions.
         if let Some(entry) = found
             && let Some(seen) = SeenWord::read(entry, key)
             && self.algorithm.is_inline()
@@ -133,6 +134,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
 
     /// Charges the entry that was found. `Some(None)` is a denial. `None` if none was found, the key has lost it, or another
     /// thread has changed the state first.
+    ///
+    /// A rule that is decided alone calls this and [`charge_inserting`](Self::charge_inserting), and not
+    /// [`charge_with`](Self::charge_with): it needs no receipt, and joining the receipts of both takes 2 % more instructions.
     #[inline(always)]
     pub(crate) fn charge_found(
         self,
@@ -174,7 +178,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// are separate arguments, because the compiler would pass the decider in memory.
     ///
     /// The `FIRST` search is for common cases, and is a function of its own: in a loop, the compiler would compute before it all
-    /// that any search may need.
+    /// that any search may need. If the first search were for all cases, a new key would execute 1.3 times the instructions.
     #[cold]
     #[inline(never)]
     fn decide_inserting<const FIRST: bool>(
@@ -186,15 +190,18 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let decider = Self::new(states, algorithm, on_full);
-        if FIRST
-            && !algorithm.is_inline()
-            && let Some(entry) = states.table.find(key)
-            && let Some(receipt) = decider.charge_found(Some(entry), key, reading, permits)
-        {
-            return answer(algorithm, StateRef::Entry(entry, key), reading, permits, receipt);
-        }
-        if FIRST && (permits == 0 || permits > algorithm.max_request()) {
-            return decider.decide_without_state(key, reading, permits);
+        // The answer is the same for every state, so the key needs no entry.
+        let needs_no_entry = || permits == 0 || permits > algorithm.max_request();
+        if FIRST && (!algorithm.is_inline() || needs_no_entry()) {
+            if let Some(entry) = states.table.find(key)
+                && let Some(receipt) = decider.charge_found(Some(entry), key, reading, permits)
+            {
+                return answer(algorithm, StateRef::Entry(entry, key), reading, permits, receipt);
+            }
+            if needs_no_entry() {
+                let receipt = (permits == 0).then(|| Receipt::new(reading, 0, 0));
+                return answer(algorithm, StateRef::Fresh, reading, permits, receipt);
+            }
         }
         let insertion = decider.insertion(key, reading);
         // The search starts over only after a step of another thread has succeeded.
@@ -246,26 +253,6 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             }
             Attempt::Retry => None,
         }
-    }
-
-    /// Decides about a request whose answer is the same for every state, so that the key needs no entry.
-    #[cold]
-    #[inline(never)]
-    fn decide_without_state(
-        self,
-        key: u64,
-        now: Nanos,
-        permits: u64,
-    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let found = self.states.table.find(key);
-        if let Some(entry) = found
-            && let Some(receipt) = self.charge_found(found, key, now, permits)
-        {
-            let state = StateRef::Entry(entry, key);
-            return answer(self.algorithm, state, now, permits, receipt);
-        }
-        let receipt = (permits == 0).then(|| Receipt::new(now, 0, 0));
-        answer(self.algorithm, StateRef::Fresh, now, permits, receipt)
     }
 
     /// The state that decides in place of an entry, for a key that gets none.

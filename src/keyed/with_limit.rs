@@ -66,11 +66,10 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     #[inline(always)]
     pub fn with_limit(&self, limit: u64) -> Result<WithLimit<'_, A, C, K>, ConfigError> {
         let algorithm = self.algorithm();
-        algorithm.validate_limit(limit)?;
         Ok(WithLimit {
             limiter: self,
             // Claim: with_limit, a decision is made by the limit of its request.
-            algorithm: Lowered::new(algorithm, limit),
+            algorithm: Lowered::new(algorithm, limit)?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use ringgate::algorithm::InUnits;
+use ringgate::algorithm::{InUnits, Reclaim as _};
 use ringgate::{
     Algorithm, ConfigError, CounterRing, Gcra, KeyedRateLimiter, ManualClock, Quota, RateLimiter, Settled,
     TimestampRing,
@@ -96,6 +96,8 @@ fn an_invalid_lower_limit_is_reported_as_it_was_given() -> Result<(), ConfigErro
             )
         );
     }
+    let lowered = limiter.with_limit(512)?;
+    assert!(lowered.peek().algorithm().with_limit(255).is_err());
     assert!(limiter.with_limit(256)?.check_n(256).is_ok());
     Ok(())
 }

@@ -10,10 +10,6 @@ use crate::time::Nanos;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Calendar {
-    pub(crate) const fn limit(&self) -> u64 {
-        self.limit
-    }
-
     /// The length of the period that contains `now`. Without an end, it is that of the longest period.
     pub(crate) fn length_at(&self, now: Nanos) -> Duration {
         let period = self.period_at(now);

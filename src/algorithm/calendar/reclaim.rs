@@ -57,14 +57,14 @@ impl Reclaim for Calendar {
     }
 
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        self.validate_limit(limit)?;
+        lowered_limit(limit, self.limit)?;
         Ok(Self {
             limit,
             ..self.clone()
         })
     }
 
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        lowered_limit(limit, self.limit)
+    fn lower_limits(&self) -> (u64, u64) {
+        (1, self.limit)
     }
 }

@@ -171,19 +171,6 @@ impl CounterRing {
         Ok(Self::of_repr(self.window, repr))
     }
 
-    /// The limit, or 0 with several windows.
-    #[inline(always)]
-    pub(crate) const fn limit(&self) -> u64 {
-        self.highest
-    }
-
-    /// Returns the error of a lower limit that is not valid.
-    #[cold]
-    #[inline(never)]
-    fn reject_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        self.with_limits(&[limit]).map(|_| ())
-    }
-
     /// The limit of each window.
     pub(crate) fn limits(&self) -> Vec<u64> {
         self.cell_windows().map(CellWindow::limit).collect()
@@ -380,11 +367,7 @@ impl Reclaim for CounterRing {
     }
 
     #[inline(always)]
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        if (1..=self.highest).contains(&limit) {
-            Ok(())
-        } else {
-            self.reject_limit(limit)
-        }
+    fn lower_limits(&self) -> (u64, u64) {
+        (1, self.highest)
     }
 }

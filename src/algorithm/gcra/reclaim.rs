@@ -10,11 +10,6 @@ use crate::sync::Words;
 use crate::time::{Divider, Nanos};
 
 impl Gcra {
-    #[inline(always)]
-    pub(crate) const fn limit(&self) -> u64 {
-        self.quota.limit()
-    }
-
     /// The first instant, in units, that is after the time of the word and of every word that a refund has replaced.
     const fn passes_at(&self, word: Word) -> u64 {
         let replaced = if word.is_lowered() { self.ahead } else { 0 };
@@ -133,7 +128,7 @@ impl Reclaim for Gcra {
     /// The time per permit is rounded up, so a burst in proportion could take longer than the burst of this bucket. Then
     /// the burst is lowered by one permit for each 2·W/L permits (W in nanoseconds), rounded up.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        self.validate_limit(limit)?;
+        lowered_limit(limit, self.quota.limit())?;
         Ok(Self {
             limit: Divider::new(limit),
             ..self.lowered(limit)
@@ -141,7 +136,7 @@ impl Reclaim for Gcra {
     }
 
     #[inline(always)]
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        lowered_limit(limit, self.quota.limit())
+    fn lower_limits(&self) -> (u64, u64) {
+        (1, self.quota.limit())
     }
 }

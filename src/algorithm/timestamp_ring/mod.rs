@@ -138,11 +138,6 @@ impl TimestampRing {
         })
     }
 
-    #[inline(always)]
-    pub(crate) const fn limit(&self) -> u64 {
-        self.quota.limit()
-    }
-
     /// The smallest of 1, 2, 5, 10, 20, … that is at least `least`. In such units, most windows and the readings of coarse
     /// clocks are whole numbers.
     fn unit(least: u64) -> u64 {

@@ -67,7 +67,7 @@ impl Reclaim for TimestampRing {
 
     /// The ring keeps its slots. A decision about one permit then reads two slots instead of one.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        self.validate_limit(limit)?;
+        lowered_limit(limit, self.quota.limit())?;
         Ok(Self {
             quota: self.quota.with_limit(limit),
             unused_slots: self.layout.slots() - limit,
@@ -81,8 +81,8 @@ impl Reclaim for TimestampRing {
     }
 
     #[inline(always)]
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        lowered_limit(limit, self.quota.limit())
+    fn lower_limits(&self) -> (u64, u64) {
+        (1, self.quota.limit())
     }
 
     fn for_table(self, _lowest: u64) -> Result<Self, ConfigError> {

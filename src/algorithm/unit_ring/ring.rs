@@ -193,7 +193,7 @@ impl Reclaim for UnitRing {
 
     /// The cells and the unit do not change, so the marks keep their meaning.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        self.validate_limit(limit)?;
+        lowered_limit(limit, self.bound())?;
         Ok(Self {
             cells: self.cells.with_limit(limit),
             ..*self
@@ -201,7 +201,7 @@ impl Reclaim for UnitRing {
     }
 
     #[inline(always)]
-    fn validate_limit(&self, limit: u64) -> Result<(), ConfigError> {
-        lowered_limit(limit, self.cells.cell_window().limit())
+    fn lower_limits(&self) -> (u64, u64) {
+        (1, self.cells.cell_window().limit())
     }
 }

@@ -1,4 +1,4 @@
-use crate::algorithm::{AnyAlgorithm, Reclaim};
+use crate::algorithm::{AnyAlgorithm, Lowered, Reclaim};
 use crate::debug::debug_fields;
 use crate::decision::Peek;
 
@@ -59,9 +59,8 @@ debug_fields!(RequestLimit { tier, lowered });
 /// It is never inlined, so that a request with the limit of its tier does not execute longer code.
 #[inline(never)]
 pub(super) fn lowered(algorithm: &AnyAlgorithm, at_most: u64) -> AnyAlgorithm {
-    algorithm
-        .with_limit(algorithm.lower_limit(at_most))
-        .unwrap_or_else(|_| algorithm.clone())
+    let limit = Lowered::at_most(algorithm, at_most).limit();
+    algorithm.with_limit(limit).unwrap_or_else(|_| algorithm.clone())
 }
 
 /// A view of one state, with the limit of one request.
@@ -77,10 +76,7 @@ impl<'a> StatePeek<'a> {
     }
 
     pub(crate) fn get(&self) -> Peek<'_, AnyAlgorithm> {
-        self.peek.with_algorithm(self.algorithm())
-    }
-
-    pub(super) fn algorithm(&self) -> &AnyAlgorithm {
-        self.lowered.as_ref().unwrap_or_else(|| self.peek.algorithm())
+        let algorithm = self.lowered.as_ref().unwrap_or_else(|| self.peek.algorithm());
+        self.peek.with_algorithm(algorithm)
     }
 }
