@@ -2,6 +2,8 @@
 
 use alloc::collections::VecDeque;
 
+use futures_core::stream::FusedStream;
+
 use super::*;
 
 /// A stream of the numbers from `.0` to `.1`, which are ready at once.
@@ -22,6 +24,12 @@ impl Stream for Numbers {
     }
 }
 
+impl FusedStream for Numbers {
+    fn is_terminated(&self) -> bool {
+        self.0 >= self.1
+    }
+}
+
 async fn next<S: Stream>(stream: &mut Pin<&mut S>) -> Option<S::Item> {
     core::future::poll_fn(|context| stream.as_mut().poll_next(context)).await
 }
@@ -39,6 +47,21 @@ async fn a_stream_yields_items_at_the_limiters_rate() {
     assert_eq!(seen, [(0, 0), (1, 0), (2, 1000), (3, 1000), (4, 2000)]);
     // The end of the stream costs nothing.
     assert_eq!(limiter.limiter().peek().remaining(), 1);
+}
+
+/// An item that waits for its permit is part of the size, also once the inner stream has ended.
+#[tokio::test(start_paused = true)]
+async fn a_stream_counts_the_item_that_waits() {
+    let limiter = log("1/1s");
+    limiter.check(1).unwrap();
+    let mut stream = pin!(PacedStream::new(Numbers(0, 1), &limiter));
+    let waits = core::future::poll_fn(|context| Poll::Ready(stream.as_mut().poll_next(context))).await;
+    assert!(waits.is_pending());
+    assert_eq!(stream.size_hint(), (1, Some(1)));
+    assert!(!stream.is_terminated());
+    assert_eq!(next(&mut stream).await, Some(0));
+    assert_eq!(stream.size_hint(), (0, Some(0)));
+    assert!(stream.is_terminated());
 }
 
 /// Two streams share a limiter. An item that a dropped stream had buffered costs nothing.
