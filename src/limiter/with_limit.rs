@@ -6,7 +6,7 @@ use crate::error::ConfigError;
 use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
-/// Decisions of a [`RateLimiter`](crate::RateLimiter) with a lower limit, made by
+/// Decisions of a [`RateLimiter`] with a lower limit, made by
 /// [`RateLimiter::with_limit`](crate::RateLimiter::with_limit). A table has a type of its own,
 /// [`keyed::WithLimit`](crate::keyed::WithLimit), because its methods take a key.
 #[derive(Clone, Debug)]

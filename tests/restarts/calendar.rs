@@ -24,6 +24,7 @@ proptest! {
         let mut line = Line::new(1_000 * DAY + 17 * WINDOW, 3 * DAY);
         // A history is of seconds, and this one of days.
         line.pace = |time| time * (DAY / WINDOW) / 4;
+        line.pace_of_readings = line.pace;
         let mut days = BTreeMap::<(u64, u64), u64>::new();
         for admission in follow_rules(line, &acts, rules).read {
             let day = admission.at.get() / DAY;

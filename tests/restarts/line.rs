@@ -9,8 +9,10 @@ pub(crate) struct Line {
     pub(crate) clock: ManualClock,
     /// How far the clock may step back behind the newest time.
     pub(crate) behind: u64,
-    /// The time on the line that a time of a history stands for.
+    /// The time on the line that a wait or a gap of a history stands for.
     pub(crate) pace: fn(u64) -> u64,
+    /// The first reading of a clock that a reading of a history stands for.
+    pub(crate) pace_of_readings: fn(u64) -> u64,
 }
 
 impl Line {
@@ -25,6 +27,7 @@ impl Line {
             clock,
             behind: u64::MAX,
             pace: |time| time,
+            pace_of_readings: |reading| reading,
         }
     }
 
@@ -43,7 +46,7 @@ impl Line {
     /// Begins another process, whose clock shows `reading`.
     pub(crate) fn restart(&mut self, gap: u64, reading: u64) {
         self.now += (self.pace)(gap);
-        self.origin = self.now - (self.pace)(reading);
+        self.origin = self.now - (self.pace_of_readings)(reading);
         self.clock = ManualClock::new();
         self.show();
     }

@@ -46,7 +46,7 @@ proptest! {
             RuleSetBuilder::<u64>::new().rule(rule)
         };
         let mut line = line();
-        // A request is for one permit, so a window has more of them.
+        // A request is for one permit, so a history needs more requests in a window.
         line.pace = |time| time / 3;
         let mut admitted = follow_rules(line, &acts, rules).read;
         if !is_keyed {
