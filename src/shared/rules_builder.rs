@@ -146,11 +146,11 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     ///
     /// One error names every mistake: the first one, and the [`others`](RuleError::others) after it. Those in the settings come first:
     /// `term`, `period` and `leases`. Then come those in all rules, as in [`RuleSetBuilder::build_with`], and everything that the store
-    /// does not serve. The fields about the store are: `key`, without
-    /// [`shared_as`](crate::Key::shared_as); `algorithm`, if no store keeps it; `window`, below a millisecond; `cells`,
-    /// above 1000; `limit`, of a log above 100,000 permits; `calendar`; `limit_by`; `mode`, if it needs
-    /// [leases](CounterStore::leases) or [slots](CounterStore::keeps_slots) and the store has none, or has no meaning for requests
-    /// in flight, or for a [block](Rule::block); `block`, without a key, or if the store [keeps none](CounterStore::keeps_blocks).
+    /// does not serve. The fields about the store are: `key`, without [`shared_as`](crate::Key::shared_as); `algorithm`, if no store
+    /// keeps it; `window`, below a millisecond; `cells`, above 1000; `limit`, of a log above 100,000 permits; `calendar`; `limit_by`;
+    /// `mode`, if it needs [leases](CounterStore::leases) or [slots](CounterStore::keeps_slots) and the store has none, or has no
+    /// meaning for requests in flight, or for a [block](Rule::block); `block`, without a key, or if the store
+    /// [keeps none](CounterStore::keeps_blocks).
     /// The error `runtime` comes alone, if the rules need leases or slots and there is no runtime.
     pub fn build(self, store: Arc<dyn CounterStore>) -> Result<SharedRules<R>, RuleError> {
         self.build_after(store, None)
@@ -207,7 +207,9 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
             });
         };
         let (least_term, most_term) = (Duration::from_millis(10), Duration::from_secs(60));
-        let (least_period, most_period) = (Duration::from_millis(1), self.term / 4);
+        // With a wrong term, a period is wrong only if it is wrong with the nearest right one.
+        let most_period = self.term.clamp(least_term, most_term) / 4;
+        let least_period = Duration::from_millis(1);
         for (field, given, least, most) in [
             ("term", self.term, least_term, most_term),
             ("period", self.period, least_period, most_period),

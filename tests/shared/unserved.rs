@@ -135,6 +135,7 @@ async fn one_error_names_every_rule_that_this_store_does_not_serve() {
             .by(&user())
             .mode(Mode::Local)
             .into_any(),
+        rule("own").mode(Mode::Local).into_any(),
     ];
     let name = |(rule, field): &(&str, &'static str)| ((*rule).to_owned(), *field);
     let expected = [
@@ -323,6 +324,11 @@ async fn one_error_names_mistakes_in_settings_and_in_rules() {
     // No rule needs leases.
     let expected = wrong("").map(owned);
     assert_eq!(parts_of(builder().rule(rule("strict")), store()), expected);
+    // No period is right with this term. One that is right with the least term is no mistake.
+    let builder = SharedRules::<str>::builder().term(Duration::ZERO);
+    let builder = builder.period(Duration::from_millis(1));
+    let expected = [owned(("", "term"))];
+    assert_eq!(parts_of(builder.rule(rule("strict")), store()), expected);
 }
 
 #[tokio::test]

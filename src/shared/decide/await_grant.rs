@@ -119,7 +119,7 @@ impl<R: ?Sized> SharedRules<R> {
                 continue;
             }
             // The requests for blocks come last, and have no lease.
-            let &quota = question.asked.get(at)?;
+            let &quota = question.included.get(at)?;
             let key = question.plan.target_of(quota).lease_key(quota);
             // The store knows the permits of a lease, and leaves a budget out of account.
             let left = status.remaining.saturating_add(node.table.most_unspent(key));
@@ -132,8 +132,8 @@ impl<R: ?Sized> SharedRules<R> {
         let mut withheld = Vec::new();
         for (at, key, quota) in in_the_way {
             question.requests[at] = question.requests[at].clone().with_reserve(0);
-            let lease = || lease(&question.quotas[quota], node);
-            withheld.extend(node.table.withhold(key, lease));
+            let terms = || lease(&question.quotas[quota], node);
+            withheld.extend(node.table.withhold(key, terms));
         }
         Some(withheld)
     }

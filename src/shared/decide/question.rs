@@ -14,10 +14,10 @@ pub(super) struct Question<'a> {
     /// All quotas of the request.
     pub(super) quotas: Vec<PlannedQuota<'a>>,
     /// The quotas that the store decides about, by their positions in `quotas`.
-    pub(super) asked: Vec<usize>,
+    pub(super) included: Vec<usize>,
     /// The blocks that the store decides about, with the position of a quota of their rule.
     pub(super) blocks: Vec<(usize, &'a Arc<Block>)>,
-    /// A request for each of `asked`, and after them one for each of `blocks`.
+    /// A request for each of `included`, and after them one for each of `blocks`.
     pub(super) requests: Vec<CounterRequest>,
 }
 
@@ -27,20 +27,20 @@ impl<'a> Question<'a> {
         Self {
             plan,
             quotas,
-            asked: Vec::new(),
+            included: Vec::new(),
             blocks: Vec::new(),
             requests: Vec::new(),
         }
     }
 
-    pub(super) fn ask(&mut self, quota: usize, request: CounterRequest) {
-        self.asked.push(quota);
+    pub(super) fn add(&mut self, quota: usize, request: CounterRequest) {
+        self.included.push(quota);
         self.requests.push(request);
     }
 
-    /// Asks about the blocks of the rules that the store decides about.
-    pub(super) fn ask_about_blocks(&mut self) {
-        self.blocks = blocks_of(&self.quotas, &self.asked);
+    /// Adds the blocks of the rules that the store decides about. Their requests come last, so this comes after every quota.
+    pub(super) fn add_blocks(&mut self) {
+        self.blocks = blocks_of(&self.quotas, &self.included);
         // A rule in the shadow begins no block.
         self.blocks
             .retain(|&(quota, _)| self.quotas[quota].extracted.enforced);
@@ -48,13 +48,13 @@ impl<'a> Question<'a> {
         self.requests.extend(requests);
     }
 
-    pub(super) fn is_asked(&self, target: &Target) -> bool {
-        self.asked.iter().any(|quota| target.quotas().contains(quota))
+    pub(super) fn has(&self, target: &Target) -> bool {
+        self.included.iter().any(|quota| target.quotas().contains(quota))
     }
 
-    /// The store's answer about a quota. `None` if it was not asked about the quota.
+    /// The store's answer about a quota. `None` if the question does not have the quota.
     pub(super) fn status(&self, result: &CheckResult, quota: usize) -> Option<CounterStatus> {
-        let at = self.asked.iter().position(|&asked| asked == quota)?;
+        let at = self.included.iter().position(|&included| included == quota)?;
         Some(result.statuses[at])
     }
 
@@ -63,7 +63,7 @@ impl<'a> Question<'a> {
         &'r self,
         result: &'r CheckResult,
     ) -> impl Iterator<Item = (usize, &'r CounterStatus)> {
-        let statuses = self.asked.iter().copied().zip(&result.statuses);
+        let statuses = self.included.iter().copied().zip(&result.statuses);
         statuses.filter(|&(quota, _)| self.quotas[quota].extracted.enforced)
     }
 

@@ -46,13 +46,13 @@ impl<R: ?Sized> SharedRules<R> {
                 if let (Some(keeper), Counting::Slots) = (&self.slots, request.counting()) {
                     error = error.or_else(|| keeper.error_at_end());
                 }
-                question.ask(quota, request);
+                question.add(quota, request);
             }
         }
         if question.requests.is_empty() {
             return Ok(self.admit_on_node(&plan, charged));
         }
-        question.ask_about_blocks();
+        question.add_blocks();
         if let Some(error) = error {
             return self.fall_back(question, charged, error);
         }
@@ -93,7 +93,7 @@ impl<R: ?Sized> SharedRules<R> {
             None => charged.source_of(target),
         };
         self.planner.charge_fallbacks(question.plan, source_of);
-        let quotas = question.asked.iter().map(|&quota| &question.quotas[quota]);
+        let quotas = question.included.iter().map(|&quota| &question.quotas[quota]);
         let statuses = quotas.clone().zip(&result.statuses).map(remote_status).collect();
         let (mut in_store, mut slots, mut counted) = (Vec::new(), Vec::new(), Vec::new());
         // `zip` leaves out the requests for blocks, which come last and were not charged.
@@ -135,7 +135,7 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let mut rules: Vec<u16> = full.iter().map(|&(quota, _)| quotas[quota].rule).collect();
         let mut blocked: Vec<QuotaStatus> = Vec::new();
-        let of_blocks = &result.statuses[question.asked.len()..];
+        let of_blocks = &result.statuses[question.included.len()..];
         for (&(quota, block), status) in question.blocks.iter().zip(of_blocks) {
             let planned = &quotas[quota];
             if !status.has_room {
@@ -182,7 +182,7 @@ impl<R: ?Sized> SharedRules<R> {
         error: StoreError,
     ) -> Decision<R> {
         let (plan, quotas) = (question.plan, &question.quotas);
-        let is_asked = |target: &Target| question.is_asked(target);
+        let is_asked = |target: &Target| question.has(target);
         self.planner.count_fallback(plan, is_asked);
         let deny = |reason, full: Vec<DeniedQuota>| {
             let error = Some(error.clone());
@@ -218,7 +218,7 @@ impl<R: ?Sized> SharedRules<R> {
         };
         self.planner.charge_fallbacks(plan, source_of);
         let (spends, states) = charged.keep();
-        let asked = question.asked.iter().map(|&quota| &quotas[quota]);
+        let asked = question.included.iter().map(|&quota| &quotas[quota]);
         // `zip` leaves out the requests for blocks, which come last: the states of this node count no violations.
         let in_store = asked.zip(question.requests);
         let in_store = in_store.map(|(planned, request)| StoreCharge::new(planned, request, None));

@@ -36,16 +36,15 @@ impl Drop for WithheldLease<'_> {
 
 impl LeaseTable {
     /// Keeps the key's lease from being reassigned, and makes its reports want no permits, until the result is dropped. So once
-    /// the lease [is released](Self::release), it holds none. Begins the lease if the key has none. `None`: no lease is free, or
-    /// 65,535 requests withhold it already.
+    /// the lease [is released](Self::release), it holds none. Begins the lease if the key has none. `None`: no lease is free.
     pub(crate) fn withhold(&self, key: u64, lease: impl Fn() -> Lease) -> Option<WithheldLease<'_>> {
         loop {
             let at = self.find_or_begin(key, &lease)?;
             let mut inner = self.lock();
             // The lease may have been reassigned before this thread took the lock. It keeps its key from here on.
             if self.states[at].owner() == key {
-                let is_withheld = inner.managers[at].withhold();
-                return is_withheld.then(|| WithheldLease { table: self, at });
+                inner.managers[at].withhold();
+                return Some(WithheldLease { table: self, at });
             }
         }
     }

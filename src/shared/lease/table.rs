@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub(crate) managers: Box<[LeaseManager]>,
     /// The leases that the flusher looks at in every period.
     pub(super) watched: Vec<usize>,
-    /// Whether each lease is one of them.
+    /// For each lease, whether it is in `watched`.
     pub(super) is_watched: Box<[bool]>,
     /// The first half of the number of each lease of this node.
     node: u64,

@@ -54,7 +54,8 @@ impl Cells {
         self.charged
     }
 
-    /// The time until the cells hold `leaving` permits fewer. `None`: they hold fewer than that.
+    /// The time until the cells hold `leaving` permits fewer. `None`: no cell has to leave, or all together
+    /// hold fewer.
     pub(super) fn wait(&self, mut leaving: u64, now: u64) -> Option<Duration> {
         for &(cell, permits) in &self.cells {
             leaving = leaving.saturating_sub(permits);

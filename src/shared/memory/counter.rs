@@ -23,7 +23,7 @@ pub(super) struct Counter {
 /// A count, in the form of its [`Counting`]. Only cells and buckets have leases.
 #[derive(Debug)]
 enum Count {
-    /// Of a log, too.
+    /// Cells, or the entries of a log.
     Cells(Cells),
     Bucket(TokenBucket),
     Slots(Slots),
@@ -49,6 +49,7 @@ impl Counter {
             Counting::Slots => Count::Slots(Slots::default()),
             Counting::Violations => match request.block() {
                 Some(block) => Count::Violations(Box::new(KeyViolations::new(block))),
+                // Only a foreign caller asks about violations without a block.
                 None => log(),
             },
         };

@@ -23,7 +23,7 @@ pub(crate) type DeniedQuota = (usize, QuotaStatus);
 /// The source of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A state of this node.
+    /// A state of this node, or none because of [`OnError::Admit`].
     State,
     /// A lease of this node.
     Lease,
@@ -124,13 +124,14 @@ impl<R: ?Sized> Planner<R> {
     }
 
     /// Counts the permits that were charged to leases and to the store, and charges those of the store to the fallback states, whether
-    /// they have capacity or not. `source_of` returns the source that was charged for a target.
+    /// they have capacity or not. `source_of` returns the source that was charged for a target. `None`: nothing was charged, because a
+    /// rule in the shadow would have denied the request, or because the request asks for no permits.
     pub(crate) fn charge_fallbacks(&self, plan: &CheckPlan, source_of: impl Fn(&Target) -> Option<Source>) {
         let (now, shard) = (LazyCell::new(|| self.on_node.clock.now()), ShardId::current());
         for target in &plan.targets {
             let (state, extracted) = (self.state(target), &target.extracted);
             let is_charged_here = match source_of(target) {
-                // Its admission is counted with its charge.
+                // The caller has counted its admission.
                 Some(Source::State) => continue,
                 None if extracted.permits > 0 => {
                     // A rule in the shadow would have denied the request.

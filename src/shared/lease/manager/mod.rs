@@ -37,7 +37,7 @@ pub(crate) struct LeaseManager {
     /// Whether the next request gives everything back. Making that request clears the flag.
     is_release_due: bool,
     /// The number of calls of [`withhold`](Self::withhold) that have not ended. While it is above 0, requests ask for no permits.
-    withholders: u16,
+    withholders: u32,
 }
 
 /// A lease as the store knows it.
@@ -176,12 +176,11 @@ impl LeaseManager {
         self.carried_permits + unanswered.map_or(0, |request| request.report.charge)
     }
 
-    /// Makes every request ask for no permits, until [`end_withholding`](Self::end_withholding) has ended each call of this. Does
-    /// nothing and returns false if 65,535 calls have not ended.
-    pub(super) const fn withhold(&mut self) -> bool {
-        let is_counted = self.withholders < u16::MAX;
-        self.withholders += is_counted as u16;
-        is_counted
+    /// Makes every request ask for no permits, until [`end_withholding`](Self::end_withholding) has ended each call of this.
+    ///
+    /// Each call is made by a future that is alive. 2^32 of them do not fit into memory.
+    pub(super) const fn withhold(&mut self) {
+        self.withholders += 1;
     }
 
     pub(super) const fn end_withholding(&mut self) {
