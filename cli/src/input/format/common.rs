@@ -55,7 +55,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// For an input whose first lines have a host name as a client, or not.
+    /// Creates the format. `knows_names` says whether a client in the first lines is a host name.
     ///
     /// # Errors
     ///

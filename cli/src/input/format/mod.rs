@@ -87,7 +87,7 @@ pub(crate) trait LogFormat: Debug {
         TimeKind::Full
     }
 
-    /// Whether the first line that is not blank, or the message in it, names the fields.
+    /// Whether the first line that is not blank names the fields.
     fn has_header(&self) -> bool {
         false
     }

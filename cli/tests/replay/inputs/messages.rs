@@ -270,7 +270,7 @@ fn repeated_messages_of_syslog_are_requests() {
     }
 }
 
-/// A line is a request or not by its own format, also in a container and if no rule needs a field of it.
+/// A line that its format skips is no request, also in a container and if no rule needs a field of it.
 #[test]
 fn lines_that_are_no_requests_are_none_in_a_container() {
     let csv = |number| format!("2015-05-17T{}Z,192.0.2.7\n", clock(number));
@@ -290,5 +290,20 @@ fn lines_that_are_no_requests_are_none_in_a_container() {
                 assert_fields(&object, "requests unreadable", [20, 0], format!("{key}: {input}"));
             }
         }
+    }
+}
+
+/// A rotation cuts the first line of a container. The header is in the first whole message, and the cut line is unreadable.
+#[test]
+fn a_header_behind_a_cut_line_is_no_request() {
+    let csv = |number| format!("2015-05-17T{}Z,192.0.2.7\n", clock(number));
+    let log = "time,client\n".to_owned() + &all(20, csv);
+    let wrapped = all(log.lines().count(), |number| {
+        docker(log.lines().nth(number).unwrap(), number) + "\n"
+    });
+    let cut = format!("{}\n{wrapped}", &docker("2015-05-17,192.0.2.7", 0)[20..]);
+    for key in ["client", "all"] {
+        let object = json(&on_file(&format!("{ARGS} --key {key}"), &cut));
+        assert_fields(&object, "requests unreadable", [20, 1], format!("{key}: {cut}"));
     }
 }

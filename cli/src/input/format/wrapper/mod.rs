@@ -104,6 +104,8 @@ pub(crate) struct Wrapped {
     fields: Vec<(usize, usize)>,
     parts: Parts,
     pieces: Pieces,
+    /// Whether the first whole message names the fields, and has not come yet.
+    awaits_header: bool,
 }
 
 /// The beginnings of messages that continue, for each stream.
@@ -140,12 +142,14 @@ impl Wrapped {
         message: Option<(Box<dyn LogFormat>, bool)>,
         fields: Vec<(usize, usize)>,
     ) -> Self {
+        let awaits_header = message.as_ref().is_some_and(|(format, _)| format.has_header());
         Self {
             envelope,
             message,
             fields,
             parts: Parts::default(),
             pieces: Pieces::default(),
+            awaits_header,
         }
     }
 }
@@ -174,7 +178,7 @@ impl LogFormat for Wrapped {
         parts.clear();
         self.envelope.split(line, parts)?;
         parts.unfold()?;
-        if !self.pieces.join(parts)? {
+        if !self.pieces.join(parts)? || core::mem::take(&mut self.awaits_header) {
             return Ok(Parsed::Other);
         }
         let kind = self.envelope.time_kind();
@@ -205,11 +209,6 @@ impl LogFormat for Wrapped {
         message
             .map_or(TimeKind::Absent, |(format, _)| format.time_kind())
             .max(self.envelope.time_kind())
-    }
-
-    fn has_header(&self) -> bool {
-        let message = self.message.as_ref();
-        message.is_some_and(|(format, _)| format.has_header())
     }
 
     fn late_notes(&mut self) -> Result<Vec<String>, Failure> {
