@@ -1,17 +1,17 @@
 //! Macros that write methods of the traits that several algorithms have in common.
 //!
-//! Each takes a macro that runs an expression on another value: the algorithm in an enum, the algorithm in a wrapper, or the cells
-//! of a ring. A trait object cannot be that value, because the methods are generic over the words.
+//! The argument of each is a macro that runs an expression on another value: the algorithm in an enum, the algorithm in a wrapper,
+//! or the cells of a ring. A trait object cannot be that value, because the methods are generic over the words.
 //!
 //! | macro | methods | in |
 //! |---|---|---|
-//! | `forward_algorithm` | `Algorithm`, without conversion | enums, `Lowered` |
-//! | `forward_reclaim` | `Reclaim`, without conversion | enums |
-//! | `forward_first_word` | those of `Reclaim` about word 0 | all |
+//! | `forward_algorithm` | most of `Algorithm`, in permits | enums, `Lowered` |
+//! | `forward_reclaim` | most of `Reclaim`, in permits | enums |
+//! | `forward_first_word` | those of `Reclaim` about word 0 | enums, wrappers, rings |
 //! | `forward_to_cells` | `Algorithm`, in cells | rings |
 //! | `forward_reclaim_to_cells` | `Reclaim`, in cells | rings |
 
-/// Writes the methods of [`Algorithm`](super::Algorithm) that every enum of algorithms forwards. `$each` is a macro that runs an
+/// Writes the methods of [`Algorithm`](super::Algorithm) that enums of algorithms and [`Lowered`](super::Lowered) forward. `$each` is a macro that runs an
 /// expression on the algorithm of any variant.
 macro_rules! forward_algorithm {
     ($each:ident) => {
@@ -109,8 +109,8 @@ macro_rules! forward_reclaim {
 
         $crate::algorithm::forward::forward_first_word!($each);
 
-        fn finish_step<W: Words>(&self, words: W, now: Nanos) {
-            $each!(self, it => it.finish_step(words, now))
+        fn finish_step<W: Words>(&self, words: W) {
+            $each!(self, it => it.finish_step(words))
         }
 
         fn cells_and_unit(&self) -> Option<(u64, u64)> {

@@ -29,7 +29,8 @@
 //! - [`ready_at`](Algorithm::ready_at) is now or never: without a release, no time frees a slot. A release may come at any time,
 //!   so [`earliest`](Algorithm::earliest), a lower bound, is now.
 //! - A refund is a release. It succeeds at any time, for any receipt whose slot is held.
-//! - The word holds no debt, because no receipt could release it. [`charge`](Algorithm::charge) charges nothing.
+//! - The word holds no debt, because no receipt could release it. [`charge`](Algorithm::charge) charges nothing, so
+//!   [`spent`](Algorithm::spent) does not describe a state. A saved file and a reload that copies counts leave slots out.
 //! - No answer depends on a time. [`latest_time`](Reclaim::latest_time) is zero, and a clock that steps back changes nothing.
 //! - A state is idle only if no slot is held. So a table does not give the entry of a held slot to another key: the slot pins it.
 //!

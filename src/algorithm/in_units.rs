@@ -204,8 +204,8 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
 
     forward_first_word!(inner);
 
-    fn finish_step<W: Words>(&self, words: W, now: Nanos) {
-        self.algorithm.finish_step(words, now);
+    fn finish_step<W: Words>(&self, words: W) {
+        self.algorithm.finish_step(words);
     }
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {
@@ -231,7 +231,7 @@ impl<A: Reclaim> Reclaim for InUnits<A> {
 
     #[inline(always)]
     fn lower_limits(&self) -> (u64, u64) {
-        // The highest limit is rounded down to the units of the algorithm's own.
+        // A limit up to a unit less one above the algorithm's own is rounded down to it.
         let (lowest, highest) = self.algorithm.lower_limits();
         let highest = self.permits(highest).saturating_add(self.unit() - 1);
         (self.permits(lowest), highest)

@@ -17,9 +17,10 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision is [an attempt in place](Reclaim::attempt). `with_limit`, `is_idle`, `advance`, `idle_from`, `latest_time`,
-/// `finish_step` and `cells_and_unit` do not need the limit. Every other method first makes the algorithm
-/// [with the limit](Reclaim::with_limit), which allocates for a variant of [`AnyAlgorithm`] in a box.
+/// A decision is [an attempt in place](Reclaim::attempt). `is_inline`, `is_idle`, `advance`, `idle_from`, `latest_time`,
+/// `finish_step`, `cells_and_unit` and `lower_limits` do not need the algorithm with the limit, and `with_limit` only if a limit is
+/// outside of `lower_limits`. Every other method first makes it [by `with_limit`](Reclaim::with_limit), which allocates for a variant
+/// of [`AnyAlgorithm`] in a box.
 #[derive(Clone, Debug)]
 pub struct Lowered<'a, A> {
     algorithm: &'a A,
@@ -48,7 +49,8 @@ impl<'a, A: Reclaim> Lowered<'a, A> {
 
 impl<'a> Lowered<'a, AnyAlgorithm> {
     /// The algorithm with the limit `at_most`, or with its own limit if that is lower: after a reload, a state may have a lower
-    /// limit than the rule that a request was read by. A limit of zero becomes the lowest one: it has denied the request already.
+    /// limit than the rule that a request was read by. A limit below one unit becomes one unit. A limit of zero does, too,
+    /// but has denied its request already.
     #[inline(always)]
     pub(crate) fn at_most(algorithm: &'a AnyAlgorithm, at_most: u64) -> Self {
         let (lowest, highest) = algorithm.lower_limits();
@@ -126,8 +128,8 @@ impl<A: Reclaim> Reclaim for Lowered<'_, A> {
 
     forward_first_word!(inner);
 
-    fn finish_step<W: Words>(&self, words: W, now: Nanos) {
-        self.algorithm.finish_step(words, now);
+    fn finish_step<W: Words>(&self, words: W) {
+        self.algorithm.finish_step(words);
     }
 
     fn cells_and_unit(&self) -> Option<(u64, u64)> {

@@ -223,9 +223,10 @@ pub(super) fn remaining_and_reset<A: Algorithm, W: Words>(
     now: Nanos,
 ) -> (u64, Option<Nanos>) {
     let remaining = algorithm.remaining(words, now);
+    let more = remaining.checked_add(1);
     (
         remaining,
-        algorithm.ready_at(words, now, remaining.saturating_add(1)),
+        more.and_then(|more| algorithm.ready_at(words, now, more)),
     )
 }
 
@@ -274,6 +275,8 @@ fn invalid_limit(limit: u64, current: u64) -> ConfigError {
 ///   constant zeros: [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent),
 ///   [`ready_at`](Algorithm::ready_at), [`idle_at`](Algorithm::idle_at) and
 ///   [`refund`](Algorithm::refund).
+/// - **Any thread can finish a step of several exchanges.** An algorithm whose [`advance`](Self::advance) returns `None` during such
+///   a step implements [`finish_step`](Self::finish_step).
 /// - **There is at least one word.** [`KeyedBuilder`](crate::keyed::KeyedBuilder) checks this promise.
 ///
 /// # Examples
@@ -368,14 +371,14 @@ pub trait Reclaim: Algorithm {
     /// Finishes a step of several exchanges that another thread has begun, and charges nothing. A table calls it for a state that
     /// does not [advance](Self::advance), because no request of the state's key may ever come.
     ///
-    /// The number of exchanges is bounded. If it finishes a step, word 0 changes. The provided method does nothing, because most
-    /// algorithms have no such step.
+    /// It begins no step. The number of exchanges is bounded. If it finishes a step, word 0 changes. The provided method does nothing,
+    /// because most algorithms have no such step.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Algorithm::words).
-    fn finish_step<W: Words>(&self, words: W, now: Nanos) {
-        let _ = (words, now);
+    fn finish_step<W: Words>(&self, words: W) {
+        let _ = words;
     }
 
     /// This algorithm with a lower limit, for keys with a lower limit. Both algorithms use the same words and interpret them
@@ -410,8 +413,9 @@ pub trait Reclaim: Algorithm {
         Ok(self)
     }
 
-    /// The lowest and the highest limit that [`with_limit`](Self::with_limit) surely accepts, to validate the limit of a request
-    /// without making an algorithm. The provided method returns no limit, (1, 0). Then `with_limit` validates every limit.
+    /// The lowest and the highest limit of a range. [`with_limit`](Self::with_limit) accepts every limit in it, so the limit of a
+    /// request is validated without making an algorithm. The provided method returns no limit, (1, 0). Then `with_limit` validates
+    /// every limit.
     fn lower_limits(&self) -> (u64, u64) {
         (1, 0)
     }

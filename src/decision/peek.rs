@@ -225,10 +225,8 @@ impl Peek<'_, AnyAlgorithm> {
     pub(crate) fn remaining_and_reset_in(&self, window: usize) -> (u64, Option<Duration>) {
         if self.state.is_overflow() {
             let remaining = self.remaining_in(window);
-            return (
-                remaining,
-                self.retry_after_in(window, remaining.saturating_add(1)),
-            );
+            let more = remaining.checked_add(1);
+            return (remaining, more.and_then(|more| self.retry_after_in(window, more)));
         }
         let words = self.words();
         // Words of an entry are passed as such, because each read of `words` would distinguish the states again.

@@ -190,7 +190,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let decider = Self::new(states, algorithm, on_full);
-        // The answer is the same for every state, so the key needs no entry.
+        // A request for no permits, or for more than `max_request`, has the same answer in every state, so the key needs no entry.
         let needs_no_entry = || permits == 0 || permits > algorithm.max_request();
         if FIRST && (!algorithm.is_inline() || needs_no_entry()) {
             if let Some(entry) = states.table.find(key)

@@ -161,7 +161,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);
-            self.algorithm.finish_step(words, self.now);
+            self.algorithm.finish_step(words);
             Seen::new(seen.entry).word != seen.word
         })
     }

@@ -4,7 +4,7 @@ use core::sync::atomic::AtomicU64;
 
 use super::*;
 use ringgate::ConfigError;
-use ringgate::algorithm::Attempt;
+use ringgate::algorithm::{Attempt, InUnits};
 
 /// A bucket that says something else of itself.
 #[derive(Clone)]
@@ -12,17 +12,17 @@ struct Bucket {
     it: Gcra,
     most: u64,
     words: usize,
-    finished: Arc<AtomicU64>,
+    finish_calls: Arc<AtomicU64>,
 }
 
 impl Bucket {
     fn new(it: Gcra, most: u64, words: usize) -> Self {
-        let finished = Arc::default();
+        let finish_calls = Arc::default();
         Self {
             it,
             most,
             words,
-            finished,
+            finish_calls,
         }
     }
 }
@@ -86,8 +86,8 @@ impl Reclaim for Bucket {
         self.it.attempt(None, words, now, permits)
     }
 
-    fn finish_step<W: Words>(&self, _: W, _: Nanos) {
-        self.finished.fetch_add(1, Ordering::Relaxed);
+    fn finish_step<W: Words>(&self, _: W) {
+        self.finish_calls.fetch_add(1, Ordering::Relaxed);
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -169,16 +169,32 @@ fn a_table_rejects_an_algorithm_without_words() {
 #[test]
 fn a_peek_finishes_no_step() {
     let bucket = Bucket::new(Gcra::new(quota("10/s")).expect("a bucket"), 10, 1);
-    let finished = Arc::clone(&bucket.finished);
+    let finish_calls = Arc::clone(&bucket.finish_calls);
     let table = sized(bucket, 1, OnFull::Deny);
     let limiter = build(table, ManualClock::new(), Plain);
     for key in 0..limiter.capacity() as u64 {
         assert!(limiter.check(&(1_000 + key)).is_ok());
     }
-    let before = finished.load(Ordering::Relaxed);
+    let before = finish_calls.load(Ordering::Relaxed);
     assert!(limiter.peek(&1).is_overflow());
-    assert_eq!(finished.load(Ordering::Relaxed), before);
-    // A decision finishes the step of each.
+    assert_eq!(finish_calls.load(Ordering::Relaxed), before);
+    // A decision calls it for an entry that does not advance.
     assert!(limiter.check(&1).is_err());
-    assert!(finished.load(Ordering::Relaxed) > before);
+    assert!(finish_calls.load(Ordering::Relaxed) > before);
+    // So does one with a lower limit, and one of an algorithm in units.
+    let before = finish_calls.load(Ordering::Relaxed);
+    let lower = limiter.with_limit(5).expect("a lower limit");
+    assert!(lower.check(&1).is_err());
+    assert!(finish_calls.load(Ordering::Relaxed) > before);
+    let in_units = InUnits::new(quota("10/s"), |_, _| Ok(limiter.algorithm().clone()));
+    let table = sized(in_units.expect("an algorithm"), 1, OnFull::Deny);
+    let limiter = build(table, ManualClock::new(), Plain);
+    let before = finish_calls.load(Ordering::Relaxed);
+    for key in 0..=limiter.capacity() as u64 {
+        assert_eq!(
+            limiter.check(&(1_000 + key)).is_ok(),
+            key < limiter.capacity() as u64
+        );
+    }
+    assert!(finish_calls.load(Ordering::Relaxed) > before);
 }

@@ -151,7 +151,8 @@ fn words_of(state: &State, words: usize) -> Vec<u64> {
 proptest! {
     #![proptest_config(config())]
 
-    /// An attempt in place has the same result, and leaves the same words. Limits are valid or invalid for both.
+    /// An attempt in place has the same result, and leaves the same words. `with_limit` accepts the limits of
+    /// `lower_limits`, and no others.
     #[test]
     fn an_attempt_in_place_is_that_of_the_algorithm_with_the_limit(
         subject in limiter_subject(),

@@ -300,13 +300,22 @@ fn a_block_denies_for_all_rules() {
         denied.to_string(),
         "rate limit reached: a (blocked), b (blocked); try again in 50s"
     );
-    for peek in rules.peek(&user(1)).filter(|peek| peek.status().is_block) {
+    let user_1 = user(1);
+    let blocks: Vec<_> = rules
+        .peek(&user_1)
+        .filter(|peek| peek.status().is_block)
+        .collect();
+    for peek in &blocks {
         assert_eq!((peek.remaining(), peek.retry_after(1)), (0, Some(secs(50))));
         assert_eq!(peek.status().reset_after, Some(secs(50)));
         assert_eq!(peek.status().retry_after, Some(secs(50)));
     }
     assert!(rules.reserve(&user(1)).is_err());
     assert_eq!(rules.unblock(&user(1)), 2);
+    for peek in &blocks {
+        // A key that is not blocked has capacity for any number of permits, so it never gets more.
+        assert_eq!((peek.remaining(), peek.status().reset_after), (u64::MAX, None));
+    }
     assert_eq!((rules.unblock(&user(1)), blocked(&rules)), (0, 0));
     assert!(rules.check(&user(1)).is_ok());
 }

@@ -18,13 +18,15 @@
 //!
 //! A rule set charges no request to a block. But each request reads it as it reads any other state, because a blocked key is one
 //! without capacity until a known instant. The denial, its values, the retry time and the queue of a waiter follow from that. So
-//! violations are an algorithm. A state of another kind would need a second path through the table, and beside each of these
-//! readers.
+//! violations are an algorithm. A state of another kind would need a second path through the table, and a second form of each of
+//! these readers.
 //!
 //! - A key that is not blocked has capacity for any number of permits. A blocked key has none, and
 //!   [`ready_at`](Algorithm::ready_at) is the end of the block.
 //! - To a table, each denial is a request for one permit. It is admitted if it changes the word, and denied otherwise.
-//! - A violation is not taken back, so no refund succeeds. There is no debt.
+//! - A violation is not taken back, so no refund succeeds. There is no debt: [`charge`](Algorithm::charge) charges nothing, so
+//!   [`spent`](Algorithm::spent) does not describe a state. A saved file and a reload that copies counts leave blocks out.
+//! - [`max_request`](Algorithm::max_request) is above the bound, which is the number of violations that begin a block.
 //! - The number of violations that begin a block does not depend on the request, so a lower limit changes nothing.
 //!
 //! # Proof sketch

@@ -89,8 +89,8 @@ pub(crate) struct Extractor<R: ?Sized> {
     tier_of: Option<TierOf<R>>,
     tiers: TierIndex,
     limit_by: Option<LimitBy<R>>,
-    /// How the state handles a request that is not always denied. It is the kind of the state, which counts permits, slots in
-    /// flight, or violations.
+    /// The kind of the state: `Charge` for permits, `Hold` for slots in flight, `Block` for violations. It is never `Deny`, which a
+    /// list, a missing key or a limit of 0 sets for one request.
     pub(super) handling: Handling,
     /// The limit of the rule's first quota.
     limit: u64,

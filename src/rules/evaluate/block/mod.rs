@@ -104,7 +104,8 @@ impl<R: ?Sized> RuleState<R> {
 }
 
 impl<R: ?Sized> RuleStates<R> {
-    /// Decides a request by the state of the only rule, unless its key may be blocked. These are the only two states.
+    /// Decides a request by the state of the only rule, unless its key may be blocked. The only two states are `state`, of the rule,
+    /// and `block`.
     #[inline(always)]
     pub(super) fn check_one_with_block<'a, E: Evidence<'a>>(
         &'a self,
