@@ -1,4 +1,4 @@
-//! Stores of the tests that pass their calls on to another store.
+//! A macro for stores of the tests that pass their calls on to another store.
 
 /// Methods of a `CounterStore` that call the same method of the store in a field: as it is, or by a method that gets its future.
 /// `keeps` is followed by what the store serves beside counters: any of `slots`, `blocks` and `leases`.

@@ -10,11 +10,9 @@ use pin_project_lite::pin_project;
 use crate::http::admission::OnResponse;
 
 /// The type of a layer's bodies: [`Unmetered`] or [`Metered`]. This trait is sealed.
-///
-/// A layer of its own inside of this one could take the charge from the extensions of the request. But if it is missing, or is placed
-/// outside, each request is settled by 0 bytes, and no error shows it. As a type, the order cannot be wrong. The layer would also
-/// share each charge with this one under a lock, because [`charge_if`](crate::http::RateLimitLayer::charge_if) refunds it after the
-/// inner service has responded.
+// Metering is a type parameter and not a second layer. A second layer that is missing, or that is outside of `RateLimitLayer`, would
+// settle each request by 0 bytes without an error. It would also need a lock on the charge, because `charge_if` refunds it after
+// the inner service has responded.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]
 pub trait Metering<B> {
     /// The body of a response.

@@ -71,8 +71,8 @@ where
             let reject = |rejection: Rejection<'_>| config.reject(rejection);
             settings.rules.decide(&settings.options, &mut head, reject)
         };
-        // The first branch returns by itself, because nothing has to be dropped in it if `call` panics. So the compiler builds the inner
-        // future in place. Inner futures can be large, and should not be moved.
+        // The common case returns from its own branch, in which nothing has to be dropped if `call` panics. So the compiler builds the
+        // inner future in place. Inner futures can be large, and should not be moved.
         if let Outcome::Admitted(None) = outcome {
             return RateLimitFuture {
                 state: FutureState::Admitted {
