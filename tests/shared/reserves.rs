@@ -7,7 +7,10 @@ use core::time::Duration;
 
 use ringgate::Rule;
 use ringgate::rules::{Cost, DecidedBy, RuleAlgorithm};
-use ringgate::shared::{CounterStore, MemoryStore, Mode, OnError, SharedLimiter, SharedRules};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore, Mode,
+    OnError, SharedLimiter, SharedRules, StoreError, StoreErrorKind, StoreFuture,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::many::Paused;
@@ -297,4 +300,85 @@ async fn retry_times_lose_no_permits() {
             "{admitted} times {cost} of {limit}"
         );
     }
+}
+
+/// A report of the budget has failed, and is sent again a period later. A request that is denied because of the budget alone does not
+/// wait for that.
+#[tokio::test(start_paused = true)]
+async fn no_request_waits_for_a_report_that_has_failed() {
+    let store = Arc::new(Pausing::default());
+    store.refuses.store(true, Relaxed);
+    let limiter = SharedLimiter::builder("all", "200/h".parse().expect("a quota"))
+        .sync(PERIOD, 20)
+        .on_error(OnError::Deny)
+        .build(store)
+        .expect("a limiter");
+    let denied = limiter.check("key").await.expect_err("no budget");
+    assert!(denied.error().is_some());
+    // More permits than a budget has are asked of the store, which leaves 20 permits free.
+    assert!(limiter.check_n("key", 165).await.is_ok());
+    let began = Instant::now();
+    let denied = limiter
+        .check_n("key", 30)
+        .await
+        .expect_err("the budget is in the way");
+    assert!(denied.error().is_some());
+    assert_eq!(Instant::now(), began);
+}
+
+/// A store that answers about the leases of counters with this limit only.
+#[derive(Debug)]
+struct OneLimit {
+    store: MemoryStore,
+    limit: u64,
+}
+
+impl CounterStore for OneLimit {
+    forward!(store: peek charge refund reset);
+
+    forward!(keeps leases);
+
+    fn decide<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        Box::pin(async { Err(StoreError::new(StoreErrorKind::TimedOut, "no answer")) })
+    }
+}
+
+impl LeaseStore for OneLimit {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        Box::pin(async move {
+            let mut answers = self.store.renew(requests).await;
+            for (request, answer) in requests.iter().zip(&mut answers) {
+                if request.counter.limit() != self.limit {
+                    *answer = Err(StoreError::new(StoreErrorKind::TimedOut, "no answer"));
+                }
+            }
+            answers
+        })
+    }
+}
+
+/// A budget covers one quota of a rule, and the store does not answer about the other. The state of this node is charged once for each
+/// request that it decides about.
+#[tokio::test(start_paused = true)]
+async fn a_fallback_is_charged_once_where_a_budget_covers_one_quota() {
+    let store = Arc::new(OneLimit {
+        store: MemoryStore::new(),
+        limit: 20,
+    });
+    let quota = |text: &str| text.parse().expect("a quota");
+    let rule = Rule::new("two", quota("20/h")).also(quota("1000/24h"));
+    let mode = Mode::Sync {
+        period: PERIOD,
+        pending: 5,
+    };
+    let rules = SharedRules::<()>::builder()
+        .rule(rule.mode(mode).on_error(OnError::Local))
+        .build(store)
+        .expect("rules");
+    let mut admitted = 0;
+    while let Ok(passed) = rules.check(&()).await {
+        assert_eq!(passed.decided_by(), DecidedBy::Fallback);
+        admitted += 1;
+    }
+    assert_eq!(admitted, 20);
 }
